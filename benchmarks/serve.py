@@ -134,7 +134,12 @@ def wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
 
 
 def measure(
-    name: str, command: list[str], port: int, health: str, environment: dict[str, str], args: argparse.Namespace
+    name: str,
+    command: list[str],
+    port: int,
+    health: str,
+    environment: dict[str, str],
+    args: argparse.Namespace,
 ) -> dict[str, float]:
     process = subprocess.Popen(
         command,
@@ -188,7 +193,15 @@ def main() -> None:
         asyncio.run(stub(args.stub, args.events))
         return
     upstream, ours, theirs = 18471, 18472, 18473
-    command = [sys.executable, "-m", "benchmarks.serve", "--stub", str(upstream), "--events", str(args.events)]
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.serve",
+        "--stub",
+        str(upstream),
+        "--events",
+        str(args.events),
+    ]
     source = subprocess.Popen(command, cwd=ROOT)
     results = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -197,7 +210,7 @@ def main() -> None:
             config = Path(folder) / "serve.toml"
             config.write_text(
                 f'[models]\nstub = {{ use = "openai:stub", options = {{ base_url = "http://127.0.0.1:{upstream}/v1", '
-                'use_responses_api = false }} }\n'.replace("}} }", "} }")
+                "use_responses_api = false }} }\n".replace("}} }", "} }")
             )
             environment = {"OPENAI_API_KEY": "x", "FOLDLINE_DATA_DIR": folder}
             serve = [
@@ -211,7 +224,15 @@ def main() -> None:
                     "model_list:\n  - model_name: stub\n    litellm_params:\n      model: openai/stub\n"
                     f"      api_base: http://127.0.0.1:{upstream}/v1\n      api_key: x\n"
                 )
-                proxy = [args.litellm, "--config", str(other), "--port", str(theirs), "--host", "127.0.0.1"]
+                proxy = [
+                    args.litellm,
+                    "--config",
+                    str(other),
+                    "--port",
+                    str(theirs),
+                    "--host",
+                    "127.0.0.1",
+                ]
                 environment = {"LITELLM_LOCAL_MODEL_COST_MAP": "True"}
                 results["litellm"] = measure(
                     "litellm", proxy, theirs, "/health/liveliness", environment, args

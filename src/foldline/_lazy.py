@@ -10,9 +10,13 @@ import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from types import ModuleType
+from typing import TypeAlias
+
+Loader: TypeAlias = Callable[[str], object]
+"""A module's `__getattr__`."""
 
 
-def lazily(module: str, homes: Mapping[str, str]) -> Callable[[str], object]:
+def lazily(module: str, homes: Mapping[str, str]) -> Loader:
     """Return a module's `__getattr__`: `homes` has, for each place (a path or `.sibling`), the names in it."""
     here = sys.modules[module]
     home_of = {name: home for home, names in homes.items() for name in names.split()}

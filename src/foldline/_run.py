@@ -75,15 +75,15 @@ class Run:
     def __init__(
         self, io: IO, given: RunnableConfig, manager: Manager | None, kwargs: dict[str, Any]
     ) -> None:
-        self.io = io
-        self.given = given
+        self.io: IO = io
+        self.given: RunnableConfig = given
         """The config as the caller gave it, defaults not filled in."""
-        self.manager = manager
+        self.manager: Manager | None = manager
         """The listeners; None when nobody listens."""
-        self.kwargs = kwargs
+        self.kwargs: dict[str, Any] = kwargs
         """Keyword arguments of this call, for this runnable and not for its children."""
         self.id: UUID | None = None
-        self.started = False
+        self.started: bool = False
         self.origin: tuple[RunnableConfig, RunnableConfig] | None = None
         """Of a call made inside another one's function: the config it inherited, and the one it was given."""
 
@@ -254,7 +254,7 @@ class Run:
         """The handlers that listen to this run."""
         return self.manager.handlers if self.manager else []
 
-    async def begin(self, kind: Kind, event: str, *args: Any, **kwargs: Any) -> None:
+    async def begin(self, kind: Kind, event: str, *args: object, **kwargs: object) -> None:
         """Start this run: give it an id and tell its handlers."""
         waiting = self.begin_now(event, args, kwargs)
         if waiting is not None:

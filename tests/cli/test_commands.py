@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
+import subprocess
+import sys
 
 import pytest
 
@@ -15,7 +18,11 @@ RECORDINGS = ROOT / "tests" / "recordings"
 
 
 def test_the_help_names_every_command():
-    assert [one.name or one.callback.__name__ for one in app.registered_commands] == list(COMMANDS)
+    commands = [one.name or one.callback.__name__ for one in app.registered_commands]
+    groups = [one.name or one.typer_instance.info.name for one in app.registered_groups]
+
+    assert sorted([*commands, *groups]) == sorted(COMMANDS)
+    assert commands == [name for name in COMMANDS if name in commands]
 
 
 def test_models_tells_which_keys_are_set_and_never_shows_them(foldline, monkeypatch):
@@ -93,17 +100,23 @@ def test_doctor_names_a_configured_server_that_does_not_answer(foldline, monkeyp
     assert "OPENAI_BASE_URL" in problems[0]["todo"]
 
 
-def test_a_traced_chat_is_a_tree_with_times_and_tokens(foldline):
+def test_a_traced_chat_is_a_line_and_a_tree_with_times_tokens_and_content(foldline):
     foldline("chat", "1+2", "-m", f"{OWN}adding", "-t", "tests.cli.scripted:add", "--trace")
 
-    lines = foldline("traces").out.splitlines()
+    header, line = foldline("traces").out.splitlines()
+    cells = dict(zip(header.split("\t"), line.split("\t"), strict=True))
+    assert cells["tokens"] == "6 + 8"
+    assert cells["question"] == "1+2"
 
-    assert "foldline chat" in lines[0]
-    assert "6 in + 8 out tokens" in lines[0]
-    assert [line.split()[1] for line in lines[1:]] == ["llm", "tool", "llm"]
-    tree = json.loads(foldline("traces", "--json").out)[0]
-    assert tree["runs"][0]["tokens"] == {"input": 3, "output": 4}
-    assert foldline("traces", tree["trace_id"]).out.splitlines() == lines
+    tree = json.loads(foldline("traces", cells["id"], "--json").out)
+    assert [run["run_type"] for run in tree["runs"]] == ["llm", "tool", "llm"]
+    assert tree["runs"][0]["usage"]["input_tokens"] == 3
+    shown = foldline("traces", cells["id"]).out
+    assert shown == foldline("traces", tree["trace_id"]).out
+    assert "6 in + 8 out tokens" in shown
+    assert 'arguments: {"a": 1, "b": 2}' in shown
+    assert "result: 3" in shown
+    assert "user: 1+2" in shown
 
 
 def test_failed_runs_can_be_asked_for(foldline):
@@ -113,7 +126,83 @@ def test_failed_runs_can_be_asked_for(foldline):
     ran = foldline("traces", "--errors")
 
     assert "slow down" in ran.out
-    assert ran.out.count("foldline chat") == 1
+    assert len(ran.out.splitlines()) == 2
+
+
+def test_traces_are_found_by_words_model_and_time(foldline):
+    foldline("chat", "what of giraffes?", "-m", f"{OWN}hello", "--trace")
+    foldline("chat", "and of zebras?", "-m", f"{OWN}hello", "--trace")
+
+    def questions(*options):
+        found = json.loads(foldline("traces", "--json", *options).out)
+        return [one["question"] for one in found]
+
+    assert questions() == ["and of zebras?", "what of giraffes?"]
+    assert questions("--search", "giraf") == ["what of giraffes?"]
+    assert questions("--search", '"of zebras"') == ["and of zebras?"]
+    assert questions("--search", "elephants") == []
+    assert questions("--model", "no-such-model") == []
+    assert len(questions("--since", "1h")) == 2
+    assert questions("-n", "1") == ["and of zebras?"]
+    assert "no length of time" in foldline("traces", "--prune-age", "soon").err
+
+
+@pytest.mark.parametrize("form", ["otel", "jsonl", "pytest"])
+def test_a_trace_is_exported(foldline, tmp_path, form):
+    foldline("chat", "1+2", "-m", f"{OWN}adding", "-t", "tests.cli.scripted:add", "--trace")
+    [one] = json.loads(foldline("traces", "--json").out)
+
+    text = foldline("traces", one["id"], "--export", form).out
+
+    if form == "otel":
+        [resource] = json.loads(text)["resourceSpans"]
+        spans = resource["scopeSpans"][0]["spans"]
+        assert [span["name"].split()[0] for span in spans][1:] == ["chat", "execute_tool", "chat"]
+        assert {span.get("parentSpanId") for span in spans[1:]} == {spans[0]["spanId"]}
+    elif form == "jsonl":
+        runs = [json.loads(line) for line in text.splitlines()]
+        assert [run["run_type"] for run in runs] == ["chain", "llm", "tool", "llm"]
+    else:
+        file = tmp_path / "test_recorded.py"
+        file.write_text(text)
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "pytest",
+                "-q",
+                "-c",
+                os.devnull,
+                "--rootdir",
+                str(tmp_path),
+                str(file),
+            ],
+            capture_output=True,
+            text=True,
+        )
+        assert "1 passed" in done.stdout, done.stdout
+    assert foldline("traces", one["id"], "--export", "pdf").code == 2
+
+
+def test_a_trace_is_played_back_and_asked_anew(foldline):
+    foldline("chat", "hi", "-m", f"{OWN}hello", "--trace")
+    [one] = json.loads(foldline("traces", "--json").out)
+
+    assert foldline("traces", one["id"], "--replay").out.strip() == one["answer"]
+    assert foldline("traces", one["id"], "--replay", "-m", f"{OWN}hello").out.strip()
+    assert foldline("traces", "--replay").code == 2
+
+
+def test_traces_are_deleted_and_pruned(foldline):
+    foldline("chat", "hi", "-m", f"{OWN}hello", "--trace")
+    foldline("chat", "ho", "-m", f"{OWN}hello", "--trace")
+    newest, _ = json.loads(foldline("traces", "--json").out)
+
+    foldline("traces", newest["id"], "--delete")
+    assert [one["question"] for one in json.loads(foldline("traces", "--json").out)] == ["hi"]
+    foldline("traces", "--prune-size", "0k")
+    assert json.loads(foldline("traces", "--json").out) == []
+    assert foldline("traces", "--delete").code == 2
 
 
 def test_without_traces_it_says_how_to_make_some(foldline):

@@ -24,8 +24,8 @@ from foldline.messages import AIMessage, HumanMessage
 from foldline.outputs import ChatGeneration, LLMResult
 from foldline.prompts import PromptTemplate
 from foldline.runnables import RunnableLambda
-from foldline.tracers import SQLiteTracer, TraceStore, sqlite
-from foldline.tracers import _rows as rows
+from foldline.tracers import SQLiteTracer, TraceStore, _writer
+from foldline.tracers import _schema as rows
 
 pytestmark = pytest.mark.timing
 
@@ -259,7 +259,7 @@ def test_F_V09_a_full_disk_costs_rows_and_not_the_run(
         return connection
 
     tracer = SQLiteTracer(path)
-    monkeypatch.setattr(sqlite, "connect", connect_to_a_full_disk)
+    monkeypatch.setattr(rows, "connect", connect_to_a_full_disk)
     with caplog.at_level(logging.WARNING, "foldline.tracers"):
         for _ in range(3):
             assert RunnableLambda(lambda x: "x" * 50_000).invoke(1, {"callbacks": [tracer]})
@@ -433,7 +433,7 @@ def test_the_form_of_an_object_is_written_once_for_a_batch_and_anew_for_the_next
     written: list[Any] = []
     real = lazy_dump.dumpd
     monkeypatch.setattr(lazy_dump, "dumpd", lambda source: written.append(source) or real(source))
-    monkeypatch.setattr(sqlite, "GATHERING", 30.0)  # `flush` alone makes batches
+    monkeypatch.setattr(_writer, "GATHERING", 30.0)  # `flush` alone makes batches
     first, second = (PromptTemplate.from_template(text) for text in ("one", "two"))
     with SQLiteTracer(path) as tracer:
         for prompt in (first, second, first, second):
@@ -452,17 +452,17 @@ def test_the_form_of_an_object_is_written_once_for_a_batch_and_anew_for_the_next
 def test_a_run_that_ends_while_it_waits_is_written_once_and_whole(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(sqlite, "GATHERING", 30.0)
+    monkeypatch.setattr(_writer, "GATHERING", 30.0)
     batches: list[int] = []
     tracer = SQLiteTracer(path)
     real = tracer._writer._write
     monkeypatch.setattr(
-        tracer._writer, "_write", lambda runs: batches.append(len(runs)) or real(runs)
+        tracer._writer, "_write", lambda entries: batches.append(len(entries)) or real(entries)
     )
     CHAIN.invoke(1, {"callbacks": [tracer]})
     tracer.close()
 
-    assert batches == [3]
+    assert batches == [6]  # a beginning and an end of each
     assert all(run.end_time for run in TraceStore(path).recent())
 
 
@@ -470,7 +470,7 @@ def test_what_is_put_while_the_writer_leaves_is_written(path: Path):
     with SQLiteTracer(path) as tracer:
         for number in range(6):  # each burst ends, and the next begins about when the writer leaves
             CHAIN.invoke(number, {"callbacks": [tracer]})
-            time.sleep(sqlite.GATHERING * (0.9 + number / 25))
+            time.sleep(_writer.GATHERING * (0.9 + number / 25))
         deadline = time.monotonic() + 5
         while len(TraceStore(path).recent(100)) < 6 and time.monotonic() < deadline:
             time.sleep(0.02)

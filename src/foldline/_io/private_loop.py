@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from foldline._io.waiting import cancel_all
 
 T = TypeVar("T")
-logger = logging.getLogger("foldline")
+logger: logging.Logger = logging.getLogger("foldline")
 
 
 class PrivateLoop:

@@ -30,7 +30,7 @@ from typing import Any, NamedTuple, TypeGuard, TypeVar, cast
 
 T = TypeVar("T")
 R = TypeVar("R")
-logger = logging.getLogger("foldline")
+logger: logging.Logger = logging.getLogger("foldline")
 
 Around = AbstractContextManager[Any]
 """Entered around each step of a user's code, so it must be enterable again and again."""

@@ -36,7 +36,6 @@ from foldline.workflows.values import pack, unpack
 
 __all__ = ["Agent", "StateSnapshot"]
 
-Json = Any
 Values = dict[str, Any]
 StateT = TypeVar("StateT", bound=AgentState)
 
@@ -102,7 +101,7 @@ class Agent(LoopRunnable[Any, StateT]):
 
     # -- running
 
-    async def _once(self, input: Json, run: Run) -> Any:
+    async def _once(self, input: Any, run: Run) -> Any:
         durability = self.setup.durability
         if durability is None or ENGINE.get() is not None:
             return await super()._once(input, run)
@@ -111,7 +110,7 @@ class Agent(LoopRunnable[Any, StateT]):
         packed = await durability.invoke(self.setup.name, thread, payload, run.io)
         return self.setup.codec.decode(packed)
 
-    async def _durable_body(self, payload: Json, io: IO) -> Json:
+    async def _durable_body(self, payload: Any, io: IO) -> Any:
         """Run inside the engine: input and last state as JSON."""
         value = unpack(payload, f"the input of {self.setup.name}")
         state: Any = await super()._once(value, Run.root(io, None, {}))
@@ -129,7 +128,7 @@ class Agent(LoopRunnable[Any, StateT]):
 
     def run_events(
         self, input: object, config: RunnableConfig | None = None, **kwargs: object
-    ) -> Iterator[dict[str, Json]]:
+    ) -> Iterator[dict[str, Any]]:
         """Run once; give what happens, sub-agents included, as events of the published protocol.
 
         `channels=["messages", "tools"]` chooses some; all are given otherwise.
@@ -138,7 +137,7 @@ class Agent(LoopRunnable[Any, StateT]):
 
     def arun_events(
         self, input: object, config: RunnableConfig | None = None, **kwargs: object
-    ) -> AsyncGenerator[dict[str, Json], None]:
+    ) -> AsyncGenerator[dict[str, Any], None]:
         """Run once; give everything that happens, sub-agents included, as events of the published protocol."""
         return self.astream(input, config, stream_mode="events", **kwargs)
 

@@ -13,7 +13,6 @@ from foldline.workflows.interrupts import FlowInterrupt
 
 __all__ = ["EagerTools"]
 
-Json = Any
 Outcome = tuple[Any, BaseException | None]
 
 
@@ -25,7 +24,7 @@ class EagerTools:
         self.runner = runner
         self._started: dict[str, tuple[ToolCall, Started]] = {}
 
-    def start(self, block: Mapping[str, Json]) -> None:
+    def start(self, block: Mapping[str, Any]) -> None:
         """Start the tool of a finished block, if it is a call of a tool marked `eager`."""
         eager = self.context.setup.eager
         if block.get("type") != "tool_call" or block.get("name") not in eager:

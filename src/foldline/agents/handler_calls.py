@@ -16,7 +16,6 @@ from foldline.workflows.steps import digest_of
 
 __all__ = ["HandlerCalls", "HandlerForm"]
 
-Json = Any
 Request = TypeVar("Request")
 Asked = TypeVar("Asked", contravariant=True)
 Response = TypeVar("Response")
@@ -25,13 +24,13 @@ Response = TypeVar("Response")
 class HandlerForm(Protocol[Asked, Response]):
     """How the calls of a handler are written down."""
 
-    def describe(self, request: Asked) -> Json:
+    def describe(self, request: Asked) -> object:
         """Return what tells one request from another."""
 
-    def encode(self, response: Response) -> Json:
+    def encode(self, response: Response) -> object:
         """Return a response as JSON; raise SchemaError where that is not possible."""
 
-    def decode(self, packed: Json) -> Response:
+    def decode(self, packed: Any) -> Response:
         """Return the response that was kept."""
 
 

@@ -23,7 +23,6 @@ from foldline.workflows.run_loop import RunLoop
 
 __all__ = ["Loop"]
 
-Json = Any
 Values = dict[str, Any]
 JUMPS = ("tools", "model", "end")
 
@@ -85,7 +84,7 @@ class Loop(RunLoop[AgentContext]):
 
     # -- the loop
 
-    async def open(self, value: Json) -> None:
+    async def open(self, value: object) -> None:
         """Read the thread and take what the caller gives."""
         await AgentStart(self.context).open(value)
         self._tell_start()
@@ -212,9 +211,9 @@ class Loop(RunLoop[AgentContext]):
         ending = "interrupted" if self.interrupts else "completed"
         output.tell("lifecycle", None, self._lifecycle(ending))
 
-    def _lifecycle(self, event: str) -> dict[str, Json]:
+    def _lifecycle(self, event: str) -> dict[str, Any]:
         context = self.context
-        data: dict[str, Json] = {"event": event, "graph_name": context.setup.name}
+        data: dict[str, Any] = {"event": event, "graph_name": context.setup.name}
         if context.outer is not None and context.outer.tool_call_id is not None:
             data["cause"] = {"type": "toolCall", "tool_call_id": context.outer.tool_call_id}
         if context.log is not None and context.thread.head is not None:
@@ -222,7 +221,7 @@ class Loop(RunLoop[AgentContext]):
         return data
 
 
-def _checkpoint_data(record: Record) -> dict[str, Json]:
+def _checkpoint_data(record: Record) -> dict[str, Any]:
     """Describe a checkpoint in the protocol's form."""
-    data: dict[str, Json] = {"id": record.id, "step": record.step, "source": "loop"}
+    data: dict[str, Any] = {"id": record.id, "step": record.step, "source": "loop"}
     return {**data, "parent_id": record.parent} if record.parent else data

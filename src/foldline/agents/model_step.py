@@ -39,7 +39,6 @@ from foldline.workflows.nesting import inside
 
 __all__ = ["ModelStep"]
 
-Json = Any
 Values = dict[str, Any]
 
 
@@ -49,7 +48,7 @@ class ModelForm:
     def __init__(self, codec: Codec) -> None:
         self.codec = codec
 
-    def describe(self, request: ModelRequest) -> Json:
+    def describe(self, request: ModelRequest) -> object:
         """Return what the model is asked."""
         model = request.model
         names = [getattr(one, "name", None) or repr(one) for one in request.tools]
@@ -62,14 +61,14 @@ class ModelForm:
             repr(request.model_settings),
         ]
 
-    def encode(self, response: ModelResponse) -> Json:
+    def encode(self, response: ModelResponse) -> object:
         """Return an answer as JSON."""
         values: Values = {"messages": response.result}
         if response.structured_response is not None:
             values["structured_response"] = response.structured_response
         return self.codec.encode(values)
 
-    def decode(self, packed: Json) -> ModelResponse:
+    def decode(self, packed: Any) -> ModelResponse:
         """Return an answer."""
         values = self.codec.decode(packed)
         return ModelResponse(values["messages"], values.get("structured_response"))
@@ -133,7 +132,7 @@ class ModelStep:
                 return
             calls = HandlerCalls(context, ModelForm(context.setup.codec))
 
-            async def handler(asked: Json) -> Json:
+            async def handler(asked: Any) -> Any:
                 return await calls.call(asked, ask)
 
             for name, wrap in reversed(context.setup.model_wraps):
@@ -207,7 +206,7 @@ def _fresh(message: AIMessage, known: set[str | None]) -> AIMessage:
 
 
 def _wrapped(name: str, wrap: Wrap, handler: Handler, run: Run) -> Handler:
-    async def call(request: Json) -> Json:
+    async def call(request: Any) -> Any:
         return response_of(await wrap(request, handler, run), name)
 
     return call

@@ -10,7 +10,7 @@ import json
 import re
 from typing import Any, cast
 
-from foldline._lazy import lazily
+from foldline._lazy import Loader, lazily
 from foldline.exceptions import OutputParserException
 from foldline.messages import AIMessage, AIMessageChunk, BaseMessage, message_chunk_to_message
 from foldline.output_parsers.base import BaseOutputParser
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 # The parsers of the older agents, under LangChain's path too.
-__getattr__ = lazily(
+__getattr__: Loader = lazily(
     __name__,
     {
         ".classic.parsers": "ConvoOutputParser OpenAIFunctionsAgentOutputParser "

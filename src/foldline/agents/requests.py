@@ -14,8 +14,6 @@ from foldline.tools.base import BaseTool
 
 __all__ = ["ModelRequest", "ModelResponse", "ToolCallRequest", "response_of"]
 
-Json = Any
-
 
 @dataclass(slots=True, kw_only=True)
 class ModelRequest:

@@ -23,7 +23,6 @@ __all__ = [
 ]
 
 ContextT = TypeVar("ContextT")
-Json = Any
 
 
 def _say_nothing(_: object) -> None:
@@ -37,7 +36,7 @@ class Runtime(Generic[ContextT]):
     context: ContextT | None = None
     """What the caller gave as `context=`."""
     store: Any = None
-    stream_writer: Callable[[Json], None] = _say_nothing
+    stream_writer: Callable[[Any], None] = _say_nothing
     """Sends anything to whoever streams the run (`stream_mode="custom"`)."""
     config: RunnableConfig = field(default_factory=lambda: RunnableConfig())
     thread_id: str | None = None
@@ -51,7 +50,7 @@ class ToolRuntime(_DirectlyInjectedToolArg, Generic[ContextT]):
     state: dict[str, Any] = field(default_factory=dict)
     context: ContextT | None = None
     config: RunnableConfig = field(default_factory=lambda: RunnableConfig())
-    stream_writer: Callable[[Json], None] = _say_nothing
+    stream_writer: Callable[[Any], None] = _say_nothing
     tool_call_id: str | None = None
     store: Any = None
     emit_output_delta: Callable[[str], None] = _say_nothing

@@ -20,7 +20,6 @@ from foldline.workflows.thread_start import ThreadStart
 
 __all__ = ["AgentStart", "load_thread"]
 
-Json = Any
 Values = dict[str, Any]
 GONE_ON = "not run: the conversation went on without it"
 
@@ -28,7 +27,7 @@ GONE_ON = "not run: the conversation went on without it"
 class AgentStart(ThreadStart[AgentContext]):
     """The beginning of a run of an agent."""
 
-    async def load(self, at: str | None, value: Json) -> bool:
+    async def load(self, at: str | None, value: object) -> bool:
         """Read the thread; return whether None goes on from an earlier record, as a fork."""
         context = self.context
         assert context.log is not None
@@ -44,7 +43,7 @@ class AgentStart(ThreadStart[AgentContext]):
         for record in records:
             self.context.thread.take(record, self.context.setup.schema)
 
-    async def take_input(self, value: Json) -> None:
+    async def take_input(self, value: object) -> None:
         """Begin a round: calls that have no result get one that says so."""
         context, thread, schema = self.context, self.context.thread, self.context.setup.schema
         given = schema.given(_as_values(value))
@@ -77,7 +76,7 @@ class AgentStart(ThreadStart[AgentContext]):
         else:
             await self.take_input(dict(_update_of(command)))
 
-    async def take_answers(self, answers: dict[str, Json], command: Command[Any] | None) -> None:
+    async def take_answers(self, answers: dict[str, Any], command: Command[Any] | None) -> None:
         """Write down the answers, after the change of the state that came with them."""
         changes = [] if command is None else [self._change(command)]
         step = self.context.thread.step

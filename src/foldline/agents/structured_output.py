@@ -32,7 +32,6 @@ __all__ = [
 ]
 
 SchemaT = TypeVar("SchemaT")
-Json = Any
 HandleErrors = (
     bool | str | type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], str]
 )
@@ -121,7 +120,7 @@ class ToolReader:
             answer.value,
         )
 
-    def value(self, plain: Json) -> Json:
+    def value(self, plain: Any) -> Any:
         """Make the answer out of JSON again."""
         for schema in self.schemas.values():
             answer = schema.read(plain)
@@ -177,7 +176,7 @@ class ProviderReader:
             return Answered([], error=failure)
         return Answered([], answer.value)
 
-    def value(self, plain: Json) -> Json:
+    def value(self, plain: Any) -> Any:
         """Make the answer out of JSON again."""
         answer = self.schema.read(plain)
         return plain if answer.issues else answer.value

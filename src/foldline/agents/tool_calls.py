@@ -17,7 +17,6 @@ from foldline.workflows.interrupts import Command
 
 __all__ = ["answered_update", "closed", "error_message", "problem_of", "unanswered", "with_ids"]
 
-Json = Any
 CUT = {
     "length": "the answer was cut off because it was too long",
     "content_filter": "the answer was cut off by a content filter",
@@ -52,7 +51,7 @@ def with_ids(message: AIMessage) -> AIMessage:
     )
 
 
-def _named_blocks(content: object, calls: list[dict[str, Json]]) -> object:
+def _named_blocks(content: object, calls: list[dict[str, Any]]) -> object:
     if not isinstance(content, list):
         return content
     rest = list(calls)
@@ -70,7 +69,7 @@ def _named_blocks(content: object, calls: list[dict[str, Json]]) -> object:
     return blocks
 
 
-def problem_of(call: Mapping[str, Json], message: AIMessage, known: Collection[str]) -> str | None:
+def problem_of(call: Mapping[str, Any], message: AIMessage, known: Collection[str]) -> str | None:
     """Say why a call may not run; None where it may."""
     name = call.get("name")
     if call.get("type") == "invalid_tool_call" or not isinstance(call.get("args"), dict):
@@ -87,7 +86,7 @@ def problem_of(call: Mapping[str, Json], message: AIMessage, known: Collection[s
     return None
 
 
-def error_message(call: Mapping[str, Json], text: str) -> ToolMessage:
+def error_message(call: Mapping[str, Any], text: str) -> ToolMessage:
     """Tell the model what went wrong with a call."""
     if len(text) > LONGEST_ERROR:
         text = f"{text[:LONGEST_ERROR]}… ({len(text) - LONGEST_ERROR} more characters were cut)"
@@ -96,9 +95,9 @@ def error_message(call: Mapping[str, Json], text: str) -> ToolMessage:
     )
 
 
-def answered_update(call: ToolCall, value: object) -> dict[str, Json]:
+def answered_update(call: ToolCall, value: object) -> dict[str, Any]:
     """Give what a tool returned as an update of the state that answers its call."""
-    update: dict[str, Json] = {"messages": []}
+    update: dict[str, Any] = {"messages": []}
     for one in value if isinstance(value, list) else [value]:
         if isinstance(one, Command):
             more = dict(one.update or {})

@@ -28,7 +28,6 @@ from foldline.workflows.log import ends_run
 
 __all__ = ["ToolStep"]
 
-Json = Any
 Values = dict[str, Any]
 RAISED = (BudgetExceeded, BlockingCallError)
 """Errors of a tool that no other call of the model would mend."""
@@ -110,7 +109,7 @@ class ToolStep:
                 todo.append(call)
         return todo
 
-    async def _run_one(self, call: ToolCall, run: Run) -> Json:
+    async def _run_one(self, call: ToolCall, run: Run) -> Any:
         early = self.eager.take(call)
         if early is None:
             return await self.runner.run(call, run)
@@ -135,7 +134,7 @@ class ToolStep:
         return error if is_final else None
 
     async def _finish(
-        self, call: Mapping[str, Json], update: Values, problem: str | None, *, is_kept: bool
+        self, call: Mapping[str, Any], update: Values, problem: str | None, *, is_kept: bool
     ) -> None:
         for message in update["messages"]:
             if isinstance(message, ToolMessage) and not message.id:
@@ -187,7 +186,7 @@ def _failure_in(update: Values, call_id: str | None) -> str | None:
     return None
 
 
-def _describe(call: Mapping[str, Json], error: Exception) -> str:
+def _describe(call: Mapping[str, Any], error: Exception) -> str:
     if isinstance(error, ToolException):
         return str(error) or type(error).__name__
     return f"{call['name']} failed: {type(error).__name__}: {error}"

@@ -31,7 +31,6 @@ from foldline.exceptions import BudgetExceeded, FoldlineError, UsageError
 
 __all__ = ["BatchJob"]
 
-Json = Any
 MODES: Final = ("auto", "live", "provider")
 KNOWN: Final = frozenset(BatchOptions.__annotations__)
 CANCEL_LOOK: Final = 1.0
@@ -54,7 +53,7 @@ class BatchJob:
     ```
     """
 
-    def __init__(self, subject: Any, inputs: Any = None, **options: Unpack[BatchOptions]) -> None:  # noqa: ANN401
+    def __init__(self, subject: Any, inputs: Any = None, **options: Unpack[BatchOptions]) -> None:  # noqa: ANN401  JSON, or whatever was given
         """Open a job; `inputs` is any iterable, or the path of a .jsonl, .csv or .parquet file. None: go on."""
         _check(options)
         self._options = options
@@ -88,7 +87,7 @@ class BatchJob:
     def resume(
         cls,
         location: str | Path,
-        subject: Any = None,  # noqa: ANN401
+        subject: Any = None,  # noqa: ANN401  JSON, or whatever was given
         **options: Unpack[BatchOptions],
     ) -> BatchJob:
         """Go on with the job of a store. What it asks is read from there where it could be written, else give it."""
@@ -361,7 +360,7 @@ class BatchJob:
         report.seconds = self._seconds
         return report
 
-    def input_of(self, result: BatchResult) -> Json:
+    def input_of(self, result: BatchResult) -> Any:  # noqa: ANN401  JSON, or whatever was given
         """Return the input of a result."""
         return self._target.unpack_input(self._store.input_of(result.number))
 
@@ -444,7 +443,7 @@ def _check(options: Mapping[str, Any]) -> None:
             raise UsageError(f"{name}={value!r}: a whole number from 1")
 
 
-def _rows(inputs: Any) -> Iterable[Json] | None:  # noqa: ANN401
+def _rows(inputs: Any) -> Iterable[Any] | None:  # noqa: ANN401  JSON, or whatever was given
     if inputs is None:
         return None
     if isinstance(inputs, Path) or (isinstance(inputs, str) and Path(inputs).suffix):
@@ -470,7 +469,7 @@ def _paced(target: Target, options: BatchOptions) -> Target:
     return paced
 
 
-def _row(result: BatchResult) -> dict[str, Json]:
+def _row(result: BatchResult) -> dict[str, Any]:
     """Return a result as a row of a file."""
     output = result.output
     if hasattr(output, "model_dump"):

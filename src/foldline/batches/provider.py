@@ -11,8 +11,6 @@ from foldline.batches.records import Part
 
 __all__ = ["BatchAnswer", "BatchApi", "BatchStatus"]
 
-Json = Any
-
 
 @dataclass(frozen=True, slots=True)
 class BatchStatus:
@@ -24,7 +22,7 @@ class BatchStatus:
     """The provider's own word: "completed", "expired"."""
     finished: int = 0
     """Requests that are answered, where the provider says it."""
-    details: Json = None
+    details: Any = None
     """What `answers` needs to know."""
 
 
@@ -34,7 +32,7 @@ class BatchAnswer(NamedTuple):
     custom_id: str
     status: int
     """The HTTP status that a call would have had; 0 where the request was not tried (expired, cancelled)."""
-    body: Json = None
+    body: Any = None
     reason: str = ""
 
 
@@ -44,7 +42,7 @@ class BatchApi(Protocol):
     most_requests: int
     most_bytes: int
 
-    def encode_line(self, custom_id: str, path: str, body: Json) -> bytes:
+    def encode_line(self, custom_id: str, path: str, body: Any) -> bytes:  # noqa: ANN401  JSON, or whatever was given
         """Return a request as one line of a batch."""
 
     async def submit(self, lines: list[bytes], part: Part, path: str, io: IO) -> str:

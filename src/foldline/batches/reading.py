@@ -14,7 +14,6 @@ from foldline.exceptions import FoldlineError, UsageError
 
 __all__ = ["Reading"]
 
-Json = Any
 AT_ONCE: Final = 1000
 
 
@@ -24,14 +23,14 @@ class Reading:
     def __init__(
         self,
         store: JobStore,
-        rows: Iterable[Json] | None,
+        rows: Iterable[Any] | None,
         target: Target,
         key: str | Callable[[Any], Any] | None,
         *,
         dedupe: bool,
     ) -> None:
         self._store = store
-        self._rows: Iterator[Json] | None = None if rows is None else iter(rows)
+        self._rows: Iterator[Any] | None = None if rows is None else iter(rows)
         self._target = target
         self._key = key
         self._dedupe = dedupe
@@ -60,7 +59,7 @@ class Reading:
             self.is_over = True
             self._store.end_reading()
 
-    def _items(self, rows: list[Json], first: int) -> tuple[list[NewItem], list[RejectedRow]]:
+    def _items(self, rows: list[Any], first: int) -> tuple[list[NewItem], list[RejectedRow]]:
         items: list[NewItem] = []
         rejects: list[RejectedRow] = []
         for number, row in enumerate(rows, first):
@@ -78,7 +77,7 @@ class Reading:
                 )
         return items, rejects
 
-    def _key_of(self, row: Json) -> str | None:
+    def _key_of(self, row: Any) -> str | None:  # noqa: ANN401  JSON, or whatever was given
         if self._key is None:
             return None
         if callable(self._key):

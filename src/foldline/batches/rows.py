@@ -19,15 +19,14 @@ from foldline.utils._surrogates import has_surrogates
 
 __all__ = ["read_rows", "write_rows"]
 
-Json = Any
-Row = Mapping[str, Json]
+Row = Mapping[str, Any]
 ROWS_AT_ONCE: Final = 1024
 """Rows of a Parquet file held at once."""
 SHOWN: Final = 200
 LARGEST_CELL: Final = 2**27
 
 
-def read_rows(path: str | Path) -> Iterator[Json]:
+def read_rows(path: str | Path) -> Iterator[Any]:
     """Yield the rows of a .jsonl, .csv or .parquet file; what is no row is a `RejectedRow`.
 
     ```python
@@ -37,7 +36,7 @@ def read_rows(path: str | Path) -> Iterator[Json]:
     from foldline.batches import read_rows
 
     file = Path(tempfile.mkdtemp(), "rows.jsonl")
-    file.write_text('{"topic": "rain"}\\nno json\\n')
+    file.write_text(chr(10).join(['{"topic": "rain"}', "no json"]))
     print([type(row).__name__ for row in read_rows(file)])
     #> ['dict', 'RejectedRow']
     ```
@@ -69,7 +68,7 @@ def write_rows(rows: Iterable[Row], path: str | Path) -> int:
     return count
 
 
-def _read_jsonl(file: Path) -> Iterator[Json]:
+def _read_jsonl(file: Path) -> Iterator[Any]:
     with file.open("rb") as lines:
         for number, line in enumerate(lines, 1):
             if not line.strip():
@@ -81,7 +80,7 @@ def _read_jsonl(file: Path) -> Iterator[Json]:
                 yield RejectedRow(f"{file.name}, line {number}", f"no JSON: {error}", shown)
 
 
-def _read_csv(file: Path) -> Iterator[Json]:
+def _read_csv(file: Path) -> Iterator[Any]:
     csv.field_size_limit(LARGEST_CELL)
     with file.open(newline="", encoding="utf-8-sig", errors="surrogateescape") as text:
         reader = csv.DictReader(text, strict=True)
@@ -105,7 +104,7 @@ def _read_csv(file: Path) -> Iterator[Json]:
                 yield row
 
 
-def _read_parquet(file: Path) -> Iterator[Json]:
+def _read_parquet(file: Path) -> Iterator[Any]:
     parquet = _pyarrow()[1]
     with parquet.ParquetFile(file) as source:
         for batch in source.iter_batches(batch_size=ROWS_AT_ONCE):
@@ -138,7 +137,7 @@ def _write_csv(rows: Iterator[Row], file: Path) -> int:
     return count
 
 
-def _flat(row: Row) -> dict[str, Json]:
+def _flat(row: Row) -> dict[str, Any]:
     """Return a row whose lists and dicts are JSON, as a cell can hold them."""
     return {
         name: json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
@@ -149,7 +148,7 @@ def _flat(row: Row) -> dict[str, Json]:
 def _write_parquet(rows: Iterator[Row], file: Path) -> int:
     pyarrow, parquet = _pyarrow()
     count = 0
-    writer: Json = None
+    writer: Any = None
     try:
         while some := [_flat(row) for row in islice(rows, ROWS_AT_ONCE)]:
             schema = None if writer is None else writer.schema
@@ -175,14 +174,14 @@ def _explained(file: Path) -> Generator[None, None, None]:
         raise UsageError(f"{file.name}: the rows have no one type for a column: {error}") from error
 
 
-def _parquet_schema(pyarrow: Json, row: Row) -> Json:
+def _parquet_schema(pyarrow: Any, row: Row) -> Any:  # noqa: ANN401  JSON, or whatever was given
     """Return the columns of results: every row has the same, and a cell may be empty in the first of them."""
     kinds = {"number": pyarrow.int64(), "attempts": pyarrow.int64(), "input_tokens": pyarrow.int64(),
              "output_tokens": pyarrow.int64(), "cost": pyarrow.float64()}  # fmt: skip
     return pyarrow.schema([(name, kinds.get(name, pyarrow.string())) for name in row])
 
 
-def _pyarrow() -> tuple[Json, Json]:
+def _pyarrow() -> tuple[Any, Any]:
     try:
         import pyarrow  # noqa: PLC0415  an extra
         import pyarrow.parquet as parquet  # noqa: PLC0415
@@ -193,7 +192,7 @@ def _pyarrow() -> tuple[Json, Json]:
     return pyarrow, parquet
 
 
-READERS: Final[dict[str, Callable[[Path], Iterator[Json]]]] = {
+READERS: Final[dict[str, Callable[[Path], Iterator[Any]]]] = {
     ".jsonl": _read_jsonl,
     ".ndjson": _read_jsonl,
     ".csv": _read_csv,

@@ -41,7 +41,6 @@ __all__ = [
     "read_target",
 ]
 
-Json = Any
 NO_LIMITS: Final = Limits()
 LONGEST_ERROR: Final = 2000
 KEYS: Final = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY")
@@ -69,7 +68,7 @@ class BatchRequest(NamedTuple):
     prompt: str | None
     """What the steps before the model made of the input, where there are any."""
     path: str
-    body: Json
+    body: Any
     input_tokens: int
 
 
@@ -114,22 +113,22 @@ class Target(ABC):
 
     # -- values
 
-    def pack_input(self, value: Json) -> str:
+    def pack_input(self, value: Any) -> str:  # noqa: ANN401  JSON, or whatever was given
         """Write an input down."""
         return _text(pack(value, "an input", type(value)))
 
-    def unpack_input(self, text: str) -> Json:
+    def unpack_input(self, text: str) -> Any:  # noqa: ANN401  JSON, or whatever was given
         """Read an input."""
         return unpack(json.loads(text), "an input")
 
-    def pack_output(self, value: Json) -> str:
+    def pack_output(self, value: Any) -> str:  # noqa: ANN401  JSON, or whatever was given
         """Write an answer down."""
         try:
             return _text(pack(value, "an answer", self.output_type))
         except SchemaError as error:
             raise SchemaError(f"{error}; or say what it is: batch_job(output_type=…)") from error
 
-    def unpack_output(self, text: str) -> Json:
+    def unpack_output(self, text: str) -> Any:  # noqa: ANN401  JSON, or whatever was given
         """Read an answer."""
         return unpack(json.loads(text), "an answer", self.output_type)
 
@@ -167,7 +166,7 @@ class Target(ABC):
         raise NotImplementedError
 
 
-def make_target(subject: Any, config: RunnableConfig | None, output_type: Any) -> Target:  # noqa: ANN401
+def make_target(subject: Any, config: RunnableConfig | None, output_type: Any) -> Target:  # noqa: ANN401  JSON, or whatever was given
     """Return what asks a runnable or embeddings."""
     target: Target
     if isinstance(subject, Runnable):
@@ -218,7 +217,7 @@ class RunnableTarget(Target):
         self,
         runnable: Runnable[Any, Any],
         number: int,
-        value: Json,
+        value: Any,  # noqa: ANN401  JSON, or whatever was given
         io: IO,
         scope: UsageScope | None,
         how: How,
@@ -383,7 +382,7 @@ class EmbeddingsTarget(Target):
             for (number, _), vector in zip(items, vectors, strict=True)
         ]
 
-    def unpack_output(self, text: str) -> Json:
+    def unpack_output(self, text: str) -> Any:  # noqa: ANN401  JSON, or whatever was given
         """Read a vector."""
         return json.loads(text)
 
@@ -422,7 +421,7 @@ class EmbeddingsTarget(Target):
         )
 
 
-def _text(packed: Json) -> str:
+def _text(packed: Any) -> str:  # noqa: ANN401  JSON, or whatever was given
     return to_text(packed)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from foldline._lazy import lazily
+from foldline._lazy import Loader, lazily
 
 if TYPE_CHECKING:
     from foldline.caches.base import RETURN_VAL_TYPE, BaseCache
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RETURN_VAL_TYPE", "BaseCache", "InMemoryCache", "RedisCache", "SQLiteCache"]
 
-__getattr__ = lazily(
+__getattr__: Loader = lazily(
     __name__,
     {
         ".base": "BaseCache RETURN_VAL_TYPE",

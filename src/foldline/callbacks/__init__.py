@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from foldline._lazy import lazily
+from foldline._lazy import Loader, lazily
 
 if TYPE_CHECKING:
     from foldline.callbacks.base import (
@@ -91,7 +91,7 @@ __all__ = [
     "get_usage_metadata_callback",
 ]
 
-__getattr__ = lazily(
+__getattr__: Loader = lazily(
     __name__,
     {
         ".base": "AsyncCallbackHandler BaseCallbackHandler BaseCallbackManager "

@@ -58,7 +58,11 @@ class BaseCallbackHandler(
     ```
     """
 
-    __repr__ = short_repr
+    if TYPE_CHECKING:
+
+        def __repr__(self) -> str: ...
+    else:
+        __repr__ = short_repr
 
     raise_error: bool = False
     """Whether an error of this handler breaks the run it observes."""

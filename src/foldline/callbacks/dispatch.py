@@ -20,13 +20,14 @@ from foldline.callbacks.base import AsyncCallbackHandler, BaseCallbackHandler
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-logger = logging.getLogger("foldline.callbacks")
+logger: logging.Logger = logging.getLogger("foldline.callbacks")
 
 IGNORED_BY: dict[str, str] = {
     "on_llm_start": "ignore_llm",
     "on_chat_model_start": "ignore_chat_model",
     "on_llm_new_token": "ignore_llm",
     "on_stream_event": "ignore_llm",
+    "on_model_request": "ignore_llm",
     "on_llm_end": "ignore_llm",
     "on_llm_error": "ignore_llm",
     "on_chain_start": "ignore_chain",

@@ -35,7 +35,7 @@ class FileCallbackHandler(BaseCallbackHandler):
 
     def __init__(self, filename: str | Path, mode: str = "a", color: str | None = None) -> None:
         """Open the file: `mode` "a" adds to what is there, "w" begins it anew, "x" refuses one that exists."""
-        self.filename = str(filename)
+        self.filename: str = str(filename)
         self.mode = mode
         self.color = color
         self.file: IO[str] = open_private(filename, mode, encoding="utf-8")

@@ -37,7 +37,7 @@ class CallbackManagerForChainGroup(CallbackManager):
     ) -> None:
         super().__init__(handlers, inheritable_handlers, parent_run_id, **kwargs)
         self.parent_run_manager = parent_run_manager
-        self.ended = False
+        self.ended: bool = False
         """Whether the group's outcome was told."""
 
     def copy(self) -> Self:
@@ -69,7 +69,7 @@ class AsyncCallbackManagerForChainGroup(AsyncCallbackManager):
     ) -> None:
         super().__init__(handlers, inheritable_handlers, parent_run_id, **kwargs)
         self.parent_run_manager = parent_run_manager
-        self.ended = False
+        self.ended: bool = False
         """Whether the group's outcome was told."""
 
     def copy(self) -> Self:

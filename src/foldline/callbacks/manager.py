@@ -12,7 +12,7 @@ from uuid import UUID
 
 from foldline._io import ASYNC, BLOCKING, IO
 from foldline._io.drive import drive
-from foldline._lazy import lazily
+from foldline._lazy import Loader, lazily
 from foldline.callbacks.base import (
     BaseCallbackHandler,
     BaseCallbackManager,
@@ -49,6 +49,11 @@ class Told:
         return told
 
 
+def told(event: str) -> Callable[..., Any]:
+    """Make the method that tells one event."""
+    return cast("Callable[..., Any]", Told(event))
+
+
 class BaseRunManager(RunManagerMixin):
     """Speaks to the handlers of one run."""
 
@@ -70,10 +75,10 @@ class BaseRunManager(RunManagerMixin):
         self.handlers = handlers
         self.inheritable_handlers = inheritable_handlers
         self.parent_run_id = parent_run_id
-        self.tags = tags or []
-        self.inheritable_tags = inheritable_tags or []
-        self.metadata = metadata or {}
-        self.inheritable_metadata = inheritable_metadata or {}
+        self.tags: list[str] = tags or []
+        self.inheritable_tags: list[str] = inheritable_tags or []
+        self.metadata: Metadata = metadata or {}
+        self.inheritable_metadata: Metadata = inheritable_metadata or {}
 
     @classmethod
     def of(cls, manager: BaseCallbackManager, run_id: UUID) -> Self:
@@ -87,7 +92,7 @@ class BaseRunManager(RunManagerMixin):
         """Make a manager that nobody listens to."""
         return cls(run_id=uuid7(), handlers=[], inheritable_handlers=[])
 
-    async def _tell(self, event: str, *args: Any, **kwargs: Any) -> None:
+    async def _tell(self, event: str, *args: object, **kwargs: object) -> None:
         await tell(
             self._io,
             self.handlers,
@@ -99,8 +104,8 @@ class BaseRunManager(RunManagerMixin):
             **kwargs,
         )
 
-    on_text = Told("on_text")
-    on_retry = Told("on_retry")
+    on_text: Callable[..., Any] = told("on_text")
+    on_retry: Callable[..., Any] = told("on_retry")
 
 
 class RunManager(BaseRunManager):
@@ -134,27 +139,27 @@ class AsyncParentRunManager(AsyncRunManager):
 
 
 class _LLMEvents(LLMManagerMixin):
-    on_llm_new_token = Told("on_llm_new_token")
-    on_stream_event = Told("on_stream_event")
-    on_llm_end = Told("on_llm_end")
-    on_llm_error = Told("on_llm_error")
+    on_llm_new_token: Callable[..., Any] = told("on_llm_new_token")
+    on_stream_event: Callable[..., Any] = told("on_stream_event")
+    on_llm_end: Callable[..., Any] = told("on_llm_end")
+    on_llm_error: Callable[..., Any] = told("on_llm_error")
 
 
 class _ChainEvents(ChainManagerMixin):
-    on_chain_end = Told("on_chain_end")
-    on_chain_error = Told("on_chain_error")
-    on_agent_action = Told("on_agent_action")
-    on_agent_finish = Told("on_agent_finish")
+    on_chain_end: Callable[..., Any] = told("on_chain_end")
+    on_chain_error: Callable[..., Any] = told("on_chain_error")
+    on_agent_action: Callable[..., Any] = told("on_agent_action")
+    on_agent_finish: Callable[..., Any] = told("on_agent_finish")
 
 
 class _ToolEvents(ToolManagerMixin):
-    on_tool_end = Told("on_tool_end")
-    on_tool_error = Told("on_tool_error")
+    on_tool_end: Callable[..., Any] = told("on_tool_end")
+    on_tool_error: Callable[..., Any] = told("on_tool_error")
 
 
 class _RetrieverEvents(RetrieverManagerMixin):
-    on_retriever_end = Told("on_retriever_end")
-    on_retriever_error = Told("on_retriever_error")
+    on_retriever_end: Callable[..., Any] = told("on_retriever_end")
+    on_retriever_error: Callable[..., Any] = told("on_retriever_error")
 
 
 class CallbackManagerForLLMRun(_LLMEvents, RunManager):
@@ -228,7 +233,7 @@ class _Manager(BaseCallbackManager):
         return not self._io.blocking
 
     async def _start(
-        self, kind: str, event: str, *args: Any, run_id: UUID | None = None, **kwargs: Any
+        self, kind: str, event: str, *args: object, run_id: UUID | None = None, **kwargs: object
     ) -> BaseRunManager:
         run_id = run_id or uuid7()
         await tell(
@@ -443,7 +448,7 @@ def child_manager(
 
 
 # Names that LangChain keeps in this module.
-__getattr__ = lazily(
+__getattr__: Loader = lazily(
     __name__,
     {
         ".dispatch": "ahandle_event handle_event shielded",

@@ -44,6 +44,17 @@ class LLMManagerMixin:
     ) -> Any:
         """A content-block event arrived (v2 streaming)."""
 
+    def on_model_request(
+        self,
+        request: Any,
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        tags: list[str] | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """A request is about to be sent (`foldline.transports.Request`; its headers hold the key)."""
+
     def on_llm_end(
         self,
         response: LLMResult,
@@ -71,7 +82,7 @@ class ChainManagerMixin:
     """Events while a chain or an agent runs."""
 
     def on_chain_end(
-        self, outputs: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: object
+        self, outputs: object, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: object
     ) -> Any:
         """The chain finished."""
 
@@ -223,14 +234,19 @@ class RunManagerMixin:
         """Somebody has something to say about the run."""
 
     def on_retry(
-        self, retry_state: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: object
+        self,
+        retry_state: object,
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        **kwargs: object,
     ) -> Any:
         """The run failed and is tried again."""
 
     def on_custom_event(
         self,
         name: str,
-        data: Any,
+        data: object,
         *,
         run_id: UUID,
         tags: list[str] | None = None,

@@ -73,11 +73,11 @@ class OlderCalls(RunnableSerializable[Values, Values], ABC):
 
     async def arun(
         self,
-        *args: Any,
+        *args: object,
         callbacks: Callbacks = None,
         tags: list[str] | None = None,
         metadata: Values | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> object:
         """Run the chain and give its only output."""
         inputs = self._run_inputs(args, kwargs)

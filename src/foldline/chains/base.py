@@ -154,7 +154,7 @@ class Chain(OlderCalls, ABC):
                 async for piece in pieces:
                     yield piece
 
-    async def _told(self, input: Any, run: Run, *, stream: bool) -> AsyncGenerator[Values, None]:
+    async def _told(self, input: object, run: Run, *, stream: bool) -> AsyncGenerator[Values, None]:
         """Do the work with memory and callbacks around; without `stream` the one piece is the final outputs."""
         options = dict(run.kwargs)
         only_outputs = options.pop("return_only_outputs", False)
@@ -193,7 +193,7 @@ class Chain(OlderCalls, ABC):
     def _described(self, run: Run) -> object:
         return LazyDump(self) if run.manager is not None else None
 
-    async def _prepared(self, input: Any, run: Run) -> Values:
+    async def _prepared(self, input: object, run: Run) -> Values:
         inputs = self._named(input)
         if self.memory is not None:
             known = await self.memory._ask("load_memory_variables", run.child(), inputs)
@@ -207,7 +207,7 @@ class Chain(OlderCalls, ABC):
             await self.memory._ask("save_context", run.child(), inputs, outputs)
         return outputs if only_outputs else {**inputs, **outputs}
 
-    def _named(self, input: Any) -> Values:
+    def _named(self, input: object) -> Values:
         if isinstance(input, dict):
             return dict(input)
         wanted = set(self.input_keys)
@@ -235,11 +235,11 @@ class Chain(OlderCalls, ABC):
 
     # -- the steps of the template, for people who call them
 
-    def prep_inputs(self, inputs: Any) -> Values:
+    def prep_inputs(self, inputs: object) -> Values:
         """Name a single input and add what the memory knows."""
         return drive(self._prepared(inputs, Run.blocking()))
 
-    async def aprep_inputs(self, inputs: Any) -> Values:
+    async def aprep_inputs(self, inputs: object) -> Values:
         """Name a single input and add what the memory knows."""
         return await self._prepared(inputs, Run.asynchronous())
 

@@ -92,11 +92,11 @@ class LLMChain(Chain):
             outputs["full_generation"] = answer
         yield outputs
 
-    def predict(self, callbacks: Callbacks = None, **kwargs: object) -> Any:
+    def predict(self, callbacks: Callbacks = None, **kwargs: object) -> object:
         """Run the chain with inputs by name; give the answer."""
         return self(kwargs, callbacks=callbacks)[self.output_key]
 
-    async def apredict(self, callbacks: Callbacks = None, **kwargs: object) -> Any:
+    async def apredict(self, callbacks: Callbacks = None, **kwargs: object) -> object:
         """Run the chain with inputs by name; give the answer."""
         return (await self.acall(kwargs, callbacks=callbacks))[self.output_key]
 

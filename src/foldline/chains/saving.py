@@ -14,8 +14,6 @@ from foldline.prompts._files import open_folder, write_text
 
 __all__ = ["load_chain", "save_chain"]
 
-Json = Any
-
 
 def save_chain(chain: OlderCalls, path: Path | str) -> None:
     """Write a chain as a JSON file; raise `UsageError` where a part of it cannot be written."""

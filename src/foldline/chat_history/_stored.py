@@ -12,7 +12,7 @@ from foldline.chat_history.base import BaseChatMessageHistory
 from foldline.exceptions import UsageError
 from foldline.messages import BaseMessage
 
-logger = logging.getLogger("foldline.chat_history")
+logger: logging.Logger = logging.getLogger("foldline.chat_history")
 
 
 class StoredChatMessageHistory(BaseChatMessageHistory):

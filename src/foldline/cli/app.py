@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from foldline.cli.calling import AsJson
+from foldline.cli.calling import call_command as _call
 from foldline.cli.serve_app import group as serve_group
-from foldline.cli.start import Code, drop_output
+from foldline.cli.trace_commands import studio, traces
 
 __all__ = ["app"]
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     name="foldline",
     help="Talk to language models.",
     rich_markup_mode=None,
@@ -30,15 +31,6 @@ def _foldline() -> None:
     """Talk to language models."""
 
 
-def _call(place: str, *args: object, **kwargs: object) -> int:
-    module, _, function = place.partition(":")
-    try:
-        return int(getattr(import_module(f"foldline.cli.{module}"), function)(*args, **kwargs) or 0)
-    except BrokenPipeError:  # here, because Typer would make it an error of its own
-        drop_output()
-        return Code.BROKEN_PIPE
-
-
 Model = Annotated[
     str | None,
     typer.Option(
@@ -49,7 +41,6 @@ Model = Annotated[
         help="Which model: openai:gpt-5-nano, local:/path/model.gguf, py:module:name. Default: local:smollm2.",
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 Options = Annotated[
@@ -387,21 +378,8 @@ def doctor(*, as_json: AsJson = False) -> int:
     return _call("doctor:doctor", as_json=as_json)
 
 
-@app.command()
-def traces(
-    trace: Annotated[str | None, typer.Argument(help="Show only this trace (its id).")] = None,
-    *,
-    file: Annotated[
-        Path | None, typer.Option(envvar="FOLDLINE_TRACES", help="The tracer's SQLite file.")
-    ] = None,
-    limit: Annotated[int, typer.Option("-n", "--limit", min=1, help="How many.")] = 10,
-    errors: Annotated[bool, typer.Option("--errors", help="Only runs that failed.")] = False,
-    as_json: AsJson = False,
-) -> int:
-    """Show recent runs as trees, newest first, with timing and tokens."""
-    return _call(
-        "traces:traces", trace, file=file, limit=limit, only_errors=errors, as_json=as_json
-    )
+app.command()(traces)
+app.command()(studio)
 
 
 @app.command()

@@ -243,7 +243,10 @@ def open_log(stack: ExitStack, *, is_wanted: bool, is_needed: bool = False) -> l
     if not is_wanted:
         return []
     from foldline.tracers import SQLiteTracer
+    from foldline.tracers._switch import file_tracer
 
+    if file_tracer() is not None:  # FOLDLINE_TRACES has attached it already
+        return []
     try:
         return [stack.enter_context(SQLiteTracer(places.made(places.traces_file())))]
     except (StoreError, OSError) as error:

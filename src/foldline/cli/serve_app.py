@@ -8,6 +8,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from foldline.cli.calling import call_command
+
 __all__ = ["group"]
 
 
@@ -40,8 +42,6 @@ Log = Annotated[
 
 
 def _call(function: str, *args: Any, **kwargs: Any) -> int:
-    from foldline.cli.app import _call as call_command
-
     return call_command(f"serve:{function}", *args, **kwargs)
 
 

@@ -1,118 +1,275 @@
-"""`foldline traces`: what the SQLite tracer wrote, as trees with timing and tokens."""
+"""`foldline traces`: what was traced, as a list with the first words, or one trace as a tree with all that was said."""
 
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterator
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from foldline._io import BLOCKING
+from foldline._io.drive import drive
 from foldline.cli import places
-from foldline.cli.terminal import note, say
+from foldline.cli.terminal import note, say, table
+from foldline.cli.trace_tree import money, seconds, trace_lines
 from foldline.exceptions import UsageError
 from foldline.tracers import TraceStore
-from foldline.tracers.schemas import Run
+from foldline.tracers.export import all_runs, export_trace, run_to_json
+from foldline.tracers.store import Filters, StoredRun, TraceSummary
+from foldline.tracing import forget
 
-__all__ = ["traces"]
+__all__ = ["TraceOptions", "traces"]
+
+FOLLOWED_EVERY = 0.5
+"""Seconds between two looks of `--follow`."""
+HEADER = ("id", "time", "model", "tokens", "cost", "took", "question", "answer")
+WORDS = 48
+"""Characters of a question or an answer in the list."""
+AGES = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 7 * 86_400}
+SIZES = {"": 1, "k": 1_000, "m": 1_000_000, "g": 1_000_000_000}
+FORMATS = ("otel", "jsonl", "pytest")
 
 
-def traces(
-    trace: str | None, *, file: Path | None, limit: int, only_errors: bool, as_json: bool
-) -> int:
-    """Show the newest traces."""
-    path = places.traces_file(file)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceOptions:
+    """The options of the command."""
+
+    file: Path | None = None
+    limit: int = 20
+    only_errors: bool = False
+    as_json: bool = False
+    search: str | None = None
+    model: str | None = None
+    tag: str | None = None
+    thread: str | None = None
+    user: str | None = None
+    since: str | None = None
+    follow: bool = False
+    replay: bool = False
+    replay_model: str | None = None
+    export: str | None = None
+    prune_age: str | None = None
+    prune_size: str | None = None
+    delete: bool = False
+
+    def filters(self) -> Filters:
+        """Return which traces are asked for."""
+        return Filters(
+            text=self.search,
+            only_errors=self.only_errors,
+            model=self.model,
+            tag=self.tag,
+            thread_id=self.thread,
+            user_id=self.user,
+            since=None if self.since is None else read_time(self.since),
+        )
+
+
+def traces(trace: str | None, options: TraceOptions) -> int:
+    """Show the newest traces, or one."""
+    path = places.traces_file(options.file)
     if not path.exists():
-        note(f"no traces: {path} is not there; `foldline chat --trace` and SQLiteTracer write one")
+        note(
+            f"no traces: {path} is not there; FOLDLINE_TRACES=1 traces any program of yours, "
+            "`foldline chat --trace` one answer"
+        )
         return 0
     store = TraceStore(path)
-    ids = [trace] if trace else _newest(store, limit, only_errors=only_errors)
-    roots = [root for root in map(store.trace, ids) if root is not None]
-    if trace and not roots:
-        raise UsageError(
-            f"{path}: there is no trace {trace!r}; foldline traces --json shows the ids"
-        )
-    if as_json:
-        say(json.dumps([_to_json(root) for root in roots], ensure_ascii=False, default=str))
-        return 0
-    for root in roots:
-        for line in _lines(root):
-            say(line)
-    if not roots:
-        note(f"no {'failed runs' if only_errors else 'runs'} in {path}")
+    if options.prune_age or options.prune_size:
+        return _prune(store, options)
+    if options.delete:
+        return _delete(store, trace, options)
+    if trace is not None:
+        return _show_one(store, trace, options)
+    if options.export or options.replay:
+        raise UsageError("of which trace? foldline traces ID --export ...")
+    if options.follow:
+        return _follow(store, options)
+    found = store.find(options.filters(), limit=options.limit)
+    if options.as_json:
+        say(json.dumps([one.to_json() for one in found], ensure_ascii=False))
+    elif found:
+        table(HEADER, [_cells(one) for one in found])
+    else:
+        note(f"no {'failed runs' if options.only_errors else 'runs'} like that in {path}")
     return 0
 
 
-def _newest(store: TraceStore, limit: int, *, only_errors: bool) -> list[str]:
-    if not only_errors:
-        return [str(run.trace_id or run.id) for run in store.recent(limit)]
-    failed = dict.fromkeys(str(run.trace_id or run.id) for run in store.errors(limit * 10))
-    return list(failed)[:limit]
+# -- the list
 
 
-def _lines(root: Run) -> Iterator[str]:
-    when = root.start_time.astimezone().strftime("%Y-%m-%d %H:%M:%S")
-    yield f"{when}  {root.name}  {_facts(root)}"
-    yield from _below(root, "")
+def _cells(one: TraceSummary) -> tuple[str, ...]:
+    tokens = ""
+    if one.input_tokens is not None or one.output_tokens is not None:
+        tokens = f"{one.input_tokens or 0} + {one.output_tokens or 0}"
+    answer = f"ERROR {one.error or one.error_class}" if one.error_class else one.answer or ""
+    return (
+        short_id(one.id),
+        time.strftime("%m-%d %H:%M:%S", time.localtime(one.start_time)),
+        ", ".join(one.models) or one.name,
+        tokens,
+        money(one.cost),
+        seconds(one.seconds),
+        _cut(one.question or one.name),
+        _cut(answer),
+    )
 
 
-def _below(run: Run, indent: str) -> Iterator[str]:
-    branch, last, through = ("├─ ", "└─ ", "│  ") if _draws() else ("|- ", "`- ", "|  ")
-    for at, child in enumerate(run.child_runs):
-        is_last = at == len(run.child_runs) - 1
-        yield f"{indent}{last if is_last else branch}{child.run_type} {child.name}  {_facts(child)}"
-        yield from _below(child, indent + ("   " if is_last else through))
+def short_id(run_id: str) -> str:
+    """Return the end of an id: its beginning is the time and the same for all of a moment."""
+    return run_id.replace("-", "")[-8:]
 
 
-def _draws() -> bool:
-    return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+def _cut(text: str) -> str:
+    return text if len(text) <= WORDS else f"{text[: WORDS - 1]}…"
 
 
-def _facts(run: Run) -> str:
-    facts = [_seconds(run)]
-    if run.first_token_time:
-        facts.append(f"first token {(run.first_token_time - run.start_time).total_seconds():.2f} s")
-    usage = usage_of(run)
-    if usage:
-        facts.append(f"{usage[0]} in + {usage[1]} out tokens")
-    if run.error:
-        facts.append(f"ERROR {run.error.strip().splitlines()[-1][:200]}")
-    return ", ".join(facts)
-
-
-def _seconds(run: Run) -> str:
-    if run.end_time is None:
-        return "not ended"
-    return f"{(run.end_time - run.start_time).total_seconds():.2f} s"
-
-
-def usage_of(run: Run) -> tuple[int, int] | None:
-    """Sum the tokens of a run and those below it."""
-    found = [pair for child in run.child_runs if (pair := usage_of(child))]
-    own = _own_usage(run.outputs) if run.run_type == "llm" else None
-    if own:
-        found.append(own)
-    return (sum(one for one, _ in found), sum(two for _, two in found)) if found else None
-
-
-def _own_usage(outputs: Any) -> tuple[int, int] | None:
+def _follow(store: TraceStore, options: TraceOptions) -> int:
+    """Print each trace when it has ended, until interrupted."""
+    filters = options.filters()
+    open_traces = {one.id for one in store.find(filters, limit=200) if one.end_time is None}
+    place, _ = store.changed_since(0, limit=1)
+    note("(waiting for runs; Ctrl-C ends)")
+    if not options.as_json:
+        say("\t".join(HEADER))
     try:
-        usage = outputs["generations"][0][0]["message"]["kwargs"]["usage_metadata"]
-        return int(usage["input_tokens"]), int(usage["output_tokens"])
-    except (KeyError, IndexError, TypeError):
-        return None
+        while True:
+            drive(BLOCKING.sleep(FOLLOWED_EVERY))
+            place, new = store.changed_since(place)
+            fitting = {one.id for one in store.find(filters, limit=500)} if new else set()
+            open_traces |= {trace for trace in new if trace in fitting}
+            for one in reversed(store.summaries(sorted(open_traces))):
+                if one.end_time is None:
+                    continue
+                open_traces.discard(one.id)
+                line = json.dumps(one.to_json(), ensure_ascii=False)
+                say(line if options.as_json else "\t".join(_cells(one)))
+    except KeyboardInterrupt:
+        return 0
 
 
-def _to_json(run: Run) -> dict[str, Any]:
-    usage = usage_of(run)
-    return {
-        "id": str(run.id),
-        "trace_id": str(run.trace_id),
-        "name": run.name,
-        "type": run.run_type,
-        "start": run.start_time.isoformat(),
-        "seconds": (run.end_time - run.start_time).total_seconds() if run.end_time else None,
-        "error": run.error,
-        "tokens": {"input": usage[0], "output": usage[1]} if usage else None,
-        "runs": [_to_json(child) for child in run.child_runs],
-    }
+# -- one trace
+
+
+def _show_one(store: TraceStore, trace: str, options: TraceOptions) -> int:
+    root = _find(store, trace)
+    if options.export is not None:
+        if options.export not in FORMATS:
+            raise UsageError(f"--export takes {', '.join(FORMATS)}, not {options.export!r}")
+        say(export_trace(root, options.export), end="")  # type: ignore[arg-type]
+    elif options.replay:
+        _replay(root, options.replay_model)
+    elif options.as_json:
+        say(json.dumps(_tree_to_json(root), ensure_ascii=False))
+    else:
+        for line, style in trace_lines(root):
+            say(line, style=style)
+    return 0
+
+
+def _find(store: TraceStore, trace: str) -> StoredRun:
+    found = store.resolve(trace)
+    root = None if found is None else store.trace(found)
+    if root is None:
+        raise UsageError(
+            f"{store.path}: there is no trace {trace!r}; `foldline traces` shows the ids"
+        )
+    return root
+
+
+def _tree_to_json(run: StoredRun) -> dict[str, Any]:
+    children = [child for child in run.child_runs if isinstance(child, StoredRun)]
+    return {**run_to_json(run), "runs": [_tree_to_json(child) for child in children]}
+
+
+def _replay(root: StoredRun, model: str | None) -> None:
+    """Play the answers of a trace back at their speed, or ask another model the same."""
+    from foldline.cli.exchange import Exchange
+    from foldline.cli.shows import TextShow
+    from foldline.load import load
+    from foldline.testing.recorded import RecordedChatModel
+
+    calls = [run for run in all_runs(root) if run.run_type == "llm" and "messages" in run.inputs]
+    if not calls:
+        raise UsageError(f"{root.name}: there is no call of a chat model in this trace to replay")
+    for run in calls:
+        messages = load(run.inputs["messages"][0])
+        if model is not None:
+            from foldline.cli.choose import choose_model, prepare
+
+            chosen = choose_model(model, {})
+            prepare(chosen, has_tools=False)
+            Exchange(chosen, [], TextShow()).run(messages)
+            continue
+        answer = ((run.outputs or {}).get("generations") or [[{}]])[0][0].get("message")
+        if answer is None:
+            note(f"({run.name}: {run.error_class or 'it did not answer'})")
+            continue
+        drive(BLOCKING.sleep(min(run.time_to_first_token or run.latency or 0.0, 5.0)))
+        call = {"messages": run.inputs["messages"][0], "answer": answer}
+        Exchange(RecordedChatModel.of([call]), [], TextShow()).run(messages)
+
+
+# -- deleting
+
+
+def _prune(store: TraceStore, options: TraceOptions) -> int:
+    deleted = store.prune(
+        max_age=None if options.prune_age is None else read_age(options.prune_age),
+        max_bytes=None if options.prune_size is None else read_size(options.prune_size),
+    )
+    note(f"{deleted} runs are deleted from {store.path}")
+    return 0
+
+
+def _delete(store: TraceStore, trace: str | None, options: TraceOptions) -> int:
+    chosen = [value for value in (trace, options.thread, options.user) if value]
+    if len(chosen) != 1:
+        raise UsageError("delete what? foldline traces ID --delete, or --thread or --user NAME")
+    found = None
+    if trace is not None:
+        found = store.resolve(trace)
+        if found is None:
+            raise UsageError(f"{store.path}: there is no trace {trace!r}")
+    counts = forget(trace=found, thread=options.thread, user=options.user, traces=store.path)
+    kinds: Sequence[tuple[str, str]] = (("traces", "runs"), ("histories", "kept messages"))
+    note(", ".join(f"{counts[kind]} {word}" for kind, word in kinds) + " are deleted")
+    return 0
+
+
+# -- what people write
+
+
+def read_age(text: str) -> float:
+    """Return seconds: `90s`, `30m`, `12h`, `7d`, `2w`."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smhdw])\s*", text.lower())
+    if match is None:
+        raise UsageError(f"{text!r} is no length of time: write 90s, 30m, 12h, 7d or 2w")
+    return float(match[1]) * AGES[match[2]]
+
+
+def read_time(text: str) -> float:
+    """Return a time: so long ago (`2h`), or a date (`2026-11-17`, with a time if need be)."""
+    from datetime import datetime
+
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        pass
+    try:
+        return time.time() - read_age(text)
+    except UsageError:
+        raise UsageError(
+            f"--since {text!r}: write 30m, 2h, 7d, or a date like 2026-11-17"
+        ) from None
+
+
+def read_size(text: str) -> int:
+    """Return bytes: `500k`, `200M`, `1G`."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmg]?)b?\s*", text.lower())
+    if match is None:
+        raise UsageError(f"{text!r} is no size: write 500k, 200M or 1G")
+    return int(float(match[1]) * SIZES[match[2]])

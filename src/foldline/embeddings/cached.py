@@ -24,7 +24,7 @@ from foldline.utils.progress import ProgressOption, show_progress
 
 __all__ = ["CacheBackedEmbeddings"]
 
-logger = logging.getLogger("foldline.embeddings")
+logger: logging.Logger = logging.getLogger("foldline.embeddings")
 
 Vector = list[float]
 KeyEncoder = Callable[[str], str] | Literal["sha1", "sha256", "sha512", "blake2b"]

@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from foldline._io import ASYNC
-from foldline.protocol.blocks import Json
 
 __all__ = ["BaseExampleSelector"]
 
@@ -15,10 +14,10 @@ class BaseExampleSelector(ABC):
     """Chooses examples. A subclass writes `add_example` and `select_examples`; the twins may stay as they are."""
 
     @abstractmethod
-    def add_example(self, example: dict[str, str]) -> Json:
+    def add_example(self, example: dict[str, str]) -> Any:  # noqa: ANN401  JSON, or whatever was given
         """Take one more example into the choice."""
 
-    async def aadd_example(self, example: dict[str, str]) -> Json:
+    async def aadd_example(self, example: dict[str, str]) -> Any:  # noqa: ANN401  JSON, or whatever was given
         """Take one more example into the choice."""
         return await ASYNC.call(self.add_example, example)
 

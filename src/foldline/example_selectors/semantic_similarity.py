@@ -12,7 +12,6 @@ from foldline._io import ASYNC, BLOCKING, IO
 from foldline._io.drive import drive
 from foldline.documents.base import Document
 from foldline.example_selectors.base import BaseExampleSelector
-from foldline.protocol.blocks import Json
 
 __all__ = [
     "MaxMarginalRelevanceExampleSelector",
@@ -21,7 +20,7 @@ __all__ = [
 ]
 
 
-def sorted_values(values: Mapping[str, Json]) -> list[Json]:
+def sorted_values(values: Mapping[str, Any]) -> list[Any]:
     """Give the values in the order of their keys."""
     return [values[key] for key in sorted(values)]
 
@@ -97,8 +96,8 @@ class _VectorStoreExampleSelector(BaseExampleSelector, BaseModel, ABC):
     def from_examples(
         cls,
         examples: list[dict[str, str]],
-        embeddings: Json,
-        vectorstore_cls: Json,
+        embeddings: Any,  # noqa: ANN401  JSON, or whatever was given
+        vectorstore_cls: Any,  # noqa: ANN401  JSON, or whatever was given
         k: int = 4,
         input_keys: list[str] | None = None,
         **options: Any,
@@ -126,7 +125,7 @@ class _VectorStoreExampleSelector(BaseExampleSelector, BaseModel, ABC):
         cls,
         examples: Sequence[dict[str, str]],
         embeddings: object,
-        vectorstore_cls: Json,
+        vectorstore_cls: Any,  # noqa: ANN401  JSON, or whatever was given
         io: IO,
         options: dict[str, Any],
     ) -> Self:
@@ -138,13 +137,13 @@ class _VectorStoreExampleSelector(BaseExampleSelector, BaseModel, ABC):
         return cls(vectorstore=store, **own)
 
 
-def _text(values: Mapping[str, Json], keys: list[str] | None) -> str:
+def _text(values: Mapping[str, Any], keys: list[str] | None) -> str:
     """Give what is compared of an example or of the input."""
     chosen = {key: values[key] for key in keys} if keys else values
     return " ".join(str(value) for value in sorted_values(chosen))
 
 
-def _twin(store: object, name: str) -> Json:
+def _twin(store: object, name: str) -> Any:  # noqa: ANN401  JSON, or whatever was given
     """Give the async twin of a store's method, or the method itself, which then runs in a thread."""
     return getattr(store, f"a{name}", None) or getattr(store, name)
 
@@ -169,8 +168,8 @@ class MaxMarginalRelevanceExampleSelector(_VectorStoreExampleSelector):
     def from_examples(
         cls,
         examples: list[dict[str, str]],
-        embeddings: Json,
-        vectorstore_cls: Json,
+        embeddings: Any,  # noqa: ANN401  JSON, or whatever was given
+        vectorstore_cls: Any,  # noqa: ANN401  JSON, or whatever was given
         k: int = 4,
         input_keys: list[str] | None = None,
         fetch_k: int = 20,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from foldline._lazy import lazily
+from foldline._lazy import Loader, lazily
 
 if TYPE_CHECKING:
     from foldline.agents.runtime import InjectedState, InjectedStore, ToolRuntime
@@ -118,7 +118,7 @@ __all__ = [
     "tools_condition",
 ]
 
-__getattr__ = lazily(
+__getattr__: Loader = lazily(
     __name__,
     {
         "foldline.agents.runtime": "InjectedState InjectedStore ToolRuntime",

@@ -18,7 +18,6 @@ from foldline.workflows.values import pack
 
 __all__ = ["BaseCache", "InMemoryCache", "SqliteCache", "cache_key"]
 
-Json = Any
 Namespace = tuple[str, ...]
 
 
@@ -128,7 +127,7 @@ def cache_key(spec: NodeSpec, value: object) -> str:
     return hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
 
 
-def _written(value: object) -> Json:
+def _written(value: object) -> Any:
     if isinstance(value, dict):
         return {str(key): pack(one, "its input", type(one)) for key, one in value.items()}
     return pack(value, "its input", type(value))

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CompiledStateGraph"]
 
-Json = Any
 Values = dict[str, Any]
 SHOWN = ("input", "step", "update", "fork")
 
@@ -80,7 +79,7 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
         return self.plan.nodes
 
     @property
-    def input_shape_schema(self) -> Any:
+    def input_shape_schema(self) -> object:
         """The schema of what this graph takes as a node of another."""
         return self.plan.input.schema
 
@@ -213,7 +212,7 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
 
     def checkpoint_data(
         self, thread: GraphThread, thread_id: str, namespace: tuple[str, ...]
-    ) -> dict[str, Json]:
+    ) -> dict[str, Any]:
         """Describe a checkpoint for `stream_mode="checkpoints"`."""
         snapshot = self.snapshot(thread, thread_id, "|".join(namespace))
         return {

@@ -96,7 +96,7 @@ def task(
     retry_policy: RetryPolicy | Sequence[RetryPolicy] | None = None,
     cache_policy: CachePolicy | None = None,
     timeout: float | None = None,
-) -> Any:
+) -> object:
     """Make a task of a function: called inside an entrypoint it begins at once and gives a future."""
 
     def make(written: Callable[..., Any]) -> TaskFunction[Any, Any]:
@@ -122,7 +122,7 @@ class EntrypointFlow(Workflow[Any, Any]):
     def injected(self, context: FlowContext, run: Run) -> dict[str, Any]:
         """Return what the function asks for by name."""
 
-        def write(chunk: Any) -> None:
+        def write(chunk: object) -> None:
             context.tell("custom", self.name, {"payload": chunk})
 
         context.write, context.cache = write, self.cache

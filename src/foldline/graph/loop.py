@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 __all__ = ["GraphLoop"]
 
-Json = Any
 Values = dict[str, Any]
 LIVE = frozenset({"custom", "tokens", "tasks"})
 """What is said while a step runs, and not after it."""
@@ -94,7 +93,7 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
 
     # -- the loop
 
-    async def open(self, value: Json) -> None:
+    async def open(self, value: object) -> None:
         """Read the thread and take what the caller gives."""
         await GraphStart(self).open(value)
 
@@ -221,9 +220,9 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
             self.is_stopped = True
             self._tell_pause()
 
-    def _encode(self, outcome: Outcome) -> dict[str, Json]:
+    def _encode(self, outcome: Outcome) -> dict[str, Any]:
         where = f"the update of {outcome.name!r}"
-        body: dict[str, Json] = {"name": outcome.name}
+        body: dict[str, Any] = {"name": outcome.name}
         if outcome.update:
             body["update"] = self.plan.keys.encode(outcome.update, where)
         if outcome.goto:
@@ -267,12 +266,12 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
 
     # -- what tasks ask
 
-    def managed(self, name: str) -> Any:
+    def managed(self, name: str) -> object:
         """Return a value that the run fills in."""
         remaining = self.limit - self._taken + 1
         return remaining if name == "remaining_steps" else remaining <= 1
 
-    def current(self, *, is_alone: bool) -> Any:
+    def current(self, *, is_alone: bool) -> object:
         """Return what makes this run the parent of runnables that a node calls."""
         if not is_alone:
             return self.run.current()

@@ -94,7 +94,7 @@ class NodeSpec:
 
 async def call_function(
     function: Any, wants: tuple[str, ...], count: int, value: Any, run: Run, runtime: Runtime[Any]
-) -> Any:
+) -> object:
     """Call a node's or a router's function with the arguments that it names."""
     if not wants:
         return await run.io.call(function, value) if count else await run.io.call(function)

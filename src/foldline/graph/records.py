@@ -31,7 +31,6 @@ from foldline.workflows.values import pack, unpack
 
 __all__ = ["GraphThread", "Outcome", "Task", "decode_target", "encode_target", "record"]
 
-Json = Any
 Values = dict[str, Any]
 Target = str | Send
 KINDS = frozenset(
@@ -48,7 +47,7 @@ class Task:
     name: str
     id: str
     path: tuple[Any, ...]
-    arg: Json = None
+    arg: Any = None
     """The input of a `Send`."""
     is_push: bool = False
 
@@ -60,7 +59,7 @@ class Outcome:
     name: str
     update: Values
     goto: list[Target] = field(default_factory=list)
-    result: Json = None
+    result: Any = None
     """What the node returned, as `stream_mode="updates"` shows it."""
 
 
@@ -78,7 +77,7 @@ class GraphThread(ThreadState):
     source: str = "input"
     finished: dict[str, Outcome] = field(default_factory=dict)
     """What the finished tasks of the step under way gave."""
-    failures: dict[str, dict[str, Json]] = field(default_factory=dict)
+    failures: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The errors of its failed tasks, until somebody carries on."""
     waiting: dict[str, list[str]] = field(default_factory=dict)
     """Edges from several nodes: which of them have run."""
@@ -103,7 +102,7 @@ class GraphThread(ThreadState):
             raise SchemaError(f"record {entry.id} is damaged and was not read: {error}") from error
         return str(body["kind"])
 
-    def take(self, id: str, body: Mapping[str, Json]) -> None:
+    def take(self, id: str, body: Mapping[str, Any]) -> None:
         """Add a record."""
         kind = body["kind"]
         self.head = id
@@ -128,7 +127,7 @@ class GraphThread(ThreadState):
         elif kind in BASES:
             self._take_base(id, body)
 
-    def _take_base(self, id: str, body: Mapping[str, Json]) -> None:
+    def _take_base(self, id: str, body: Mapping[str, Any]) -> None:
         where = f"record {id}"
         under_way = self.seed, self.finished, self.interrupts, self.asked, self.answers, self.chain
         outcomes = [self._outcome(one, where) for one in body.get("tasks", ())]
@@ -170,7 +169,7 @@ class GraphThread(ThreadState):
         self.chain = set() if id is None else {id}
         self.is_paused = False
 
-    def _outcome(self, body: Mapping[str, Json], where: str) -> Outcome:
+    def _outcome(self, body: Mapping[str, Any], where: str) -> Outcome:
         return Outcome(
             body["name"],
             self.keys.decode(body.get("update", {}), where),
@@ -205,13 +204,13 @@ def _task_id(seed: str, name: str, number: str) -> str:
     return f"{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:]}"
 
 
-def record(kind: str, **fields: Json) -> dict[str, Json]:
+def record(kind: str, **fields: Any) -> dict[str, Any]:
     """Make the body of a record; empty fields are left out."""
     body = {key: value for key, value in fields.items() if value not in (None, [], {})}
     return {"v": VERSION, "kind": kind, "at": datetime.now(UTC).isoformat(), **body}
 
 
-def encode_target(target: Target, keys: StateKeys) -> Json:
+def encode_target(target: Target, keys: StateKeys) -> object:
     """Return where to go as JSON; what a `Send` carries is written by the types of the keys it is under."""
     if not isinstance(target, Send):
         return target
@@ -226,7 +225,7 @@ def encode_target(target: Target, keys: StateKeys) -> Json:
     return [target.node, "value", pack(target.arg, where, keys.inputs.get(target.node, Any))]
 
 
-def decode_target(packed: Json, keys: StateKeys) -> Target:
+def decode_target(packed: Any, keys: StateKeys) -> Target:
     """Return where to go."""
     if isinstance(packed, str):
         return packed

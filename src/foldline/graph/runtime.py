@@ -24,7 +24,6 @@ __all__ = [
 ]
 
 ContextT = TypeVar("ContextT")
-Json = Any
 
 
 def _write_nothing(_: object) -> None:
@@ -48,7 +47,7 @@ class Runtime(Generic[ContextT]):
     context: ContextT | Any = None
     """What the caller gave as `context=`."""
     store: Any = None
-    stream_writer: Callable[[Json], None] = _write_nothing
+    stream_writer: Callable[[Any], None] = _write_nothing
     """Sends anything to whoever streams the run (`stream_mode="custom"`)."""
     previous: Any = None
     """What the last run of an entrypoint on this thread saved."""
@@ -71,7 +70,7 @@ def get_runtime(context_schema: type | None = None) -> Runtime[Any]:
     return Runtime(flow.context, flow.store, flow.write or _write_nothing, flow.previous)
 
 
-def get_stream_writer() -> Callable[[Json], None]:
+def get_stream_writer() -> Callable[[Any], None]:
     """Return the function that sends to `stream_mode="custom"`."""
     return get_runtime().stream_writer
 

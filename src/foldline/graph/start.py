@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["GraphStart"]
 
-Json = Any
 COMMAND = "the Command"
 
 
@@ -33,7 +32,7 @@ class GraphStart(ThreadStart[RunContext[GraphThread]]):
         self.loop = loop
         self.plan = loop.plan
 
-    async def load(self, at: str | None, value: Json) -> bool:
+    async def load(self, at: str | None, value: object) -> bool:
         """Read the thread; return whether None goes on from an earlier record, as a fork."""
         context = self.context
         assert context.log is not None
@@ -56,7 +55,7 @@ class GraphStart(ThreadStart[RunContext[GraphThread]]):
         """Write down that somebody goes on."""
         await self._begin(record(kind))
 
-    async def _begin(self, *bodies: dict[str, Json]) -> None:
+    async def _begin(self, *bodies: dict[str, Any]) -> None:
         entries = await self.context.append(*bodies)
         for body, entry in zip(bodies, entries, strict=False):
             self.context.thread.take(entry.id, body)
@@ -64,7 +63,7 @@ class GraphStart(ThreadStart[RunContext[GraphThread]]):
 
     # -- an input
 
-    async def take_input(self, value: Json, goto: list[Target] | None = None) -> None:
+    async def take_input(self, value: object, goto: list[Target] | None = None) -> None:
         """Begin a round at START, and where a command says besides."""
         keys, thread = self.plan.keys, self.context.thread
         update = keys.check(self._input_values(value), "the input")
@@ -87,7 +86,7 @@ class GraphStart(ThreadStart[RunContext[GraphThread]]):
         thread.source = "input"
         self.loop.tell_state()
 
-    def _input_values(self, value: Json) -> Mapping[str, Any]:
+    def _input_values(self, value: object) -> Mapping[str, Any]:
         if isinstance(value, Mapping):
             return value
         shape = self.plan.input
@@ -110,13 +109,13 @@ class GraphStart(ThreadStart[RunContext[GraphThread]]):
         if command.goto:
             thread.interrupts = []  # the tasks that asked run beside the new ones, and ask again
 
-    async def take_answers(self, answers: dict[str, Json], command: Command[Any] | None) -> None:
+    async def take_answers(self, answers: dict[str, Any], command: Command[Any] | None) -> None:
         """Write down the answers, after the change of the state that came with them."""
         packed = {key: pack(one, "an answer") for key, one in answers.items()}
         changes = [] if command is None else [self._change(command)]
         await self._begin(*changes, record("resume", answers=packed))
 
-    def _change(self, command: Command[Any]) -> dict[str, Json]:
+    def _change(self, command: Command[Any]) -> dict[str, Any]:
         """Return the record of a change from outside: the tasks that come stay what they are, others are added."""
         keys, thread = self.plan.keys, self.context.thread
         update = keys.check(dict(command.update or {}), COMMAND)

@@ -30,7 +30,6 @@ __all__ = [
 START = "__start__"
 END = "__end__"
 Durability = Literal["sync", "async", "exit"]
-Json = Any
 
 
 @dataclass(slots=True)
@@ -38,14 +37,14 @@ class Send:
     """Run a node with an input of its own, beside the others of the next step."""
 
     node: str
-    arg: Json
+    arg: Any
 
 
 @dataclass(frozen=True, slots=True)
 class Overwrite:
     """A value that replaces what is there, past the key's reducer."""
 
-    value: Json
+    value: Any
 
 
 @dataclass(frozen=True, slots=True)

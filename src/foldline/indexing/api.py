@@ -185,7 +185,7 @@ class _Indexing:
             await self._clean(None)
         return self.result
 
-    async def _ask(self, target: object, name: str, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+    async def _ask(self, target: object, name: str, *args: object, **kwargs: object) -> Any:  # noqa: ANN401
         """Call a method in the colour of this run."""
         method = getattr(target, name if self._io.blocking else f"a{name}")
         return await self._io.call(method, *args, **kwargs)

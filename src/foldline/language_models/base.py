@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeAlias, TypeVar, cast
 from pydantic import BaseModel, ConfigDict, Field
 
 from foldline import globals as settings
-from foldline._lazy import lazily
+from foldline._lazy import Loader, lazily
 from foldline.caches import BaseCache
 from foldline.callbacks.base import Callbacks
 from foldline.language_models import _types
@@ -86,7 +86,7 @@ class BaseLanguageModel(RunnableSerializable[Any, LanguageModelOutputVar], ABC):
     )
 
     @property
-    def InputType(self) -> Any:
+    def InputType(self) -> object:
         """Text, a prompt value, or messages in any form."""
         return _types.LanguageModelInput
 
@@ -249,7 +249,7 @@ def _provider_of(cls: type[BaseLanguageModel[Any]]) -> str:
     return cls.__name__.removeprefix("Chat").removesuffix("LLM").removesuffix("Chat").lower()
 
 
-__getattr__ = lazily(
+__getattr__: Loader = lazily(
     __name__,
     {"._types": "LangSmithParams LanguageModelInput LanguageModelLike LanguageModelOutput"},
 )

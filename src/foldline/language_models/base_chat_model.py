@@ -133,7 +133,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
 
     @model_validator(mode="before")
     @classmethod
-    def _read_camel_case(cls, values: Any) -> object:
+    def _read_camel_case(cls, values: object) -> object:
         """Read the options of the constructor in either spelling: `retryOnError` is `retry_on_error`."""
         return in_snake_case(cls.model_fields, values)
 
@@ -145,13 +145,13 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
 
     @field_validator("prompt_cache")
     @classmethod
-    def _check_prompt_cache(cls, value: Any) -> object:
+    def _check_prompt_cache(cls, value: object) -> object:
         CacheConfig.of(value)
         return value
 
     @field_validator("hooks")
     @classmethod
-    def _check_hooks(cls, value: Any) -> object:
+    def _check_hooks(cls, value: object) -> object:
         return ModelHooks.of(value)
 
     @model_validator(mode="after")
@@ -250,7 +250,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
 
     async def aprocess(
         self, input: ChatModelInput, options: AgentInvokeOptions | None = None
-    ) -> Any:
+    ) -> object:
         """Ask the model once: a record in, a record out, no retries and no policies. A subclass may override it."""
         return await process_beneath(self, input, options, Run.asynchronous())
 
@@ -321,7 +321,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
     def _ls_type(self) -> str:
         return "chat"
 
-    def _convert_input(self, model_input: Any) -> PromptValue:
+    def _convert_input(self, model_input: object) -> PromptValue:
         if isinstance(model_input, PromptValue):
             return model_input
         if isinstance(model_input, str):
@@ -330,7 +330,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
         return ChatPromptValue(messages=messages or messages_of(model_input))
 
     @property
-    def OutputType(self) -> Any:
+    def OutputType(self) -> object:
         """A message."""
         return AnyMessage
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from foldline._extensions import extension
-from foldline._lazy import lazily
+from foldline._lazy import Loader, lazily
 
 if TYPE_CHECKING:
     from foldline.language_models._profile_types import (
@@ -83,6 +83,6 @@ def find_profile(provider: str | None, model: str | None) -> ModelProfile | None
     return merged  # type: ignore[return-value]
 
 
-__getattr__ = lazily(
+__getattr__: Loader = lazily(
     __name__, {"._profile_types": "ModelProfile ModelProfileRegistry Prices ReasoningRules"}
 )

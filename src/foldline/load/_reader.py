@@ -11,7 +11,7 @@ import functools
 import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
 from pydantic import BaseModel, SecretBytes, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
@@ -24,7 +24,6 @@ from foldline.load.serializable import FORMAT_VERSION, argument_name
 
 __all__ = ["InitValidator", "Reader", "Secrets"]
 
-Json: TypeAlias = Any
 InitValidator = Callable[[tuple[str, ...], dict[str, Any]], None]
 
 
@@ -77,7 +76,7 @@ class Reader:
         self._active: set[int] = set()
         self._count = 0
 
-    def read(self, data: Json) -> Any:  # noqa: ANN401  whatever was dumped
+    def read(self, data: Any) -> Any:  # noqa: ANN401  whatever was dumped
         """Read one value. Lists and dicts are walked here, at one stack frame per level."""
         if not isinstance(data, (dict, list)):
             return data
@@ -117,7 +116,7 @@ class Reader:
             return values
         return {key: value for key, value in values.items() if value is not _SKIPPED}
 
-    def _items(self, data: dict[Any, Json]) -> dict[Any, Any]:
+    def _items(self, data: dict[Any, Any]) -> dict[Any, Any]:
         values = {}
         for key, item in data.items():
             self._path.append(str(key))
@@ -125,7 +124,7 @@ class Reader:
             self._path.pop()
         return self._without_marks(values)
 
-    def _tag(self, data: dict[Any, Json]) -> object:
+    def _tag(self, data: dict[Any, Any]) -> object:
         kind = data.get("type")
         key = data.get("id")
         if type(data["lc"]) is not int or data["lc"] != FORMAT_VERSION:
@@ -142,7 +141,7 @@ class Reader:
             return self._mark(key, data)
         raise self._error(f"unknown type of serialised object {kind!r:.80}")
 
-    def _plain(self, key: list[str], data: dict[Any, Json]) -> Any:  # noqa: ANN401
+    def _plain(self, key: list[str], data: dict[Any, Any]) -> Any:  # noqa: ANN401
         self._only(data, {"lc", "type", "id", "value"})
         parts = data.get("value")
         try:
@@ -157,7 +156,7 @@ class Reader:
         except (AttributeError, KeyError, ValueError, TypeError, ArithmeticError) as error:
             raise self._error(f"not a {'.'.join(key)!r:.80} value") from error
 
-    def _secret(self, key: list[str], data: dict[Any, Json]) -> SecretStr | None:
+    def _secret(self, key: list[str], data: dict[Any, Any]) -> SecretStr | None:
         self._only(data, {"lc", "type", "id", "name", "graph"})
         # Always wrapped: a reference planted in free text or metadata must not show the secret there.
         try:
@@ -166,7 +165,7 @@ class Reader:
             raise self._error(str(error)) from None
         return None if found is None else SecretStr(found)
 
-    def _mark(self, key: list[str], data: dict[Any, Json]) -> _Skipped:
+    def _mark(self, key: list[str], data: dict[Any, Any]) -> _Skipped:
         if self._skips_marks and self._path:
             return _SKIPPED
         raise self._error(
@@ -174,7 +173,7 @@ class Reader:
             "pass ignore_unserializable_fields=True to leave it out"
         )
 
-    def _construct(self, key: ClassId, data: dict[Any, Json]) -> BaseModel:
+    def _construct(self, key: ClassId, data: dict[Any, Any]) -> BaseModel:
         self._only(data, {"lc", "type", "id", "kwargs", "name", "graph"})
         arguments = data.get("kwargs")
         if not isinstance(arguments, dict):
@@ -207,7 +206,7 @@ class Reader:
         if unknown:
             raise self._error(f"{cls.__name__} has no argument {sorted(unknown)[0]!r:.80}")
 
-    def _only(self, data: dict[Any, Json], keys: set[str]) -> None:
+    def _only(self, data: dict[Any, Any], keys: set[str]) -> None:
         unknown = sorted(str(key) for key in data.keys() - keys)
         if unknown:
             raise self._error(f"a serialised object has no key {unknown[0]!r:.80}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 from pydantic import BaseModel, SecretBytes, SecretStr
 
@@ -29,7 +29,6 @@ from foldline.load.serializable import (
 
 __all__ = ["ESCAPE_KEY", "MAX_DEPTH", "MAX_VALUES", "default", "dumpd", "dumps"]
 
-Json: TypeAlias = Any
 Unserializable = Literal["mark", "raise"]
 
 ESCAPE_KEY = "__lc_escaped__"
@@ -61,7 +60,7 @@ def dumps(
         raise SchemaError("the value is nested too deep for the stack left here") from error
 
 
-def dumpd(obj: object, *, unserializable: Unserializable | None = None) -> Json:
+def dumpd(obj: object, *, unserializable: Unserializable | None = None) -> Any:  # noqa: ANN401  JSON, or whatever was given
     """Write `obj` as JSON-able Python values.
 
     What cannot be written raises a `SchemaError` inside data (messages, documents, plain containers) and
@@ -74,7 +73,7 @@ def dumpd(obj: object, *, unserializable: Unserializable | None = None) -> Json:
         raise SchemaError("the value is nested too deep for the stack left here") from error
 
 
-def default(obj: object) -> Json:
+def default(obj: object) -> Any:  # noqa: ANN401  JSON, or whatever was given
     """Write one object for `json.dumps(..., default=default)`; what cannot be written is marked.
 
     Only `dumps` keeps look-alikes of our tags apart in the data around the object.
@@ -94,7 +93,7 @@ class _Writer:
         self._count = 0
         self._secrets: dict[str, str] = {}
 
-    def write(self, value: object) -> Json:
+    def write(self, value: object) -> object:
         """Write one value. Lists and dicts are walked here, at one stack frame per level."""
         self._count += 1
         if self._count > MAX_VALUES:
@@ -105,7 +104,7 @@ class _Writer:
             return self._leaf(value)
         self._enter(value)
         if isinstance(value, list):
-            written: Json = []
+            written: Any = []
             for index, item in enumerate(value):
                 self._path.append(f"[{index}]")
                 written.append(self.write(item))
@@ -147,7 +146,7 @@ class _Writer:
         parts = codec.encode(value)
         return self._tagged(codec.name, self.write(parts) if codec.nested else parts)
 
-    def _text(self, value: str) -> Json:
+    def _text(self, value: str) -> Any:  # noqa: ANN401  JSON, or whatever was given
         text = value if type(value) is str else str.__str__(value)
         if self._secrets and self._shows_secret(text):
             return dict(secret_reference(self._secrets.get(text) or self._secret_name()))
@@ -170,7 +169,7 @@ class _Writer:
             return self._tagged("float", CODECS["float"].encode(number))
         return number
 
-    def _finished(self, written: dict[str, Json]) -> dict[str, Json]:
+    def _finished(self, written: dict[str, Any]) -> dict[str, Any]:
         if self._secrets and any(self._shows_secret(key) for key in written):
             raise self._error("a key of this dict holds a secret")
         # What looks like one of our tags is wrapped, so that it comes back as the data it is.
@@ -230,7 +229,7 @@ class _Writer:
     def _leave(self, value: object) -> None:
         self._active.discard(id(value))
 
-    def _tagged(self, name: str, parts: object) -> dict[str, Json]:
+    def _tagged(self, name: str, parts: object) -> dict[str, Any]:
         return {"lc": FORMAT_VERSION, "type": "value", "id": [name], "value": parts}
 
     def _secret_name(self) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
 from foldline.exceptions import SchemaError
 from foldline.load._reader import InitValidator, Reader, Secrets
@@ -24,7 +24,6 @@ from foldline.utils.json import JsonError, parse_strict
 
 __all__ = ["InitValidator", "Reviver", "default_init_validator", "load", "loads"]
 
-Json: TypeAlias = Any
 
 CODE_ONLY = ("url", "api_base", "endpoint", "header", "prox", "host", "transport", "client")
 """Words in names of arguments that data may not set, at any depth: where keys and prompts go."""
@@ -145,7 +144,7 @@ def loads(
 
 
 def load(
-    obj: Json,
+    obj: Any,  # noqa: ANN401  JSON, or whatever was given
     *,
     allowed_objects: AllowedObjects = None,
     secrets_map: Mapping[str, str | None] | None = None,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import BaseModel, ConfigDict, SecretBytes, SecretStr
 from pydantic.fields import FieldInfo
 
-from foldline._lazy import lazily
+from foldline._lazy import Loader, lazily
 from foldline.utils.signature import SIGNATURE, ClassSignature, keep_signature
 
 if TYPE_CHECKING:
@@ -244,7 +244,7 @@ def _hide_secrets(
             kwargs[argument] = secret_reference(argument.upper())
 
 
-__getattr__ = lazily(
+__getattr__: Loader = lazily(
     __name__,
     {
         "._shapes": "BaseSerialized SerializedConstructor SerializedNotImplemented SerializedSecret",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from itertools import islice
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -43,7 +43,7 @@ ENTITY_SUMMARY_PROMPT = PromptTemplate.from_template(
 class BaseEntityStore(BaseModel, ABC):
     """Where summaries are kept, by the entity's name."""
 
-    model_config = ConfigDict(arbitrary_types_allowed=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(arbitrary_types_allowed=True)
 
     @abstractmethod
     def get(self, key: str, default: str | None = None) -> str | None:

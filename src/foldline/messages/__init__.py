@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from foldline._lazy import lazily
+from foldline._lazy import Loader, lazily
 
 if TYPE_CHECKING:
     from foldline.messages.ai_chunk import AIMessageChunk
@@ -130,7 +130,7 @@ __all__ = [
     "trim_messages",
 ]
 
-__getattr__ = lazily(
+__getattr__: Loader = lazily(
     __name__,
     {
         ".ai_chunk": "AIMessageChunk",

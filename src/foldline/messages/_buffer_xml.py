@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
 from foldline.messages.ai_message import AIMessage
 from foldline.messages.base import BaseMessage
-from foldline.protocol.blocks import Json
 from foldline.utils.json import to_jsonable
 
 LONGEST_BLOCK = 500
@@ -39,14 +39,14 @@ def _xml_calls(message: AIMessage) -> list[str]:
     return calls
 
 
-def _xml_content(content: Json) -> str:
+def _xml_content(content: Any) -> str:  # noqa: ANN401  JSON, or whatever was given
     if isinstance(content, str):
         return escape(content)
     parts = [escape(item) if isinstance(item, str) else _xml_block(item) for item in content]
     return " ".join(part for part in parts if part)
 
 
-def _xml_block(block: dict[str, Json]) -> str:
+def _xml_block(block: dict[str, Any]) -> str:
     """Write one block; encoded media and what is shown elsewhere stay out."""
     kind = block.get("type")
     if kind == "text":
@@ -64,7 +64,7 @@ def _xml_block(block: dict[str, Json]) -> str:
     return ""
 
 
-def _xml_media(block: dict[str, Json], kind: str) -> str:
+def _xml_media(block: dict[str, Any], kind: str) -> str:
     link = block.get("image_url") if block.get("type") == "image_url" else block.get("url")
     url = link.get("url") if isinstance(link, dict) else link
     if isinstance(url, str) and url and not url.startswith("data:"):

@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from foldline.protocol.blocks import BlockIndex, InvalidToolCall, Json, ToolCall, ToolCallChunk
+from foldline.protocol.blocks import BlockIndex, InvalidToolCall, ToolCall, ToolCallChunk
 from foldline.protocol.merge import copy_json, grow_name, merge_dicts
 from foldline.protocol.promote import parse_tool_args, promote
 from foldline.utils.json import to_jsonable
@@ -46,11 +46,11 @@ class GrowingCall:
         self.name: str | None = None
         self.index = index
         self.pieces: list[str] | None = None
-        self.rest: dict[str, Json] = {}
+        self.rest: dict[str, Any] = {}
         self.parser: PartialJson | None = None
         self.fed = 0
 
-    def grow(self, part: Mapping[str, Json]) -> None:
+    def grow(self, part: Mapping[str, Any]) -> None:
         """Take in one more slice."""
         self.id = self.id or part.get("id")
         self.name = grow_name(self.name, part.get("name"), has_args=bool(self.pieces))
@@ -81,10 +81,10 @@ class GrowingCall:
         }
         return cast("ToolCallChunk", chunk)
 
-    def parsed(self) -> dict[str, Json]:
+    def parsed(self) -> dict[str, Any]:
         """Give the best guess at the call, from arguments that may still be arriving."""
         if not self.pieces:
-            args: Json = {}
+            args: Any = {}
         else:
             args = self._args_so_far(self.pieces)
         if isinstance(args, dict) and self.name and "error" not in self.rest:
@@ -100,7 +100,7 @@ class GrowingCall:
             **copy_json(self.rest),
         }
 
-    def is_followed_by(self, part: Mapping[str, Json]) -> bool:
+    def is_followed_by(self, part: Mapping[str, Any]) -> bool:
         """Say whether a slice of the same id is a whole call of its own: this one is whole already."""
         if not (self.pieces and part.get("name") and part.get("args")):
             return False
@@ -134,7 +134,7 @@ class CallsGrowth:
         self._by_id: dict[str, GrowingCall] = {}
         self._by_index: dict[str, GrowingCall] = {}
 
-    def add(self, part: Mapping[str, Json]) -> None:
+    def add(self, part: Mapping[str, Any]) -> None:
         """Take in one more slice."""
         call = self._call_of(part)
         call.grow(part)
@@ -153,7 +153,7 @@ class CallsGrowth:
         """Give each call as it is once nothing more comes: truncated arguments are invalid."""
         return parse_calls(self.chunks())
 
-    def _call_of(self, part: Mapping[str, Json]) -> GrowingCall:
+    def _call_of(self, part: Mapping[str, Any]) -> GrowingCall:
         id, index = part.get("id"), part.get("index")
         if id and id in self._by_id:
             known = self._by_id[id]
@@ -175,10 +175,10 @@ class CallsGrowth:
 
 def parse_calls(chunks: Sequence[ToolCallChunk]) -> ParsedCalls:
     """Promote whole slices to calls; what is not a JSON object or has no name is invalid."""
-    return split_calls([final_call(cast("dict[str, Json]", chunk)) for chunk in chunks])
+    return split_calls([final_call(cast("dict[str, Any]", chunk)) for chunk in chunks])
 
 
-def final_call(block: dict[str, Json]) -> dict[str, Json]:
+def final_call(block: dict[str, Any]) -> dict[str, Any]:
     """Promote one growing call; where its stream already said what is wrong with it, that stands."""
     final = promote({"type": "tool_call_chunk", **block})
     if "error" not in block:
@@ -187,7 +187,7 @@ def final_call(block: dict[str, Json]) -> dict[str, Json]:
     return {**final, "type": "invalid_tool_call", "args": args, "error": block["error"]}
 
 
-def split_calls(blocks: Sequence[Mapping[str, Json]]) -> ParsedCalls:
+def split_calls(blocks: Sequence[Mapping[str, Any]]) -> ParsedCalls:
     """Part the calls that can be run from those that cannot."""
     calls: list[ToolCall] = []
     invalid: list[InvalidToolCall] = []
@@ -201,7 +201,7 @@ def split_calls(blocks: Sequence[Mapping[str, Json]]) -> ParsedCalls:
     return calls, invalid
 
 
-def add_calls_of_blocks(blocks: Sequence[Mapping[str, Json]], kwargs: dict[str, Any]) -> None:
+def add_calls_of_blocks(blocks: Sequence[Mapping[str, Any]], kwargs: dict[str, Any]) -> None:
     """Take tool calls out of content blocks, where the caller did not give them apart."""
     found: dict[str, list[Any]] = {"tool_call": [], "invalid_tool_call": [], "tool_call_chunk": []}
     for block in blocks:
@@ -221,7 +221,7 @@ def slices_of_calls(
     calls: Sequence[ToolCall], invalid: Sequence[InvalidToolCall]
 ) -> list[ToolCallChunk]:
     """Say whole calls as slices, as a chunk does."""
-    slices: list[dict[str, Json]] = [
+    slices: list[dict[str, Any]] = [
         {**call, "args": json.dumps(to_jsonable(call["args"]))} for call in calls
     ]
     slices += [dict(call) for call in invalid]

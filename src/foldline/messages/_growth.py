@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from foldline._lazy import publish
-from foldline.protocol.blocks import Json
 from foldline.protocol.merge import (
     RULES,
     append,
@@ -46,11 +45,11 @@ class GrowingBlock:
 
     __slots__ = ("fields", "pieces")
 
-    def __init__(self, block: dict[str, Json]) -> None:
-        self.fields: dict[str, Json] = copy_json(block)
+    def __init__(self, block: dict[str, Any]) -> None:
+        self.fields: dict[str, Any] = copy_json(block)
         self.pieces: dict[str, list[str]] = {}
 
-    def grow(self, part: dict[str, Json]) -> None:
+    def grow(self, part: dict[str, Any]) -> None:
         """Take in one more piece of this block."""
         fields = self.fields
         rest = {}
@@ -66,10 +65,10 @@ class GrowingBlock:
                 del rest["type"]  # `input_json_delta` grows the block it belongs to
             merge_block(fields, rest)
 
-    def value(self) -> dict[str, Json]:
+    def value(self) -> dict[str, Any]:
         """Give the block so far, owned by the caller."""
         self._join()
-        grown: dict[str, Json] = copy_json(self.fields)
+        grown: dict[str, Any] = copy_json(self.fields)
         for key in APPENDED:
             if type(text := grown.get(key)) is str and not text.isascii():
                 grown[key] = mend_so_far(text)
@@ -130,7 +129,7 @@ class ContentGrowth:
         else:
             self._items.append([text])
 
-    def _adopt_text(self, item: str | dict[str, Json]) -> None:
+    def _adopt_text(self, item: str | dict[str, Any]) -> None:
         # An indexed text block that opens empty takes in the bare text said before it: this is how a stream
         # that began as plain text goes on as blocks (see `_view`).
         if isinstance(item, dict) and item.get("type") == "text" and item.get("text") == "":
@@ -140,7 +139,7 @@ class ContentGrowth:
                 self._items = [block]
                 self._open[str(index)] = [block]
 
-    def _add_block(self, item: dict[str, Json]) -> None:
+    def _add_block(self, item: dict[str, Any]) -> None:
         index = item.get("index")
         if index is None:
             self._items.append(GrowingBlock(item))
@@ -155,7 +154,7 @@ class ContentGrowth:
         self._items.append(block)
 
 
-def _continues(block: dict[str, Json], part: dict[str, Json]) -> bool:
+def _continues(block: dict[str, Any], part: dict[str, Any]) -> bool:
     kind, other = block.get("type"), part.get("type")
     if kind != other and other is not None and not str(other).endswith("_delta"):
         return False

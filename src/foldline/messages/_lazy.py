@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from pydantic import BaseModel, ConfigDict
 
-from foldline.protocol.blocks import Json
 from foldline.utils.signature import SIGNATURE, ClassSignature, keep_signature
 
 __all__ = ["LazyFields", "default_of", "real_extra", "real_fields", "set_real_fields"]
@@ -47,7 +46,7 @@ class LazyFields(BaseModel):
 
     if TYPE_CHECKING:
 
-        def __init__(self, *args: Json, **kwargs: Json) -> None: ...
+        def __init__(self, *args: Any, **kwargs: Any) -> None: ...
 
     def _lazy_value(self, name: str) -> object:
         """Work out a field that was not said."""
@@ -80,7 +79,7 @@ class LazyFields(BaseModel):
 
     def _fill_slot(self, name: str) -> object:
         if name == "__pydantic_fields_set__":
-            value: Json = self._lazy_fields_set()
+            value: Any = self._lazy_fields_set()
         else:
             value = self._lazy_extra() if name == "__pydantic_extra__" else None
         object.__setattr__(self, name, value)
@@ -109,17 +108,17 @@ class LazyFields(BaseModel):
 
 
 @cache
-def _factories(cls: type[BaseModel]) -> dict[str, Callable[[], Json]]:
+def _factories(cls: type[BaseModel]) -> dict[str, Callable[[], Any]]:
     """Give a maker of the default of each field; asking Pydantic each time costs 20 µs a field."""
     return {
-        name: cast("Callable[[], Json]", field.default_factory)
+        name: cast("Callable[[], Any]", field.default_factory)
         if field.default_factory is not None
         else _constant(field.get_default())
         for name, field in cls.model_fields.items()
     }
 
 
-def _constant(value: object) -> Callable[[], Json]:
+def _constant(value: object) -> Callable[[], Any]:
     is_fixed = value is None or isinstance(value, str | int | float | tuple | frozenset)
     return (lambda: value) if is_fixed else (lambda: copy(value))
 

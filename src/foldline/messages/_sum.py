@@ -20,12 +20,11 @@ from foldline.messages._growth import (
 )
 from foldline.messages.block_translators import standard_blocks
 from foldline.messages.native_content import is_native, native_content
-from foldline.protocol.blocks import Json
 from foldline.protocol.merge import add_usage, copy_json
 
 __all__ = ["ChunkLog", "Held", "Part", "slice_part", "snapshot"]
 
-Part = str | dict[str, Json]
+Part = str | dict[str, Any]
 """What a chunk says: its text if it says nothing else, else its fields."""
 
 STANDARD = {"output_version": "v1"}
@@ -34,7 +33,7 @@ MERGED = {"response_metadata": merge_metadata, "additional_kwargs": merge_kwargs
 CHUNK_TYPES = frozenset({"tool_call_chunk", "server_tool_call_chunk"})
 
 
-def snapshot(fields: dict[str, Json], extra: dict[str, Json] | None) -> Part:
+def snapshot(fields: dict[str, Any], extra: dict[str, Any] | None) -> Part:
     """Keep what a chunk says now, shared with nobody."""
     content = fields.get("content", "")
     part = {
@@ -48,7 +47,7 @@ def snapshot(fields: dict[str, Json], extra: dict[str, Json] | None) -> Part:
     return part
 
 
-def slice_part(fields: dict[str, Json]) -> Part | None:
+def slice_part(fields: dict[str, Any]) -> Part | None:
     """Keep what a chunk says that is one slice of a call, perhaps with an id; None for any other chunk."""
     slices = fields.get("tool_call_chunks")
     if not slices or fields.get("content") != "" or len(slices) != 1 or len(slices[0]) != 5:
@@ -69,9 +68,9 @@ class ChunkSum:
         self.folded = 0
         self._content = ContentGrowth()
         self._calls = CallsGrowth()
-        self._fields: dict[str, Json] = {}
+        self._fields: dict[str, Any] = {}
         self._names: dict[str, None] = {}
-        self._waiting: dict[str, list[dict[str, Json]]] = {name: [] for name in MERGED}
+        self._waiting: dict[str, list[dict[str, Any]]] = {name: [] for name in MERGED}
 
     def fold(self, parts: Iterable[Part]) -> None:
         """Take in parts, in order."""
@@ -84,7 +83,7 @@ class ChunkSum:
             if texts:
                 self._content.add("".join(texts))
                 texts.clear()
-            fields = cast("dict[str, Json]", part)
+            fields = cast("dict[str, Any]", part)
             if "reset" in (fields.get("response_metadata") or ()):
                 self._forget()
             self._content.add(fields["content"])
@@ -97,7 +96,7 @@ class ChunkSum:
         self.__init__()  # type: ignore[misc]
         self.folded = folded
 
-    def value(self, name: str) -> Json:
+    def value(self, name: str) -> Any:  # noqa: ANN401  JSON, or whatever was given
         """Give one field of the sum, or None where no part says anything of it."""
         if name == "content":
             return self._form()[0]
@@ -118,7 +117,7 @@ class ChunkSum:
         """Whether the stream said that nothing more comes."""
         return self._fields.get("chunk_position") == "last"
 
-    def _form(self) -> tuple[str | list[Any], dict[str, Json]]:
+    def _form(self) -> tuple[str | list[Any], dict[str, Any]]:
         """Give the content, and what stands beside it: once the message is whole, in its provider's words (v0)."""
         content = self._said()
         if not self.is_last:
@@ -140,7 +139,7 @@ class ChunkSum:
             for item in content
         ]
 
-    def _merged(self, name: str) -> dict[str, Json]:
+    def _merged(self, name: str) -> dict[str, Any]:
         waiting = self._waiting[name]
         if not waiting:
             return {}
@@ -148,7 +147,7 @@ class ChunkSum:
         self._waiting[name] = [whole]
         return copy_json(whole)  # type: ignore[no-any-return]
 
-    def _take(self, part: dict[str, Json]) -> None:
+    def _take(self, part: dict[str, Any]) -> None:
         for name, value in part.items():
             if name == "content":
                 continue
@@ -163,7 +162,7 @@ class ChunkSum:
             else:
                 self._grow(name, value)
 
-    def _grow(self, name: str, value: Json) -> None:
+    def _grow(self, name: str, value: Any) -> None:  # noqa: ANN401  JSON, or whatever was given
         fields, old = self._fields, self._fields.get(name)
         if name == "usage_metadata":
             fields[name] = add_usage(old, value)
@@ -177,14 +176,14 @@ class ChunkSum:
             fields[name] = value
 
     @staticmethod
-    def _wait(waiting: list[dict[str, Json]], value: dict[str, Json]) -> None:
+    def _wait(waiting: list[dict[str, Any]], value: dict[str, Any]) -> None:
         # Providers repeat the model's name on every chunk: merging equal scalars changes nothing.
         if waiting and waiting[-1] == value and _is_flat(value):
             return
         waiting.append(value)
 
 
-def _is_flat(value: dict[str, Json]) -> bool:
+def _is_flat(value: dict[str, Any]) -> bool:
     return all(str(key).startswith("model") or key == "output_version" for key in value)
 
 
@@ -197,7 +196,7 @@ class ChunkLog:
         self.parts = parts
         first = parts[0]
         self.id: str | None = (
-            None if type(first) is str else cast("dict[str, Json]", first).get("id")
+            None if type(first) is str else cast("dict[str, Any]", first).get("id")
         )
         """The id that the first part said: a part which only repeats it is plain text."""
         self._spare: list[ChunkSum] = []
@@ -211,7 +210,7 @@ class ChunkLog:
                 return self
         return ChunkLog([*parts[:length], part])
 
-    def read(self, length: int, names: Iterable[str]) -> list[Json]:
+    def read(self, length: int, names: Iterable[str]) -> list[Any]:
         """Give fields of the sum of the first `length` parts."""
         try:
             folded = self._spare.pop()  # taken out, so that two threads never fold one sum

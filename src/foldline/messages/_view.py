@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal, assert_never
 
 from foldline.messages._lazy import set_real_fields
 from foldline.messages.ai_chunk import AIMessageChunk, set_sum, slice_chunk
 from foldline.messages.ai_message import is_plain
 from foldline.messages.native_content import holds_calls
 from foldline.messages.usage import whole_usage
-from foldline.protocol.blocks import Json
-from foldline.protocol.events import DELTA_FIELDS
+from foldline.protocol.events import DELTA_FIELDS, DeltaKind, EventKind
 from foldline.protocol.folded import MESSAGE_KEYS, RESPONSE_KEYS
 from foldline.protocol.merge import append, copy_json, extend, first, leaf_rule, merge_block
 from foldline.protocol.promote import is_server_call
@@ -25,7 +24,7 @@ from foldline.utils.trusted import bare
 
 __all__ = ["ChunkView"]
 
-Block = dict[str, Json]
+Block = dict[str, Any]
 
 GROWING = {"tool_call": "tool_call_chunk", "server_tool_call": "server_tool_call_chunk"}
 CALL_SLICES = frozenset(GROWING.values())
@@ -98,12 +97,12 @@ class ChunkView:
         self._growing = -1
         """The index of the plain text while it is that, and has begun; -1 where there is no such."""
 
-    def feed(self, event: Mapping[str, Json]) -> AIMessageChunk | None:
+    def feed(self, event: Mapping[str, Any]) -> AIMessageChunk | None:
         """Return the chunk that shows this event, or None where there is nothing to show."""
         chunks = self.show((event,))
         return chunks[0] if chunks else None
 
-    def show(self, events: Iterable[Mapping[str, Json]]) -> list[AIMessageChunk]:
+    def show(self, events: Iterable[Mapping[str, Any]]) -> list[AIMessageChunk]:
         """Return the chunks that show some events."""
         chunks = []
         for event in events:
@@ -128,28 +127,34 @@ class ChunkView:
                 chunks.append(chunk)
         return chunks
 
-    def _boundary(self, event: Mapping[str, Json]) -> AIMessageChunk | None:
+    def _boundary(self, event: Mapping[str, Any]) -> AIMessageChunk | None:
         """Show where something begins or ends."""
-        kind = event["event"]
-        if kind == "content-block-start":
-            return self._start(event["index"], event["content"])
-        if kind == "content-block-finish":
-            return self._finish(event["index"], event["content"])
-        if kind == "message-finish":
-            return self._end(event)
-        if kind == "message-start":
-            self._begin(event)
-        elif kind == "message-reset":
-            return self._drop(event)
+        kind: EventKind = event["event"]
+        match kind:
+            case "content-block-start":
+                return self._start(event["index"], event["content"])
+            case "content-block-finish":
+                return self._finish(event["index"], event["content"])
+            case "message-finish":
+                return self._end(event)
+            case "message-start":
+                self._begin(event)
+            case "message-reset":
+                return self._drop(event)
+            case "content-block-delta" | "error":
+                pass  # `show` takes deltas; the stream raises the error
+            case _:
+                if TYPE_CHECKING:
+                    assert_never(kind)
         return None
 
-    def _drop(self, event: Mapping[str, Json]) -> AIMessageChunk:
+    def _drop(self, event: Mapping[str, Any]) -> AIMessageChunk:
         """Begin again, and say so: a chunk with `response_metadata["reset"]` drops all before it from a sum."""
         self.__init__(self._version)  # type: ignore[misc]  # everything it has seen is void
         told = {"attempt": event.get("attempt"), "reason": event.get("reason")}
         return AIMessageChunk(content="", response_metadata={"reset": told})
 
-    def _begin(self, event: Mapping[str, Json]) -> None:
+    def _begin(self, event: Mapping[str, Any]) -> None:
         self._id = event.get("id") or None
         metadata = event.get("metadata") or {}
         self._name = metadata.get("name")
@@ -174,11 +179,16 @@ class ChunkView:
         block = self._blocks.get(index)
         if block is None:  # the fold says what is wrong with such a stream
             return None
-        if delta["type"] == "block-delta":
-            return self._show(index, block, _news(block.shown(), delta["fields"]))
-        if delta["type"] not in DELTA_FIELDS:
-            return None
-        field, target = DELTA_FIELDS[delta["type"]]
+        kind: DeltaKind = delta["type"]
+        match kind:
+            case "text-delta" | "reasoning-delta" | "tool-call-delta" | "data-delta":
+                field, target = DELTA_FIELDS[kind]
+            case "block-delta":
+                return self._show(index, block, _news(block.shown(), delta["fields"]))
+            case _:
+                if TYPE_CHECKING:
+                    assert_never(kind)
+                return None
         piece = delta[field]
         if block.target == target:
             block.pieces.append(piece)
@@ -205,7 +215,7 @@ class ChunkView:
         content["type"] = block.kind
         return self._show(index, block, _news(block.shown(), content))
 
-    def _end(self, event: Mapping[str, Json]) -> AIMessageChunk:
+    def _end(self, event: Mapping[str, Any]) -> AIMessageChunk:
         metadata = {**self._metadata, **(event.get("metadata") or {})}
         if self._version == "v1":
             metadata["output_version"] = "v1"
@@ -290,7 +300,7 @@ def _slice(news: Block, index: int) -> Block:
     }
 
 
-def _news(shown: Block, says: Mapping[str, Json]) -> Block:
+def _news(shown: Block, says: Mapping[str, Any]) -> Block:
     """Give what must be added to what was shown so that it says this; what contradicts it cannot be added."""
     news = {}
     for key, value in says.items():
@@ -325,11 +335,11 @@ def _addition(key: str, old: object, new: object) -> object:
     return new
 
 
-def _items_added(old: list[Json], new: list[Json]) -> list[Json] | None:
+def _items_added(old: list[Any], new: list[Any]) -> list[Any] | None:
     """Give the items to add; of one that has grown where it stands, and is known by its index, what it says more."""
     if new[: len(old)] == old:
         return new[len(old) :] or None
-    grown: list[Json] = []
+    grown: list[Any] = []
     for before, after in zip(old, new, strict=False):
         if before == after:
             continue

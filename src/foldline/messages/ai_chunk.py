@@ -17,7 +17,7 @@ from foldline.messages._lazy import LazyFields, default_of, real_extra, real_fie
 from foldline.messages._sum import ChunkLog, Held, Part, slice_part, snapshot
 from foldline.messages.ai_message import AIMessage
 from foldline.messages.base import BaseMessageChunk, Content
-from foldline.protocol.blocks import ContentBlock, InvalidToolCall, Json, ToolCall, ToolCallChunk
+from foldline.protocol.blocks import ContentBlock, InvalidToolCall, ToolCall, ToolCallChunk
 from foldline.utils.trusted import bare
 
 __all__ = ["AIMessageChunk", "add_ai_message_chunks", "set_sum", "slice_chunk"]
@@ -57,7 +57,7 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
         self,
         content: Content | None = None,
         content_blocks: Sequence[ContentBlock] | None = None,
-        **kwargs: Json,
+        **kwargs: Any,
     ) -> None:
         """Make a piece; plain text, and slices of calls as models send them, take a short way past validation."""
         if type(content) is str and not kwargs and content_blocks is None:
@@ -158,7 +158,7 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
         self._settle()
         return None
 
-    def _read(self, held: Held, names: Sequence[str]) -> list[Json]:
+    def _read(self, held: Held, names: Sequence[str]) -> list[Any]:
         """Read fields of a sum, and remember that somebody may now change them."""
         if len(held) == 2:
             set_sum(self, (*held, "read"))
@@ -252,7 +252,7 @@ def add_ai_message_chunks(left: AIMessageChunk, *others: AIMessageChunk) -> AIMe
     return left
 
 
-def _is_simple(kwargs: dict[str, Json]) -> bool:
+def _is_simple(kwargs: dict[str, Any]) -> bool:
     """Say whether fields need no checking: what models put on every chunk."""
     for name, value in kwargs.items():
         if name == "tool_call_chunks":
@@ -266,7 +266,7 @@ def _is_simple(kwargs: dict[str, Json]) -> bool:
     return True
 
 
-def _is_simple_slice(one: dict[str, Json]) -> bool:
+def _is_simple_slice(one: dict[str, Any]) -> bool:
     """Say whether a slice of a call needs no checking: all its fields are there, and plain."""
     return (
         len(one) == 5
@@ -286,7 +286,7 @@ def slice_chunk(args: str, index: int, id: str | None) -> AIMessageChunk:
     """Make a piece that is more of a call's arguments, as a stream does for every delta of them."""
     chunk = bare(AIMessageChunk)
     slices = [{"name": None, "args": args, "id": None, "index": index, "type": "tool_call_chunk"}]
-    fields: dict[str, Json] = {"content": "", "tool_call_chunks": slices}
+    fields: dict[str, Any] = {"content": "", "tool_call_chunks": slices}
     if id:
         fields["id"] = id
     set_real_fields(chunk, fields)
@@ -294,5 +294,5 @@ def slice_chunk(args: str, index: int, id: str | None) -> AIMessageChunk:
     return chunk
 
 
-def _calls_part(chunk: AIMessageChunk) -> dict[str, Json]:
+def _calls_part(chunk: AIMessageChunk) -> dict[str, Any]:
     return {"tool_call_chunks": chunk.tool_call_chunks, "chunk_position": chunk.chunk_position}

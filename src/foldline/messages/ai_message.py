@@ -12,7 +12,7 @@ from foldline.messages._calls import add_calls_of_blocks, split_calls
 from foldline.messages.base import BaseMessage, BaseMessageChunk, Content, given_blocks, shown
 from foldline.messages.tool import default_tool_chunk_parser, default_tool_parser
 from foldline.messages.usage import UsageMetadata, whole_usage
-from foldline.protocol.blocks import ContentBlock, InvalidToolCall, Json, ToolCall
+from foldline.protocol.blocks import ContentBlock, InvalidToolCall, ToolCall
 from foldline.protocol.events import FinishReason
 from foldline.protocol.fold import FoldedMessage
 from foldline.protocol.merge import copy_json
@@ -62,7 +62,7 @@ class AIMessage(BaseMessage):
         self,
         content: Content | None = None,
         content_blocks: Sequence[ContentBlock] | None = None,
-        **kwargs: Json,
+        **kwargs: Any,
     ) -> None:
         """Make a message; tool calls among `content_blocks` are also `tool_calls`."""
         if content_blocks is not None:
@@ -101,7 +101,7 @@ class AIMessage(BaseMessage):
         return build_trusted(cls, whole, set(fields), {})
 
     @classmethod
-    def _defaults(cls) -> dict[str, Json]:
+    def _defaults(cls) -> dict[str, Any]:
         plain, factories = defaults_of(cls)
         return {**plain, **{name: make() for name, make in factories}}
 
@@ -124,7 +124,7 @@ class AIMessage(BaseMessage):
             provider,
             metadata=self.response_metadata,
             additional_kwargs=self.additional_kwargs,
-            calls=cast("list[dict[str, Json]]", [*self.tool_calls, *self.invalid_tool_calls]),
+            calls=cast("list[dict[str, Any]]", [*self.tool_calls, *self.invalid_tool_calls]),
         )
 
     def pretty_repr(self, html: bool = False) -> str:  # noqa: FBT001, FBT002  LangChain's signature
@@ -150,21 +150,21 @@ class AIMessage(BaseMessage):
 @cache
 def defaults_of(
     cls: type[AIMessage], beside: frozenset[str] = frozenset()
-) -> tuple[dict[str, Json], list[tuple[str, Callable[[], Json]]]]:
+) -> tuple[dict[str, Any], list[tuple[str, Callable[[], Any]]]]:
     """Give the fields of a class with their defaults, and the factories of those that are made anew each time.
 
     Those `beside` are left out: who asks has them.
     """
     fields = cls.model_fields
     factories = [
-        (name, cast("Callable[[], Json]", field.default_factory))
+        (name, cast("Callable[[], Any]", field.default_factory))
         for name, field in fields.items()
         if field.default_factory is not None and name not in beside
     ]
     return {name: field.default for name, field in fields.items()}, factories
 
 
-def _calls_of_kwargs(cls: type[AIMessage], raw: list[Json], values: dict[str, Json]) -> None:
+def _calls_of_kwargs(cls: type[AIMessage], raw: list[Any], values: dict[str, Any]) -> None:
     """Read the calls that older programs leave in `additional_kwargs`."""
     if issubclass(cls, BaseMessageChunk):
         values["tool_call_chunks"] = default_tool_chunk_parser(
@@ -187,9 +187,9 @@ TEXT_KEYS = frozenset({"type", "text"})
 PLAIN_TEXT_KEYS = frozenset({"type", "text", "index"})
 
 
-def fields_of_fold(folded: FoldedMessage, output_version: str) -> dict[str, Json]:
+def fields_of_fold(folded: FoldedMessage, output_version: str) -> dict[str, Any]:
     """Give the fields that a folded message says."""
-    blocks: list[dict[str, Json]] = folded.blocks  # type: ignore[assignment]
+    blocks: list[dict[str, Any]] = folded.blocks  # type: ignore[assignment]
     is_text = len(blocks) == 1 and blocks[0].keys() == TEXT_KEYS and blocks[0]["type"] == "text"
     called = [] if is_text else client_calls(blocks)
     calls, invalid = split_calls(copy_json(called)) if called else ([], [])
@@ -200,7 +200,7 @@ def fields_of_fold(folded: FoldedMessage, output_version: str) -> dict[str, Json
         content, beside = blocks[0]["text"], folded.additional_kwargs
     else:
         content, beside = _content(folded, output_version)
-    fields: dict[str, Json] = {
+    fields: dict[str, Any] = {
         "content": content,
         "additional_kwargs": beside,
         "response_metadata": metadata,
@@ -218,7 +218,7 @@ def fields_of_fold(folded: FoldedMessage, output_version: str) -> dict[str, Json
     return fields
 
 
-def client_calls(blocks: Sequence[Mapping[str, Json]]) -> list[dict[str, Json]]:
+def client_calls(blocks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Give the calls among blocks that the program, not the provider, should run."""
     return [
         dict(block)
@@ -227,7 +227,7 @@ def client_calls(blocks: Sequence[Mapping[str, Json]]) -> list[dict[str, Json]]:
     ]
 
 
-def is_plain(blocks: Sequence[Mapping[str, Json]]) -> bool:
+def is_plain(blocks: Sequence[Mapping[str, Any]]) -> bool:
     """Say whether blocks are one plain text at most, and tool calls without extras."""
     texts = 0
     for block in blocks:
@@ -242,11 +242,11 @@ def is_plain(blocks: Sequence[Mapping[str, Json]]) -> bool:
     return True
 
 
-def _content(folded: FoldedMessage, output_version: str) -> tuple[Json, dict[str, Json]]:
+def _content(folded: FoldedMessage, output_version: str) -> tuple[Any, dict[str, Any]]:
     """Give the content in the form that is asked for, and what stands beside it in `additional_kwargs`."""
     from foldline.messages.native_content import native_content  # noqa: PLC0415  it knows the translators
 
-    blocks: list[dict[str, Json]] = folded.blocks  # type: ignore[assignment]
+    blocks: list[dict[str, Any]] = folded.blocks  # type: ignore[assignment]
     beside = folded.additional_kwargs
     if output_version == "v1":
         return blocks, beside

@@ -11,13 +11,13 @@ from typing import Annotated, Any, ClassVar, Self, TypeAlias, cast
 from pydantic import ConfigDict, Field, field_validator
 
 from foldline._extensions import extension
-from foldline._lazy import lazily
+from foldline._lazy import Loader, lazily
 from foldline.exceptions import LimitExceededError, UsageError
 from foldline.load.serializable import Serializable
 from foldline.messages import _growth
 from foldline.messages._growth import merge_content
 from foldline.messages._verbs import runnable_verb
-from foldline.protocol.blocks import ContentBlock, Json
+from foldline.protocol.blocks import ContentBlock
 from foldline.utils import _surrogates
 
 __all__ = [
@@ -78,7 +78,7 @@ class BaseMessage(Serializable):
         self,
         content: Content | None = None,
         content_blocks: Sequence[ContentBlock] | None = None,
-        **kwargs: Json,
+        **kwargs: Any,
     ) -> None:
         """Make a message from `content`, or from standard `content_blocks`."""
         if content_blocks is not None:
@@ -241,7 +241,7 @@ def given_blocks(blocks: object) -> list[dict[str, Any]]:
     )
 
 
-def shown(value: Json) -> str:
+def shown(value: Any) -> str:  # noqa: ANN401  JSON, or whatever was given
     """Give what `repr` gives, or say that it cannot: JSON may be nested thousands deep."""
     try:
         return repr(value)
@@ -249,4 +249,4 @@ def shown(value: Json) -> str:
         return f"<{type(value).__name__} nested too deep to be shown>"
 
 
-__getattr__ = lazily(__name__, {"._growth": "merge_content"})
+__getattr__: Loader = lazily(__name__, {"._growth": "merge_content"})

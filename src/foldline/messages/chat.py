@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from foldline.exceptions import UsageError
 from foldline.messages.base import BaseMessage, BaseMessageChunk, Content
 
 if TYPE_CHECKING:
-    from foldline.protocol.blocks import ContentBlock, Json
+    from foldline.protocol.blocks import ContentBlock
 
 __all__ = ["ChatMessage", "ChatMessageChunk"]
 
@@ -35,7 +35,7 @@ class ChatMessage(BaseMessage):
             self,
             content: Content | None = None,
             content_blocks: Sequence[ContentBlock] | None = None,
-            **kwargs: Json,
+            **kwargs: Any,
         ) -> None: ...
 
 
@@ -50,7 +50,7 @@ class ChatMessageChunk(ChatMessage, BaseMessageChunk):
             self,
             content: Content | None = None,
             content_blocks: Sequence[ContentBlock] | None = None,
-            **kwargs: Json,
+            **kwargs: Any,
         ) -> None: ...
 
     def _joined(self, other: BaseMessageChunk) -> Self:

@@ -7,7 +7,7 @@ gives every block an id and puts arguments it does not know in `extras`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import cast
+from typing import Any, cast
 from uuid import uuid4
 
 from foldline.exceptions import UsageError
@@ -23,7 +23,6 @@ from foldline.protocol.blocks import (
     FileContentBlock,
     ImageContentBlock,
     InvalidToolCall,
-    Json,
     NonStandardAnnotation,
     NonStandardContentBlock,
     PlainTextContentBlock,
@@ -86,7 +85,7 @@ def ensure_id(id_val: str | None) -> str:
     return id_val or f"lc_{uuid4()}"
 
 
-def is_data_content_block(block: Mapping[str, Json]) -> bool:
+def is_data_content_block(block: Mapping[str, Any]) -> bool:
     """Say whether a block carries media or a document, in today's or the older spelling."""
     kind = block.get("type")
     if kind not in DATA_BLOCK_TYPES:
@@ -213,7 +212,7 @@ def create_plaintext_block(
 
 def create_tool_call(
     name: str,
-    args: dict[str, Json],
+    args: dict[str, Any],
     *,
     id: str | None = None,
     index: BlockIndex | None = None,
@@ -225,7 +224,7 @@ def create_tool_call(
 
 
 def create_non_standard_block(
-    value: dict[str, Json], *, id: str | None = None, index: BlockIndex | None = None
+    value: dict[str, Any], *, id: str | None = None, index: BlockIndex | None = None
 ) -> NonStandardContentBlock:
     """Wrap a provider's own block."""
     fields = {"value": value, "id": ensure_id(id), "index": index}
@@ -254,7 +253,7 @@ def create_citation(
     return cast("Citation", _block("citation", fields, kwargs))
 
 
-def _block(kind: str, fields: dict[str, Json], extras: dict[str, Json]) -> dict[str, Json]:
+def _block(kind: str, fields: dict[str, Any], extras: dict[str, Any]) -> dict[str, Any]:
     block = {"type": kind, **{name: value for name, value in fields.items() if value is not None}}
     kept = {name: value for name, value in extras.items() if value is not None}
     if isinstance(kept.get("extras"), dict):  # extras={...} means what it says
@@ -269,7 +268,7 @@ def _media(
     mime_type: str | None,
     id: str | None,
     index: BlockIndex | None,
-) -> dict[str, Json]:
+) -> dict[str, Any]:
     if url is None and base64 is None and file_id is None:
         raise UsageError("a media block needs one of: url, base64, file_id")
     return {

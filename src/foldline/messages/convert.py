@@ -20,7 +20,6 @@ from foldline.messages.kinds import MESSAGE_CLASSES
 from foldline.messages.modifier import RemoveMessage
 from foldline.messages.system import SystemMessage
 from foldline.messages.tool import ToolMessage, default_tool_parser
-from foldline.protocol.blocks import Json
 
 __all__ = ["MessageLikeRepresentation", "convert_to_message", "convert_to_messages"]
 
@@ -112,7 +111,7 @@ def convert_to_message(message: object) -> BaseMessage:
     )
 
 
-def _from_dict(fields: dict[str, Json]) -> BaseMessage:
+def _from_dict(fields: dict[str, Any]) -> BaseMessage:
     if fields.get("type") == CONSTRUCTOR and isinstance(fields.get("kwargs"), dict):
         return _from_constructor(fields)
     if isinstance(fields.get("data"), dict) and str(fields.get("type")) in MESSAGE_CLASSES:
@@ -129,7 +128,7 @@ def _from_dict(fields: dict[str, Json]) -> BaseMessage:
     return _of_role(role, fields.pop("content", None), fields)
 
 
-def _from_constructor(fields: dict[str, Json]) -> BaseMessage:
+def _from_constructor(fields: dict[str, Any]) -> BaseMessage:
     """Read a serialised message; only the name of a message class counts, nothing is imported by name."""
     ids = fields.get("id") or []
     by_name = {cls.__name__: cls for cls in MESSAGE_CLASSES.values()}
@@ -139,7 +138,7 @@ def _from_constructor(fields: dict[str, Json]) -> BaseMessage:
     return cls(**fields["kwargs"])
 
 
-def _of_role(role: str, content: Json, fields: dict[str, Json]) -> BaseMessage:
+def _of_role(role: str, content: Any, fields: dict[str, Any]) -> BaseMessage:  # noqa: ANN401  JSON, or whatever was given
     cls = ROLES.get(role) or MESSAGE_CLASSES.get(role)
     if cls is None:
         known = ", ".join(repr(name) for name in ROLES)
@@ -164,11 +163,11 @@ def _of_role(role: str, content: Json, fields: dict[str, Json]) -> BaseMessage:
 
 
 def _sorted_fields(
-    cls: type[BaseMessage], fields: dict[str, Json]
-) -> tuple[dict[str, Json], dict[str, Json]]:
+    cls: type[BaseMessage], fields: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Part a message's own fields from what the provider's dialect adds, which is kept beside."""
-    kwargs: dict[str, Json] = {}
-    extra: dict[str, Json] = {}
+    kwargs: dict[str, Any] = {}
+    extra: dict[str, Any] = {}
     for name, value in fields.items():
         is_own = name in cls.model_fields or name in OWN_FIELDS
         if name == "tool_calls" and not issubclass(cls, AIMessage):
@@ -180,13 +179,13 @@ def _sorted_fields(
     return {name: value for name, value in kwargs.items() if value is not None}, extra
 
 
-def _removal(kwargs: dict[str, Json]) -> RemoveMessage:
+def _removal(kwargs: dict[str, Any]) -> RemoveMessage:
     if not isinstance(kwargs.get("id"), str):
         raise UsageError("a remove message needs 'id': the id of the message to remove")
     return RemoveMessage(**kwargs)
 
 
-def _read_calls(kwargs: dict[str, Json]) -> None:
+def _read_calls(kwargs: dict[str, Any]) -> None:
     """Read tool calls in OpenAI's form or in ours; one that does not parse is kept as invalid."""
     calls = kwargs.get("tool_calls")
     if calls is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from foldline.exceptions import LimitExceededError
 from foldline.messages._verbs import runnable_verb
@@ -14,14 +14,13 @@ from foldline.messages.base import BaseMessage
 from foldline.messages.convert import MessageLikeRepresentation, convert_to_messages
 from foldline.messages.openai import openai_role
 from foldline.messages.tool import ToolMessage
-from foldline.protocol.blocks import Json
 
 __all__ = ["count_tokens_approximately"]
 
 MOST_SCALING = 1.25
 IMAGE_TYPES = frozenset({"image", "image_url"})
 PAYLOADS = frozenset({"base64", "data", "file_data"})
-Tool: TypeAlias = Json
+Tool: TypeAlias = Any
 """A dict, or a tool object, which lives a layer above."""
 
 
@@ -84,7 +83,7 @@ def _size(message: BaseMessage, *, count_name: bool) -> tuple[int, int]:
     return characters + len(openai_role(message)), images
 
 
-def _without_payloads(item: object) -> tuple[Json, int]:
+def _without_payloads(item: object) -> tuple[Any, int]:
     """Leave out the base64 of files and sounds, and count it as pictures are: its characters are no tokens."""
     if not isinstance(item, dict):
         return item, 0
@@ -111,7 +110,7 @@ def _scale(messages: Sequence[BaseMessage], sums: Sequence[float]) -> float:
     return 1.0
 
 
-def _schema(tool: Tool) -> Json:
+def _schema(tool: Tool) -> Any:  # noqa: ANN401  JSON, or whatever was given
     if isinstance(tool, dict):
         return tool
     described = {

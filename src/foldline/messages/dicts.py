@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import cast
+from typing import Any, cast
 
 from foldline.exceptions import UsageError
 from foldline.messages._calls import final_call, parse_calls
@@ -14,7 +14,6 @@ from foldline.messages.base import BaseMessage, BaseMessageChunk
 from foldline.messages.content import KNOWN_BLOCK_TYPES
 from foldline.messages.kinds import CHUNK_TO_MESSAGE, MESSAGE_CLASSES, MESSAGE_TO_CHUNK
 from foldline.messages.modifier import RemoveMessage
-from foldline.protocol.blocks import Json
 from foldline.protocol.promote import is_growing_call
 from foldline.utils.json import mend_value
 
@@ -45,7 +44,7 @@ def message_from_dict(message: object) -> BaseMessage:
 
 
 @runnable_verb
-def messages_from_dict(messages: Sequence[Mapping[str, Json]]) -> list[BaseMessage]:
+def messages_from_dict(messages: Sequence[Mapping[str, Any]]) -> list[BaseMessage]:
     """Read messages from dicts; `messages_to_dict` writes them."""
     return [message_from_dict(message) for message in messages]
 
@@ -81,20 +80,20 @@ def message_to_chunk(message: BaseMessage) -> BaseMessageChunk:
     raise UsageError(f"a {type(message).__name__} has no pieces")
 
 
-def _whole_fields(chunk: AIMessageChunk) -> dict[str, Json]:
-    fields: dict[str, Json] = {"content": _whole_content(chunk.content)}
+def _whole_fields(chunk: AIMessageChunk) -> dict[str, Any]:
+    fields: dict[str, Any] = {"content": _whole_content(chunk.content)}
     if chunk.tool_call_chunks:
         calls, invalid = parse_calls(chunk.tool_call_chunks)
         fields |= {"tool_calls": calls, "invalid_tool_calls": invalid}
     return fields
 
 
-def _trusted_message(fields: dict[str, Json]) -> AIMessage:
+def _trusted_message(fields: dict[str, Any]) -> AIMessage:
     said = AIMessage._defaults() | fields
     return AIMessage.model_construct(**said)
 
 
-def _whole_content(content: Json) -> object:
+def _whole_content(content: Any) -> object:  # noqa: ANN401  JSON, or whatever was given
     if isinstance(content, str):
         return mend_value(content)
     places = [item.get("index") for item in content if isinstance(item, dict)]
@@ -104,11 +103,11 @@ def _whole_content(content: Json) -> object:
     return [_whole_item(item, is_numbered=is_numbered) for item in content]
 
 
-def _whole_item(item: Json, *, is_numbered: bool) -> object:
+def _whole_item(item: Any, *, is_numbered: bool) -> object:  # noqa: ANN401  JSON, or whatever was given
     """Take off what only a stream needs: the `index`, growing calls, bare text among numbered blocks."""
     if isinstance(item, str):
         return {"type": "text", "text": mend_value(item)} if is_numbered else mend_value(item)
-    block = cast("dict[str, Json]", mend_value(item))
+    block = cast("dict[str, Any]", mend_value(item))
     if is_growing_call(block):
         block = final_call(block)
     if is_numbered or block.get("type") in KNOWN_BLOCK_TYPES:

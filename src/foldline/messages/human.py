@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from foldline.messages.base import BaseMessage, BaseMessageChunk, Content
 
 if TYPE_CHECKING:
-    from foldline.protocol.blocks import ContentBlock, Json
+    from foldline.protocol.blocks import ContentBlock
 
 __all__ = ["HumanMessage", "HumanMessageChunk"]
 
@@ -32,7 +32,7 @@ class HumanMessage(BaseMessage):
             self,
             content: Content | None = None,
             content_blocks: Sequence[ContentBlock] | None = None,
-            **kwargs: Json,
+            **kwargs: Any,
         ) -> None: ...
 
 
@@ -47,5 +47,5 @@ class HumanMessageChunk(HumanMessage, BaseMessageChunk):
             self,
             content: Content | None = None,
             content_blocks: Sequence[ContentBlock] | None = None,
-            **kwargs: Json,
+            **kwargs: Any,
         ) -> None: ...

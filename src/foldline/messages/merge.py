@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from foldline.messages._growth import merge_content, merge_kwargs
 from foldline.messages._verbs import runnable_verb
@@ -15,11 +15,10 @@ from foldline.messages.function import FunctionMessage
 from foldline.messages.modifier import RemoveMessage
 from foldline.messages.tool import ToolMessage
 from foldline.messages.usage import add_request_usage
-from foldline.protocol.blocks import Json
 
 __all__ = ["merge_message_runs"]
 
-Joined: TypeAlias = dict[str, Json]
+Joined: TypeAlias = dict[str, Any]
 Status: TypeAlias = Literal["complete", "incomplete"]
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from foldline.exceptions import UsageError
 from foldline.messages.base import BaseMessage
-from foldline.protocol.blocks import Json
 
 __all__ = ["RemoveMessage"]
 
@@ -24,7 +23,7 @@ class RemoveMessage(BaseMessage):
 
     type: Literal["remove"] = "remove"
 
-    def __init__(self, id: str, **kwargs: Json) -> None:
+    def __init__(self, id: str, **kwargs: Any) -> None:
         """Name the message to remove."""
         if kwargs.pop("content", None):
             raise UsageError("RemoveMessage says nothing: leave out `content`")

@@ -12,11 +12,10 @@ from itertools import groupby
 from typing import Any, Final
 
 from foldline.messages.block_translators import standard_blocks
-from foldline.protocol.blocks import Json
 
 __all__ = ["holds_calls", "is_native", "native_content"]
 
-Block = dict[str, Json]
+Block = dict[str, Any]
 Writer = Callable[[Block], Block]
 Content = str | list[Any]
 
@@ -32,21 +31,21 @@ REASONING_BESIDE: Final = frozenset(
 """Providers whose content is text, with the reasoning in `additional_kwargs["reasoning_content"]`."""
 
 
-def is_native(metadata: Mapping[str, Json]) -> bool:
+def is_native(metadata: Mapping[str, Any]) -> bool:
     """Return whether a message of this metadata is in its provider's words."""
     provider = metadata.get("model_provider")
     return isinstance(provider, str) and (provider in WRITERS or provider in REASONING_BESIDE)
 
 
-def holds_calls(metadata: Mapping[str, Json]) -> bool:
+def holds_calls(metadata: Mapping[str, Any]) -> bool:
     """Return whether the provider's content holds its tool calls."""
     provider = metadata.get("model_provider")
     return isinstance(provider, str) and provider in CALLS_IN_CONTENT
 
 
 def native_content(
-    blocks: list[Block], metadata: Mapping[str, Json]
-) -> tuple[Content, dict[str, Json]] | None:
+    blocks: list[Block], metadata: Mapping[str, Any]
+) -> tuple[Content, dict[str, Any]] | None:
     """Return the content that a provider's own messages have, and what stands beside it; None for one without.
 
     `blocks` are standard and whole, calls among them.
@@ -101,7 +100,7 @@ def _written(group: list[Block], provider: str, writers: Mapping[str, Writer]) -
 
 def _with_reasoning_beside(
     blocks: list[Block], provider: str
-) -> tuple[Content, dict[str, Json]] | None:
+) -> tuple[Content, dict[str, Any]] | None:
     told = [block for block in blocks if block["type"] not in CALLS]
     reasoning = [block for block in told if block["type"] == "reasoning"]
     texts = [block for block in told if block["type"] == "text"]
@@ -112,7 +111,7 @@ def _with_reasoning_beside(
         or len(told) != len(reasoning) + len(texts)
     ):
         return None
-    beside: dict[str, Json] = {
+    beside: dict[str, Any] = {
         "reasoning_content": "".join(str(block.get("reasoning") or "") for block in reasoning)
     }
     details = (reasoning[0].get("extras") or {}).get("reasoning_details")

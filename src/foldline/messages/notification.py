@@ -5,14 +5,13 @@ The mark is for programs, not for trust: whoever writes input can write it too.
 
 from __future__ import annotations
 
-from typing import NotRequired
+from typing import Any, NotRequired
 
 from typing_extensions import TypedDict
 
 from foldline.exceptions import UsageError
 from foldline.messages.base import BaseMessage
 from foldline.messages.human import HumanMessage
-from foldline.protocol.blocks import Json
 from foldline.protocol.merge import copy_json
 
 __all__ = ["NotificationMetadata", "add_notification_metadata", "get_notification_metadata"]
@@ -24,11 +23,11 @@ class NotificationMetadata(TypedDict):
     """Which feature added a message, and what it noted."""
 
     source: str
-    data: NotRequired[dict[str, Json]]
+    data: NotRequired[dict[str, Any]]
 
 
 def add_notification_metadata(
-    message: HumanMessage, *, source: str, data: dict[str, Json] | None = None
+    message: HumanMessage, *, source: str, data: dict[str, Any] | None = None
 ) -> HumanMessage:
     """Give a copy of `message` that says which feature added it."""
     if not source:

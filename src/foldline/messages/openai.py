@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from collections.abc import Sequence
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 from foldline.exceptions import UsageError
 from foldline.messages._verbs import runnable_verb
@@ -23,7 +23,6 @@ from foldline.messages.content import is_data_content_block
 from foldline.messages.convert import convert_to_message, convert_to_messages
 from foldline.messages.kinds import is_message_type
 from foldline.messages.tool import ToolMessage
-from foldline.protocol.blocks import Json
 
 __all__ = [
     "convert_to_openai_data_block",
@@ -45,7 +44,7 @@ NATIVE_TYPES = frozenset(
 PASSING_TYPES = frozenset({"thinking", "reasoning", "redacted_thinking", "document"})
 CALL_TYPES = frozenset({"tool_call", "invalid_tool_call", "tool_call_chunk"})
 TextFormat = Literal["string", "block"]
-Dict = dict[str, Json]
+Dict = dict[str, Any]
 
 
 @runnable_verb

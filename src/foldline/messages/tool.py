@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field, model_validator, with_config
 from foldline.exceptions import UsageError
 from foldline.messages._calls import parse_calls
 from foldline.messages.base import BaseMessage, BaseMessageChunk, Content
-from foldline.protocol.blocks import ContentBlock, InvalidToolCall, Json, ToolCall, ToolCallChunk
+from foldline.protocol.blocks import ContentBlock, InvalidToolCall, ToolCall, ToolCallChunk
 
 __all__ = [
     "InvalidToolCall",
@@ -65,7 +65,7 @@ class ToolMessage(BaseMessage, ToolOutputMixin):
             self,
             content: Content | None = None,
             content_blocks: Sequence[ContentBlock] | None = None,
-            **kwargs: Json,
+            **kwargs: Any,
         ) -> None: ...
 
     @model_validator(mode="before")
@@ -90,7 +90,7 @@ class ToolMessageChunk(ToolMessage, BaseMessageChunk):
             self,
             content: Content | None = None,
             content_blocks: Sequence[ContentBlock] | None = None,
-            **kwargs: Json,
+            **kwargs: Any,
         ) -> None: ...
 
     def _joined(self, other: BaseMessageChunk) -> Self:
@@ -111,7 +111,7 @@ class ToolMessageChunk(ToolMessage, BaseMessageChunk):
         )
 
 
-def tool_call(*, name: str, args: dict[str, Json], id: str | None) -> ToolCall:
+def tool_call(*, name: str, args: dict[str, Any], id: str | None) -> ToolCall:
     """Make a tool call."""
     return ToolCall(name=name, args=args, id=id, type="tool_call")
 
@@ -139,7 +139,7 @@ def invalid_tool_call(
 
 
 def default_tool_parser(
-    raw_tool_calls: Sequence[Mapping[str, Json]],
+    raw_tool_calls: Sequence[Mapping[str, Any]],
 ) -> tuple[list[ToolCall], list[InvalidToolCall]]:
     """Read calls in OpenAI's form; what is not a JSON object becomes an invalid call."""
     slices = [
@@ -150,7 +150,7 @@ def default_tool_parser(
     return parse_calls(slices)
 
 
-def default_tool_chunk_parser(raw_tool_calls: Sequence[Mapping[str, Json]]) -> list[ToolCallChunk]:
+def default_tool_chunk_parser(raw_tool_calls: Sequence[Mapping[str, Any]]) -> list[ToolCallChunk]:
     """Read pieces of calls in OpenAI's form."""
     return [
         tool_call_chunk(

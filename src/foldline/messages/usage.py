@@ -6,12 +6,11 @@ Unknown keys of a provider are kept and counted like the known ones.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NotRequired, cast
+from typing import Any, NotRequired, cast
 
 from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
-from foldline.protocol.blocks import Json
 from foldline.protocol.merge import add_usage as merge_usage
 
 __all__ = [
@@ -56,7 +55,7 @@ class UsageMetadata(TypedDict):
     output_token_details: NotRequired[OutputTokenDetails]
 
 
-def whole_usage(usage: Mapping[str, Json]) -> UsageMetadata:
+def whole_usage(usage: Mapping[str, Any]) -> UsageMetadata:
     """Fill in the three totals where a provider left one out."""
     given = usage.get("input_tokens") or 0
     said = usage.get("output_tokens") or 0
@@ -78,7 +77,7 @@ def add_usage(left: UsageMetadata | None, right: UsageMetadata | None) -> UsageM
 
 def add_request_usage(left: UsageMetadata | None, right: UsageMetadata | None) -> UsageMetadata:
     """Sum the usages of two requests; a `total_cost` stays only where both of them say theirs."""
-    sums = cast("dict[str, Json]", add_usage(left, right))
+    sums = cast("dict[str, Any]", add_usage(left, right))
     if left and right and (COST in left) != (COST in right):
         sums.pop(COST, None)
     return cast("UsageMetadata", sums)
@@ -89,7 +88,7 @@ def subtract_usage(left: UsageMetadata | None, right: UsageMetadata | None) -> U
     return whole_usage(_less(_counts(left), _counts(right)))
 
 
-def _less(left: dict[str, Json], right: dict[str, Json]) -> dict[str, Json]:
+def _less(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
     rest = dict(left)
     for key, taken in right.items():
         if isinstance(taken, dict):
@@ -99,5 +98,5 @@ def _less(left: dict[str, Json], right: dict[str, Json]) -> dict[str, Json]:
     return rest
 
 
-def _counts(usage: UsageMetadata | None) -> dict[str, Json]:
-    return cast("dict[str, Json]", usage or {})
+def _counts(usage: UsageMetadata | None) -> dict[str, Any]:
+    return cast("dict[str, Any]", usage or {})

@@ -8,10 +8,10 @@ Three states. *Whole*: the text so far may be one JSON value. *Searching*: it wa
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Any, Final
 
 from foldline.utils._json_partial import MISSING
-from foldline.utils.json import Json, PartialJson, parse_json_markdown
+from foldline.utils.json import PartialJson, parse_json_markdown
 
 __all__ = ["JsonStream"]
 
@@ -38,7 +38,7 @@ class JsonStream:
     """Fed text; `value` is the best guess so far, None while there is none."""
 
     def __init__(self) -> None:
-        self.value: Json = None
+        self.value: Any = None
         self.has_value = False
         self._pieces: list[str] = []
         self._length = 0

@@ -11,8 +11,6 @@ import re
 from typing import Any
 from xml.parsers import expat
 
-from foldline.protocol.blocks import Json
-
 __all__ = ["TAG", "DocumentText", "XmlError", "XmlFeed", "XmlTree"]
 
 NAME = r"[A-Za-z_:\u0080-\U0010ffff][\w:.\-\u0080-\U0010ffff]*+"
@@ -59,7 +57,7 @@ class XmlTree:
         self.events = 0
         """How many tags and pieces of text have come."""
         self._open: list[_Element] = []
-        self._changes: list[tuple[list[str], Json]] = []
+        self._changes: list[tuple[list[str], Any]] = []
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         """Receive an opening tag."""
@@ -79,7 +77,7 @@ class XmlTree:
         """Receive a closing tag."""
         self.events += 1
         element = self._open[-1]
-        value: Json
+        value: Any
         if element.parts:
             self._keep_text(element)
             value = element.parts
@@ -95,7 +93,7 @@ class XmlTree:
         self.root = {tag: [] if is_blank else value}
         self.is_closed = True
 
-    def take_changes(self) -> list[tuple[list[str], Json]]:
+    def take_changes(self) -> list[tuple[list[str], Any]]:
         """Return what is new since the last time."""
         changes, self._changes = self._changes, []
         return changes

@@ -18,7 +18,6 @@ from foldline.exceptions import UsageError
 from foldline.messages import AnyMessage, BaseMessage
 from foldline.outputs import ChatGeneration, Generation
 from foldline.prompt_values import PromptValue
-from foldline.protocol.blocks import Json
 from foldline.runnables.base import Runnable
 from foldline.runnables.serializable import RunnableSerializable
 from foldline.utils.trusted import build_trusted
@@ -81,7 +80,7 @@ class RunnableParser(
             cls._is_ours = cls._is_ours and not AUTHORS.intersection(cls.__dict__)
             cls._has_twin = cls._has_twin or not TWINS.isdisjoint(cls.__dict__)
 
-    async def _once(self, input: Json, run: Run) -> T:
+    async def _once(self, input: Any, run: Run) -> T:
         return await self._parsed([generation_of(input)], run)
 
     async def _parsed(self, result: list[Generation], run: Run) -> T:

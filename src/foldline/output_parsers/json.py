@@ -24,7 +24,6 @@ from foldline.output_parsers.transform import (
     Results,
 )
 from foldline.outputs import Generation
-from foldline.protocol.blocks import Json
 from foldline.utils.json import (
     JsonError,
     parse_and_check_json_markdown,
@@ -88,10 +87,10 @@ class JsonOutputParser(BaseCumulativeTransformOutputParser[Value], Generic[Value
     def _type(self) -> str:
         return "simple_json_output_parser"
 
-    def _diff(self, prev: object, next: object) -> Json:
+    def _diff(self, prev: object, next: object) -> Any:
         return make_patch(prev, next)
 
-    def parse_result(self, result: list[Generation], *, partial: bool = False) -> Json:
+    def parse_result(self, result: list[Generation], *, partial: bool = False) -> Any:
         """Read the text of the likeliest candidate; with `partial`, None if there is no JSON in it yet."""
         text = result[0].text
         try:
@@ -101,7 +100,7 @@ class JsonOutputParser(BaseCumulativeTransformOutputParser[Value], Generic[Value
                 return None
             raise _no_json(text, error) from error
 
-    def parse(self, text: str) -> Json:
+    def parse(self, text: str) -> Any:
         """Read a text."""
         return self.parse_result([Generation(text=text)])
 

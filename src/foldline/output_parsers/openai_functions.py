@@ -12,7 +12,6 @@ from foldline.output_parsers.base import BaseGenerationOutputParser
 from foldline.output_parsers.json import shown
 from foldline.output_parsers.transform import BaseCumulativeTransformOutputParser
 from foldline.outputs import ChatGeneration, Generation
-from foldline.protocol.blocks import Json
 from foldline.utils.json import JsonError, parse_partial_json, parse_strict
 from foldline.utils.json_patch import make_patch
 
@@ -51,7 +50,7 @@ class OutputFunctionsParser(BaseGenerationOutputParser[Any]):
     args_only: bool = True
     """Whether to give the arguments alone, without the name."""
 
-    def parse_result(self, result: list[Generation], *, partial: bool = False) -> Json:
+    def parse_result(self, result: list[Generation], *, partial: bool = False) -> Any:
         """Read the function call of the likeliest candidate."""
         call = _needed(result)
         return call.get("arguments") if self.args_only else call
@@ -69,14 +68,14 @@ class JsonOutputFunctionsParser(BaseCumulativeTransformOutputParser[Any]):
     def _type(self) -> str:
         return "json_functions"
 
-    def _diff(self, prev: object, next: object) -> Json:
+    def _diff(self, prev: object, next: object) -> Any:
         return make_patch(prev, next)
 
-    def parse(self, text: str) -> Json:
+    def parse(self, text: str) -> Any:
         """Text has no function call: use this behind a chat model."""
         raise NotImplementedError("function calls are read from messages, not from text")
 
-    def parse_result(self, result: list[Generation], *, partial: bool = False) -> Json:
+    def parse_result(self, result: list[Generation], *, partial: bool = False) -> Any:
         """Read the function call of the likeliest candidate; with `partial`, None if nothing can be read yet."""
         call = _function_call(result) if partial else _needed(result)
         if call is None:
@@ -103,7 +102,7 @@ class JsonKeyOutputFunctionsParser(JsonOutputFunctionsParser):
     key_name: str
     """The name of the argument."""
 
-    def parse_result(self, result: list[Generation], *, partial: bool = False) -> Json:
+    def parse_result(self, result: list[Generation], *, partial: bool = False) -> Any:
         """Read the argument from the likeliest candidate."""
         arguments = super().parse_result(result, partial=partial)
         if partial:
@@ -124,7 +123,7 @@ class PydanticOutputFunctionsParser(OutputFunctionsParser):
 
     @model_validator(mode="before")
     @classmethod
-    def validate_schema(cls, values: object) -> Json:
+    def validate_schema(cls, values: object) -> Any:
         """See that there is one model for one function, or a dict of them."""
         if not isinstance(values, dict):
             return values
@@ -136,7 +135,7 @@ class PydanticOutputFunctionsParser(OutputFunctionsParser):
             raise UsageError("several models need the name of the function: use args_only=False")
         return values
 
-    def parse_result(self, result: list[Generation], *, partial: bool = False) -> Json:
+    def parse_result(self, result: list[Generation], *, partial: bool = False) -> Any:
         """Read the function call of the likeliest candidate."""
         call = _needed(result)
         text = call.get("arguments") or ""
@@ -163,6 +162,6 @@ class PydanticAttrOutputFunctionsParser(PydanticOutputFunctionsParser):
     attr_name: str
     """The field."""
 
-    def parse_result(self, result: list[Generation], *, partial: bool = False) -> Json:
+    def parse_result(self, result: list[Generation], *, partial: bool = False) -> Any:
         """Read the field from the likeliest candidate."""
         return getattr(super().parse_result(result), self.attr_name)

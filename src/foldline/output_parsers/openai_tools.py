@@ -14,7 +14,6 @@ from foldline.messages.tool import tool_call as create_tool_call
 from foldline.output_parsers.json import shown
 from foldline.output_parsers.transform import BaseCumulativeTransformOutputParser
 from foldline.outputs import ChatGeneration, Generation
-from foldline.protocol.blocks import Json
 from foldline.utils.json import JsonError, parse_partial_json, parse_strict
 from foldline.utils.json_patch import make_patch
 
@@ -53,7 +52,7 @@ def parse_tool_call(
     return dict(create_tool_call(name=call["name"], args=call["args"], id=raw_tool_call.get("id")))
 
 
-def _arguments(function: Call, text: str, *, strict: bool) -> Json:
+def _arguments(function: Call, text: str, *, strict: bool) -> Any:
     try:
         args = parse_strict(text) if strict else json.loads(text, strict=False)
     except (ValueError, TypeError, RecursionError) as error:
@@ -123,14 +122,14 @@ class JsonOutputToolsParser(BaseCumulativeTransformOutputParser[Any]):
     first_tool_only: bool = False
     """Whether to give the first call only, not a list."""
 
-    def _diff(self, prev: object, next: object) -> Json:
+    def _diff(self, prev: object, next: object) -> Any:
         return make_patch(prev, next)
 
-    def parse(self, text: str) -> Json:
+    def parse(self, text: str) -> Any:
         """Text has no tool calls: use this behind a chat model."""
         raise NotImplementedError("tool calls are read from messages, not from text")
 
-    def parse_result(self, result: list[Generation], *, partial: bool = False) -> Json:
+    def parse_result(self, result: list[Generation], *, partial: bool = False) -> Any:
         """Read the tool calls of the likeliest candidate."""
         calls = self._calls(result[0], partial=partial)
         if self.first_tool_only and calls:
@@ -179,7 +178,7 @@ class JsonOutputKeyToolsParser(JsonOutputToolsParser):
     key_name: str
     """The name of the tool."""
 
-    def parse_result(self, result: list[Generation], *, partial: bool = False) -> Json:
+    def parse_result(self, result: list[Generation], *, partial: bool = False) -> Any:
         """Read the calls of the tool from the likeliest candidate."""
         calls = [
             call
@@ -198,7 +197,7 @@ class PydanticToolsParser(JsonOutputToolsParser):
     tools: Annotated[list[type[BaseModel]], SkipValidation()]
     """The models; a call finds its model by name."""
 
-    def parse_result(self, result: list[Generation], *, partial: bool = False) -> Json:
+    def parse_result(self, result: list[Generation], *, partial: bool = False) -> Any:
         """Read the tool calls of the likeliest candidate; with `partial`, those that are valid already."""
         calls = self._calls(result[0], partial=partial)
         if self.first_tool_only:

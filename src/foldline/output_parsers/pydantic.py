@@ -19,7 +19,6 @@ from foldline.output_parsers.json import (
 )
 from foldline.output_parsers.transform import CumulativeReader, Reader
 from foldline.outputs import Generation
-from foldline.protocol.blocks import Json
 
 __all__ = ["PydanticBaseModel", "PydanticOutputParser", "TBaseModel"]
 
@@ -95,7 +94,7 @@ class PydanticOutputParser(JsonOutputParser[TBaseModel], Generic[TBaseModel]):
         """Say to the model to write JSON of this schema."""
         return PYDANTIC_FORMAT_INSTRUCTIONS.format(schema=schema_for_prompt(self.pydantic_object))
 
-    def _diff(self, prev: object, next: Json) -> Json:
+    def _diff(self, prev: object, next: Any) -> Any:
         old = prev.model_dump(mode="json") if isinstance(prev, BaseModel) else prev
         return super()._diff(old, next.model_dump(mode="json"))
 
@@ -114,7 +113,7 @@ class _ObjectReader(JsonReader):
     def __init__(self, parser: PydanticOutputParser[Any]) -> None:
         super().__init__(parser)
         self._parser = parser
-        self._last: Json = None
+        self._last: Any = None
 
     def _tell(self, value: object) -> Iterable[Any]:
         if value is None or value == self._last:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from foldline._run import Run
 from foldline.messages import BaseMessage
 from foldline.output_parsers.base import generation_of
 from foldline.output_parsers.transform import BaseTransformOutputParser, Reader
-from foldline.protocol.blocks import Json
 
 __all__ = ["StrOutputParser"]
 
@@ -38,7 +38,7 @@ class StrOutputParser(BaseTransformOutputParser[str]):
         """Give the text as it is."""
         return text
 
-    async def _once(self, input: Json, run: Run) -> str:
+    async def _once(self, input: Any, run: Run) -> str:
         return text_of(input) if self._is_ours else await super()._once(input, run)
 
     def _reader(self) -> Reader:

@@ -17,7 +17,6 @@ from foldline.messages import BaseMessage, BaseMessageChunk
 from foldline.messages.dicts import message_to_chunk
 from foldline.output_parsers.base import HERE, BaseOutputParser, generation_of
 from foldline.outputs import ChatGenerationChunk, GenerationChunk
-from foldline.protocol.blocks import Json
 
 __all__ = ["BaseCumulativeTransformOutputParser", "BaseTransformOutputParser", "Reader"]
 
@@ -101,7 +100,7 @@ class BaseTransformOutputParser(BaseOutputParser[T], Generic[T]):
                 yield output
 
 
-def _generator(items: object) -> Json:
+def _generator(items: object) -> Any:
     """A `_transform` is a generator, though LangChain's signature says less."""
     return items
 
@@ -142,7 +141,7 @@ class Results:
         self._parser = parser
         self.last: Any = None
 
-    def tell(self, result: Json) -> Iterable[Any]:
+    def tell(self, result: Any) -> Iterable[Any]:
         """Give a result, if there is something new in it."""
         if result is None or result == self.last:
             return ()

@@ -13,7 +13,6 @@ from foldline.output_parsers.format_instructions import XML_FORMAT_INSTRUCTIONS
 from foldline.output_parsers.json import shown
 from foldline.output_parsers.string import text_of
 from foldline.output_parsers.transform import BaseTransformOutputParser, Reader
-from foldline.protocol.blocks import Json
 from foldline.runnables.utils import AddableDict
 
 __all__ = ["XMLOutputParser", "nested_element"]
@@ -84,7 +83,7 @@ def nested_element(path: list[str], value: object) -> AddableDict:
     """
     if hasattr(value, "tag") and hasattr(value, "text"):
         path, value = [*path, str(value.tag)], value.text
-    nested: Json = AddableDict({path[-1]: value})
+    nested: Any = AddableDict({path[-1]: value})
     for tag in reversed(path[:-1]):
         nested = AddableDict({tag: [nested]})
     return AddableDict(nested)

@@ -12,7 +12,6 @@ from typing import Any, Final, Protocol, TypeVar
 from foldline.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from foldline.prompt_values import ChatPromptValue, StringPromptValue
 from foldline.prompts._compile import Program
-from foldline.protocol.blocks import Json
 from foldline.utils.json import has_surrogates
 from foldline.utils.trusted import bare, set_dict, set_extra, set_fields_set, set_private
 
@@ -59,7 +58,7 @@ def text_of(prompt: Compiled, values: Mapping[str, Any]) -> str:
     return written % picked
 
 
-def make_message(cls: type[M], content: Json, additional_kwargs: Mapping[str, Json]) -> M:
+def make_message(cls: type[M], content: Any, additional_kwargs: Mapping[str, Any]) -> M:
     """Make a message of a filled-in template."""
     if cls not in TRUSTED or additional_kwargs or type(content) is not str:
         return cls(content=content, additional_kwargs=dict(additional_kwargs))

@@ -16,7 +16,6 @@ from foldline.prompts.message_templates import (
     MessagesPlaceholder,
     SystemMessagePromptTemplate,
 )
-from foldline.protocol.blocks import Json
 
 __all__ = ["MessageLike", "MessageLikeRepresentation", "message_template"]
 
@@ -68,7 +67,7 @@ def message_template(given: object, kind: PromptTemplateFormat = "f-string") -> 
     )
 
 
-def _of_role(role: Json, template: Json, kind: PromptTemplateFormat) -> MessageLike:
+def _of_role(role: Any, template: Any, kind: PromptTemplateFormat) -> MessageLike:
     if isinstance(role, type) and issubclass(role, BaseMessage):
         maker = next((made for cls, made in CLASSES.items() if issubclass(role, cls)), None)
         if maker is None:

@@ -24,7 +24,6 @@ from foldline.exceptions import UsageError
 from foldline.load.lazy_dump import LazyDump
 from foldline.prompt_values import ChatPromptValueConcrete, PromptValue, StringPromptValue
 from foldline.prompts._files import write_text
-from foldline.protocol.blocks import Json
 from foldline.runnables._trace import NOTHING, add_up
 from foldline.runnables._types import object_model
 from foldline.runnables.serializable import RunnableSerializable
@@ -56,7 +55,7 @@ class BasePromptTemplate(
     """Variables that may be left out: optional placeholders."""
     input_types: Values = Field(default_factory=dict, exclude=True)
     """The types of the variables, for schemas; text where nothing is said."""
-    output_parser: Json = None
+    output_parser: Any = None
     """How to read what a model answers to this prompt; kept for the program, not used here."""
     partial_variables: Mapping[str, Any] = Field(default_factory=dict)
     """Variables already given: values, or functions called whenever the prompt is filled in."""
@@ -84,7 +83,7 @@ class BasePromptTemplate(
 
     # -- running
 
-    async def _once(self, input: Json, run: Run) -> PromptValue:
+    async def _once(self, input: Any, run: Run) -> PromptValue:
         values = self._validate_input(input)
         if run.io.blocking:
             return self.format_prompt(**values)
@@ -93,12 +92,12 @@ class BasePromptTemplate(
     def _own_run(self, run: Run) -> Run:
         return run.with_local(tags=self.tags, metadata=self.metadata)
 
-    async def _traced_stream(self, input: Json, run: Run) -> AsyncGenerator[Json, None]:
+    async def _traced_stream(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
         yield await self._step(input, run)
 
     async def _traced_transform(
-        self, inputs: AsyncGenerator[Json, None], run: Run
-    ) -> AsyncGenerator[Json, None]:
+        self, inputs: AsyncGenerator[Any, None], run: Run
+    ) -> AsyncGenerator[Any, None]:
         whole = await add_up(inputs)
         if whole is not NOTHING:
             yield await self._step(whole, run)
@@ -106,7 +105,7 @@ class BasePromptTemplate(
     def _serialized(self) -> Values | None:
         return LazyDump(self, name=self.get_name())
 
-    def _validate_input(self, inner_input: Json) -> Mapping[str, Any]:
+    def _validate_input(self, inner_input: object) -> Mapping[str, Any]:
         """Give the variables of an input; one that is no mapping is the value of the only variable."""
         if type(inner_input) is not dict and not isinstance(inner_input, Mapping):
             if len(self.input_variables) != 1:
@@ -147,7 +146,7 @@ class BasePromptTemplate(
         """Fill in the variables."""
         return self.format(**kwargs)
 
-    def partial(self, **kwargs: Json | Callable[[], Json]) -> BasePromptTemplate[FormatOutputType]:
+    def partial(self, **kwargs: Any | Callable[[], Any]) -> BasePromptTemplate[FormatOutputType]:
         """Give some variables now: values, or functions called whenever the prompt is filled in."""
         fields = {name: getattr(self, name) for name in type(self).model_fields}
         fields["input_variables"] = [n for n in self.input_variables if n not in kwargs]
@@ -206,7 +205,7 @@ class BasePromptTemplate(
         write_text(file_path, json.dumps(fields, indent=4, ensure_ascii=False))
 
 
-def _called(name: str, function: Callable[[], Json]) -> object:
+def _called(name: str, function: Callable[[], Any]) -> object:
     value = function()
     if inspect.isawaitable(value):
         if inspect.iscoroutine(value):

@@ -35,7 +35,6 @@ from foldline.prompts.message_templates import (
 )
 from foldline.prompts.prompt import PromptTemplate
 from foldline.prompts.string import StringPromptTemplate
-from foldline.protocol.blocks import Json
 
 __all__ = [
     "AIMessagePromptTemplate",
@@ -116,7 +115,7 @@ class ChatPromptTemplate(BaseChatPromptTemplate):
 
     @model_validator(mode="before")
     @classmethod
-    def validate_input_variables(cls, values: object) -> Json:
+    def validate_input_variables(cls, values: object) -> Any:
         """Read the variables from the messages."""
         if not isinstance(values, dict) or not isinstance(values.get("messages"), list):
             return values
@@ -135,7 +134,7 @@ class ChatPromptTemplate(BaseChatPromptTemplate):
 
     # -- filling in
 
-    async def _once(self, input: Json, run: Run) -> PromptValue:
+    async def _once(self, input: Any, run: Run) -> PromptValue:
         if not self._is_ours:
             return await super()._once(input, run)
         values = input if type(input) is dict else self._validate_input(input)

@@ -12,14 +12,13 @@ from foldline._run import Run
 from foldline.exceptions import UsageError
 from foldline.load.lazy_dump import LazyDump
 from foldline.prompts._compile import compile_prompt
-from foldline.protocol.blocks import Json
 from foldline.runnables.serializable import RunnableSerializable
 from foldline.utils.input import get_colored_text
 
 __all__ = ["DictPromptTemplate"]
 
 DEEPEST = 100
-Change = Callable[[str], Json]
+Change = Callable[[str], Any]
 
 
 class DictPromptTemplate(RunnableSerializable[dict[str, Any], dict[str, Any]]):
@@ -66,7 +65,7 @@ class DictPromptTemplate(RunnableSerializable[dict[str, Any], dict[str, Any]]):
     def _names(self) -> set[str]:
         return check_texts(self.template, self.template_format)
 
-    async def _once(self, input: Json, run: Run) -> dict[str, Any]:
+    async def _once(self, input: Any, run: Run) -> dict[str, Any]:
         return self._filled(input)
 
     def _serialized(self) -> dict[str, Any] | None:
@@ -112,7 +111,7 @@ def _texts(value: object, depth: int) -> Iterator[str]:
             yield from _texts(item, depth + 1)
 
 
-def _changed(value: object, change: Change) -> Json:
+def _changed(value: object, change: Change) -> Any:
     if isinstance(value, str):
         return change(value)
     if isinstance(value, dict):

@@ -12,7 +12,6 @@ from foldline.exceptions import UsageError
 from foldline.prompts._compile import PromptTemplateFormat
 from foldline.prompts._examples import FewShotText, check_examples
 from foldline.prompts.string import StringPromptTemplate
-from foldline.protocol.blocks import Json
 
 __all__ = ["FewShotPromptWithTemplates"]
 
@@ -29,7 +28,7 @@ class FewShotPromptWithTemplates(FewShotText):
 
     @model_validator(mode="before")
     @classmethod
-    def check_examples_and_selector(cls, values: object) -> Json:
+    def check_examples_and_selector(cls, values: object) -> Any:
         """See that there is a list of examples or a selector, and not both."""
         return check_examples(values)
 

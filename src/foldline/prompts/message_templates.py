@@ -29,7 +29,6 @@ from foldline.prompts.image import ImagePromptTemplate
 from foldline.prompts.message import BaseMessagePromptTemplate
 from foldline.prompts.prompt import PromptTemplate
 from foldline.prompts.string import StringPromptTemplate
-from foldline.protocol.blocks import Json
 from foldline.utils.formatting import MissingVariableError
 from foldline.utils.input import get_colored_text
 
@@ -88,7 +87,7 @@ class MessagesPlaceholder(BaseMessagePromptTemplate):
         messages = self._messages(values[name])
         return messages[-self.n_messages :] if self.n_messages else messages
 
-    def _messages(self, given: Json) -> list[BaseMessage]:
+    def _messages(self, given: object) -> list[BaseMessage]:
         if isinstance(given, list):
             for message in given:
                 if not isinstance(message, BaseMessage):
@@ -253,7 +252,7 @@ class _RoleMessagePromptTemplate(_OneMessage):
     def _message(self, values: Mapping[str, Any]) -> BaseMessage:
         prompt = self.prompt
         if type(prompt) is PromptTemplate:
-            content: Json = text_of(prompt, values)
+            content: Any = text_of(prompt, values)
         elif isinstance(prompt, list):
             content = [_block(part, values) for part in prompt]
         else:

@@ -16,7 +16,6 @@ from foldline.prompts._build import string_value, text_of
 from foldline.prompts._compile import Plain, Program, PromptTemplateFormat, compile_prompt
 from foldline.prompts._files import open_folder
 from foldline.prompts.string import StringPromptTemplate, check_valid_template, mustache_schema
-from foldline.protocol.blocks import Json
 
 __all__ = ["PromptTemplate"]
 
@@ -50,7 +49,7 @@ class PromptTemplate(StringPromptTemplate):
 
     @model_validator(mode="before")
     @classmethod
-    def pre_init_validation(cls, values: object) -> Json:
+    def pre_init_validation(cls, values: object) -> Any:
         """Read the variables from the template."""
         if not isinstance(values, dict) or not isinstance(values.get("template"), str):
             return values
@@ -105,7 +104,7 @@ class PromptTemplate(StringPromptTemplate):
             self.__dict__["_plain"] = held.plain
         return held
 
-    async def _once(self, input: Json, run: Run) -> PromptValue:
+    async def _once(self, input: Any, run: Run) -> PromptValue:
         if type(self) is not PromptTemplate:  # a subclass may have its own `format`
             return await super()._once(input, run)
         return string_value(text_of(self, self._validate_input(input)))

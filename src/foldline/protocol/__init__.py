@@ -6,9 +6,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from foldline._lazy import lazily
+from foldline._lazy import Loader, lazily
 
 if TYPE_CHECKING:
     from foldline.protocol.blocks import (
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
         ImageContentBlock,
         InputTokenDetails,
         InvalidToolCall,
-        Json,
         NonStandardAnnotation,
         NonStandardContentBlock,
         OutputTokenDetails,
@@ -122,6 +121,7 @@ __all__ = [
     "ROLES",
     "RULES",
     "Annotation",
+    "Any",
     "AudioContentBlock",
     "BlockDelta",
     "BlockDeltaFields",
@@ -149,7 +149,6 @@ __all__ = [
     "InputTokenDetails",
     "InvalidToolCall",
     "InvalidToolCallBlock",
-    "Json",
     "Key",
     "MessageBuilder",
     "MessageErrorData",
@@ -211,12 +210,12 @@ __all__ = [
     "replay",
 ]
 
-__getattr__ = lazily(
+__getattr__: Loader = lazily(
     __name__,
     {
         ".blocks": "Annotation AudioContentBlock BLOCK_TYPES BlockIndex Citation ContentBlock "
         "DataContentBlock FileContentBlock FinalizedContentBlock HEAVY_FIELDS "
-        "ImageContentBlock InputTokenDetails InvalidToolCall Json MEDIA_TYPES "
+        "ImageContentBlock InputTokenDetails InvalidToolCall Any MEDIA_TYPES "
         "NonStandardAnnotation NonStandardContentBlock OutputTokenDetails "
         "PlainTextContentBlock ReasoningContentBlock ServerToolCall ServerToolCallChunk "
         "ServerToolResult TextContentBlock ToolCall ToolCallChunk ToolContentBlock "

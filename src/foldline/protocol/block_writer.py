@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 from foldline.exceptions import MalformedStreamError
-from foldline.protocol.blocks import HEAVY_FIELDS, MEDIA_TYPES, Json
+from foldline.protocol.blocks import HEAVY_FIELDS, MEDIA_TYPES
 from foldline.protocol.clean import clean_json
 from foldline.protocol.events import DELTA_FIELDS, Event
 from foldline.protocol.identity import CALL_KINDS, BlockRegistry, GrowingBlock, Key, kind_of
@@ -21,7 +21,7 @@ from foldline.protocol.shapes import mistyped
 from foldline.utils._base64 import Base64Joiner
 from foldline.utils.json import SurrogateJoiner, has_surrogates
 
-Fields: TypeAlias = dict[str, Json]
+Fields: TypeAlias = dict[str, Any]
 
 DELTA_OF: Final = {
     "text": "text-delta",
@@ -56,7 +56,7 @@ class BlockWriter:
 
     def __init__(self, *, allow_repeated_ids: bool = False) -> None:
         self._registry = BlockRegistry()
-        self._calls: dict[tuple[str, str], Json] = {}
+        self._calls: dict[tuple[str, str], Any] = {}
         self.allow_repeated_ids: bool = allow_repeated_ids
         self.current: GrowingBlock | None = None
         """The block on the wire that spoke last, while it is open."""
@@ -148,7 +148,7 @@ class BlockWriter:
             raise MalformedStreamError(f"the data of a block is no base64: {error}") from error
         return [self._delta(block, data)] if data else []
 
-    def whole(self, block: Mapping[str, Json]) -> list[Event]:
+    def whole(self, block: Mapping[str, Any]) -> list[Event]:
         """Say a block that is complete: its start, its text if it has any, its finish."""
         final = promote(dict(block)) if kind_of(block["type"]) in CALL_KINDS else dict(block)
         final = clean_json(final)
@@ -387,5 +387,5 @@ def _says_something(value: object) -> bool:
 
 
 def _event(event: str, index: int, **rest: object) -> Event:
-    told: Json = {"event": event, "index": index, **rest}
+    told: Any = {"event": event, "index": index, **rest}
     return told  # type: ignore[no-any-return]

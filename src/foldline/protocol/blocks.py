@@ -6,12 +6,9 @@ is ours (a test lists each difference with its reason). This file knows shapes o
 
 from __future__ import annotations
 
-from typing import Any, Literal, NotRequired, TypeAlias
+from typing import Any, Final, Literal, NotRequired, TypeAlias, get_args
 
 from typing_extensions import TypedDict
-
-Json: TypeAlias = Any
-"""JSON passed through untouched."""
 
 BlockIndex: TypeAlias = int | str
 
@@ -26,14 +23,14 @@ class Citation(TypedDict):
     start_index: NotRequired[int]
     end_index: NotRequired[int]
     cited_text: NotRequired[str]
-    extras: NotRequired[dict[str, Json]]
+    extras: NotRequired[dict[str, Any]]
 
 
 class NonStandardAnnotation(TypedDict):
     """An annotation in the provider's own words."""
 
     type: Literal["non_standard_annotation"]
-    value: dict[str, Json]
+    value: dict[str, Any]
     id: NotRequired[str]
 
 
@@ -48,7 +45,7 @@ class TextContentBlock(TypedDict):
     id: NotRequired[str]
     index: NotRequired[BlockIndex]
     annotations: NotRequired[list[Annotation]]
-    extras: NotRequired[dict[str, Json]]
+    extras: NotRequired[dict[str, Any]]
 
 
 class ReasoningContentBlock(TypedDict):
@@ -58,18 +55,18 @@ class ReasoningContentBlock(TypedDict):
     reasoning: NotRequired[str]
     id: NotRequired[str]
     index: NotRequired[BlockIndex]
-    extras: NotRequired[dict[str, Json]]
+    extras: NotRequired[dict[str, Any]]
 
 
 class ToolCall(TypedDict):
     """A complete call of one of the client's tools; args are a JSON object."""
 
     name: str
-    args: dict[str, Json]
+    args: dict[str, Any]
     id: str | None
     type: NotRequired[Literal["tool_call"]]
     index: NotRequired[BlockIndex]
-    extras: NotRequired[dict[str, Json]]
+    extras: NotRequired[dict[str, Any]]
 
 
 class ToolCallChunk(TypedDict):
@@ -80,7 +77,7 @@ class ToolCallChunk(TypedDict):
     id: str | None
     index: NotRequired[BlockIndex | None]
     type: NotRequired[Literal["tool_call_chunk"]]
-    extras: NotRequired[dict[str, Json]]
+    extras: NotRequired[dict[str, Any]]
 
 
 class InvalidToolCall(TypedDict):
@@ -92,7 +89,7 @@ class InvalidToolCall(TypedDict):
     error: str | None
     type: NotRequired[Literal["invalid_tool_call"]]
     index: NotRequired[BlockIndex]
-    extras: NotRequired[dict[str, Json]]
+    extras: NotRequired[dict[str, Any]]
 
 
 class ServerToolCall(TypedDict):
@@ -101,9 +98,9 @@ class ServerToolCall(TypedDict):
     type: Literal["server_tool_call"]
     id: str
     name: str
-    args: dict[str, Json]
+    args: dict[str, Any]
     index: NotRequired[BlockIndex]
-    extras: NotRequired[dict[str, Json]]
+    extras: NotRequired[dict[str, Any]]
 
 
 class ServerToolCallChunk(TypedDict):
@@ -114,7 +111,7 @@ class ServerToolCallChunk(TypedDict):
     name: NotRequired[str]
     args: NotRequired[str]
     index: NotRequired[BlockIndex]
-    extras: NotRequired[dict[str, Json]]
+    extras: NotRequired[dict[str, Any]]
 
 
 class ServerToolResult(TypedDict):
@@ -124,9 +121,9 @@ class ServerToolResult(TypedDict):
     tool_call_id: str
     status: Literal["success", "error"]
     id: NotRequired[str]
-    output: NotRequired[Json]
+    output: NotRequired[Any]
     index: NotRequired[BlockIndex]
-    extras: NotRequired[dict[str, Json]]
+    extras: NotRequired[dict[str, Any]]
 
 
 class _DataBlock(TypedDict):
@@ -138,7 +135,7 @@ class _DataBlock(TypedDict):
     base64: NotRequired[str]
     mime_type: NotRequired[str]
     index: NotRequired[BlockIndex]
-    extras: NotRequired[dict[str, Json]]
+    extras: NotRequired[dict[str, Any]]
 
 
 class ImageContentBlock(_DataBlock):
@@ -178,17 +175,17 @@ class PlainTextContentBlock(TypedDict):
     url: NotRequired[str]
     base64: NotRequired[str]
     index: NotRequired[BlockIndex]
-    extras: NotRequired[dict[str, Json]]
+    extras: NotRequired[dict[str, Any]]
 
 
 class NonStandardContentBlock(TypedDict):
     """Anything the standard has no word for, in the provider's own shape."""
 
     type: Literal["non_standard"]
-    value: dict[str, Json]
+    value: dict[str, Any]
     id: NotRequired[str]
     index: NotRequired[BlockIndex]
-    extras: NotRequired[dict[str, Json]]
+    extras: NotRequired[dict[str, Any]]
 
 
 DataContentBlock: TypeAlias = (
@@ -220,22 +217,27 @@ FinalizedContentBlock: TypeAlias = (
     | NonStandardContentBlock
 )
 
-MEDIA_TYPES = frozenset({"image", "audio", "video", "file"})
-BLOCK_TYPES = frozenset(
-    {
-        "text",
-        "reasoning",
-        "tool_call",
-        "tool_call_chunk",
-        "invalid_tool_call",
-        "server_tool_call",
-        "server_tool_call_chunk",
-        "server_tool_result",
-        "text-plain",
-        "non_standard",
-    }
-    | MEDIA_TYPES
-)
+BlockKind: TypeAlias = Literal[
+    "text",
+    "reasoning",
+    "tool_call",
+    "tool_call_chunk",
+    "invalid_tool_call",
+    "server_tool_call",
+    "server_tool_call_chunk",
+    "server_tool_result",
+    "image",
+    "audio",
+    "video",
+    "file",
+    "text-plain",
+    "non_standard",
+]
+"""The `type` of a block. Who reads blocks matches on it and ends with `assert_never`: a new kind asks to be read."""
+
+BLOCK_KINDS: Final[tuple[BlockKind, ...]] = get_args(BlockKind)
+BLOCK_TYPES: Final[frozenset[str]] = frozenset(BLOCK_KINDS)
+MEDIA_TYPES: Final[frozenset[str]] = frozenset({"image", "audio", "video", "file"})
 HEAVY_FIELDS = frozenset({"args", "base64", "output", "value"})
 """Payloads that travel once: never in a `content-block-start` of a whole block."""
 

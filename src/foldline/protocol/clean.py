@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import Any, Final
 
 from foldline.exceptions import LimitExceededError
-from foldline.protocol.blocks import Json
 from foldline.utils.json import MAX_DEPTH, mend_surrogates, to_jsonable
 
 _SCALARS: Final = (bool, int, type(None))
 
 
-def clean_json(value: object, depth: int = 0) -> Json:
+def clean_json(value: object, depth: int = 0) -> Any:  # noqa: ANN401  JSON, or whatever was given
     """Copy a value as JSON: tuples become lists, objects their text, NaN its name; too deep is an error."""
     if isinstance(value, str):
         return mend_surrogates(str(value))

@@ -7,11 +7,11 @@ order of first start.
 
 from __future__ import annotations
 
-from typing import Final, Literal, NotRequired, TypeAlias, get_args
+from typing import Any, Final, Literal, NotRequired, TypeAlias, assert_never, get_args
 
 from typing_extensions import TypedDict
 
-from foldline.protocol.blocks import ContentBlock, FinalizedContentBlock, Json, UsageInfo
+from foldline.protocol.blocks import ContentBlock, FinalizedContentBlock, UsageInfo
 
 Role: TypeAlias = Literal["ai", "human", "system", "tool"]
 FinishReason: TypeAlias = Literal[
@@ -56,14 +56,34 @@ class BlockDelta(TypedDict):
     """Replaces the given fields of the block: signatures, late ids, citations. `type` in them is the block's own."""
 
     type: Literal["block-delta"]
-    fields: dict[str, Json]
+    fields: dict[str, Any]
+
+
+DeltaKind: TypeAlias = Literal[
+    "text-delta", "reasoning-delta", "data-delta", "tool-call-delta", "block-delta"
+]
+"""The `type` of a delta."""
+DELTA_KINDS: Final[tuple[DeltaKind, ...]] = get_args(DeltaKind)
+
+
+def _fields_of(kind: DeltaKind) -> tuple[str, str] | None:
+    match kind:
+        case "text-delta":
+            return "text", "text"
+        case "reasoning-delta":
+            return "reasoning", "reasoning"
+        case "data-delta":
+            return "data", "base64"
+        case "tool-call-delta":
+            return "args", "args"
+        case "block-delta":
+            return None
+        case _:
+            assert_never(kind)
 
 
 DELTA_FIELDS: Final[dict[str, tuple[str, str]]] = {
-    "text-delta": ("text", "text"),
-    "reasoning-delta": ("reasoning", "reasoning"),
-    "data-delta": ("data", "base64"),
-    "tool-call-delta": ("args", "args"),
+    kind: fields for kind in DELTA_KINDS if (fields := _fields_of(kind)) is not None
 }
 """The deltas that append: delta type -> (its own field, the field of the block that grows)."""
 
@@ -109,8 +129,8 @@ class MessageFinish(TypedDict):
     event: Literal["message-finish"]
     finish_reason: NotRequired[FinishReason]
     usage: NotRequired[UsageInfo]
-    metadata: NotRequired[dict[str, Json]]
-    additional_kwargs: NotRequired[dict[str, Json]]
+    metadata: NotRequired[dict[str, Any]]
+    additional_kwargs: NotRequired[dict[str, Any]]
 
 
 class MessageReset(TypedDict):
@@ -143,3 +163,15 @@ Event: TypeAlias = (
     | MessageReset
     | StreamError
 )
+
+EventKind: TypeAlias = Literal[
+    "message-start",
+    "content-block-start",
+    "content-block-delta",
+    "content-block-finish",
+    "message-finish",
+    "message-reset",
+    "error",
+]
+"""The `event` of an event."""
+EVENT_KINDS: Final[tuple[EventKind, ...]] = get_args(EventKind)

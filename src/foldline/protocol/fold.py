@@ -8,11 +8,20 @@ place (after the end, for a block that is not open) raises `MalformedStreamError
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, NoReturn, cast
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias, assert_never, cast
 
 from foldline.exceptions import FoldlineError, LimitExceededError, MalformedStreamError
-from foldline.protocol.blocks import FinalizedContentBlock, Json, UsageInfo
-from foldline.protocol.events import DELTA_FIELDS, Event, FinishReason, Role, StreamError
+from foldline.protocol.blocks import FinalizedContentBlock, UsageInfo
+from foldline.protocol.events import (
+    DELTA_FIELDS,
+    EVENT_KINDS,
+    DeltaKind,
+    Event,
+    EventKind,
+    FinishReason,
+    Role,
+    StreamError,
+)
 from foldline.protocol.folded import (
     EMPTY_TEXT,
     EMPTY_VALUE,
@@ -80,20 +89,20 @@ class MessageBuilder:
         self._open: dict[int, OpenBlock] = {}
         self._blocks: dict[int, Block | OpenBlock] = {}
         self._started = False
-        self._start_metadata: dict[str, Json] = {}
-        self._finish_metadata: dict[str, Json] = {}
+        self._start_metadata: dict[str, Any] = {}
+        self._finish_metadata: dict[str, Any] = {}
         self.role: Role = "ai"
         self.id: str | None = None
         self.usage: UsageInfo | None = None
         self.finish_reason: FinishReason | None = None
-        self.additional_kwargs: dict[str, Json] = {}
-        self.is_finished = False
+        self.additional_kwargs: dict[str, Any] = {}
+        self.is_finished: bool = False
         """Whether `message-finish` was seen."""
         self.error: StreamError | None = None
         """The `error` event that ended the stream, if one did."""
         self.fault: Exception | None = None
         """Why `feed_all` stopped at an event that has no place."""
-        self.taken = 0
+        self.taken: int = 0
         """How many events of the last batch were taken."""
         self.tails: dict[int, str] = {}
         """Index -> what the finish of a block said beyond its deltas (T15); most say nothing."""
@@ -114,7 +123,7 @@ class MessageBuilder:
         """Give the blocks that were started and not finished."""
         return sorted(self._open)
 
-    def feed(self, event: Mapping[str, Json]) -> None:
+    def feed(self, event: Mapping[str, Any]) -> None:
         """Take one event."""
         if type(event) is not dict and not isinstance(event, Mapping):
             raise MalformedStreamError(f"an event is a dict, not {type(event).__name__}")
@@ -128,7 +137,7 @@ class MessageBuilder:
             self._refuse_more(kind)
         handler(self, event)
 
-    def feed_all(self, events: Iterable[Mapping[str, Json]]) -> bool:
+    def feed_all(self, events: Iterable[Mapping[str, Any]]) -> bool:
         """Take events in order, up to an `error` or one that has no place; return whether the message goes on.
 
         Where it does not: it is finished, or `error` or `fault` say why, and `taken` how many events were.
@@ -165,7 +174,7 @@ class MessageBuilder:
         self.taken = taken
         return not self.is_finished and self.error is None and self.fault is None
 
-    def _on_message_start(self, event: Mapping[str, Json]) -> None:
+    def _on_message_start(self, event: Mapping[str, Any]) -> None:
         if self._started or self._blocks:
             raise MalformedStreamError("message-start in the middle of a message")
         self._started = True
@@ -173,11 +182,11 @@ class MessageBuilder:
         self.id = event.get("id") or None
         self._start_metadata = self._dict_of(event, "metadata")
 
-    def _on_reset(self, event: Mapping[str, Json]) -> None:
+    def _on_reset(self, event: Mapping[str, Any]) -> None:
         """Drop what was said: the message begins again (docs/managed-models.md)."""
         self.__init__(self._limits)  # type: ignore[misc]
 
-    def _on_start(self, event: Mapping[str, Json]) -> None:
+    def _on_start(self, event: Mapping[str, Any]) -> None:
         index = event.get("index")
         if type(index) is not int or index < 0:
             _refuse_index(event)
@@ -190,7 +199,7 @@ class MessageBuilder:
             self._spend(weight(content))
         self._open[index] = self._blocks[index] = OpenBlock(content, self._limits)
 
-    def _on_delta(self, event: Mapping[str, Json]) -> None:
+    def _on_delta(self, event: Mapping[str, Any]) -> None:
         index = event.get("index")
         if type(index) is not int or index < 0:
             _refuse_index(event)
@@ -203,12 +212,17 @@ class MessageBuilder:
             raise MalformedStreamError(
                 f"content-block-delta: no delta for block {index}: {delta!r:.80}"
             )
-        if delta["type"] == "block-delta":
-            self._replace(block, delta, index)
-        elif delta["type"] in DELTA_FIELDS:
-            self._append(block, delta, index)
+        kind: DeltaKind = delta["type"]
+        match kind:
+            case "block-delta":
+                self._replace(block, delta, index)
+            case "text-delta" | "reasoning-delta" | "data-delta" | "tool-call-delta":
+                self._append(block, delta, index)
+            case _:  # of a later protocol: not for us
+                if TYPE_CHECKING:
+                    assert_never(kind)
 
-    def _append(self, block: OpenBlock, delta: Mapping[str, Json], index: int) -> None:
+    def _append(self, block: OpenBlock, delta: Mapping[str, Any], index: int) -> None:
         kind = delta["type"]
         if not block.delta:
             block.delta = kind
@@ -228,7 +242,7 @@ class MessageBuilder:
         block.room -= len(piece)
         block.parts.append(piece)
 
-    def _replace(self, block: OpenBlock, delta: Mapping[str, Json], index: int) -> None:
+    def _replace(self, block: OpenBlock, delta: Mapping[str, Any], index: int) -> None:
         fields = delta.get("fields")
         if not isinstance(fields, dict):
             raise MalformedStreamError(
@@ -245,7 +259,7 @@ class MessageBuilder:
             else:
                 block.content[key] = value
 
-    def _on_finish(self, event: Mapping[str, Json]) -> None:
+    def _on_finish(self, event: Mapping[str, Any]) -> None:
         index = event.get("index")
         if type(index) is not int or index < 0:
             _refuse_index(event)
@@ -275,7 +289,7 @@ class MessageBuilder:
         del self._open[index]
         self._blocks[index] = content
 
-    def _on_message_finish(self, event: Mapping[str, Json]) -> None:
+    def _on_message_finish(self, event: Mapping[str, Any]) -> None:
         self._finish_metadata = self._dict_of(event, "metadata")
         if "additional_kwargs" in event:
             self.additional_kwargs = self._dict_of(event, "additional_kwargs")
@@ -286,17 +300,17 @@ class MessageBuilder:
             self.finish_reason = reason  # type: ignore[assignment]
         self.is_finished = True
 
-    def _on_error(self, event: Mapping[str, Json]) -> None:
+    def _on_error(self, event: Mapping[str, Any]) -> None:
         self.error = copy_json(dict(event))
 
-    def _content_of(self, event: Mapping[str, Json]) -> Block:
-        content: Json = event.get("content")
+    def _content_of(self, event: Mapping[str, Any]) -> Block:
+        content: Any = event.get("content")
         if not isinstance(content, dict) or not isinstance(content.get("type"), str):
             raise MalformedStreamError(f"{event['event']}: content is no block: {content!r:.80}")
         return content if self.is_sole_owner else copy_json(content)
 
-    def _dict_of(self, event: Mapping[str, Json], key: str) -> dict[str, Json]:
-        value: Json = event.get(key)
+    def _dict_of(self, event: Mapping[str, Any], key: str) -> dict[str, Any]:
+        value: Any = event.get(key)
         if not isinstance(value, dict):
             return {}
         return value if self.is_sole_owner else copy_json(value)
@@ -321,7 +335,7 @@ class MessageBuilder:
         self,
         *,
         usage: UsageInfo | None = None,
-        metadata: dict[str, Json] | None = None,
+        metadata: dict[str, Any] | None = None,
         blocks: Iterable[Block] = (),
     ) -> None:
         """Keep what is known of a message that ended too early to say it: its end, and blocks told only whole."""
@@ -333,17 +347,17 @@ class MessageBuilder:
             self._finish_metadata.setdefault(key, copy_json(value))
 
     @property
-    def metadata(self) -> dict[str, Json]:
+    def metadata(self) -> dict[str, Any]:
         """Start metadata merged with finish metadata, in the names of response metadata; a copy."""
-        return cast("dict[str, Json]", copy_json(self._all_metadata()))
+        return cast("dict[str, Any]", copy_json(self._all_metadata()))
 
-    def _all_metadata(self) -> dict[str, Json]:
+    def _all_metadata(self) -> dict[str, Any]:
         return {**response_names(self._start_metadata), **self._finish_metadata}
 
     @property
-    def start_metadata(self) -> dict[str, Json]:
+    def start_metadata(self) -> dict[str, Any]:
         """The metadata of `message-start` as it came; a copy."""
-        return cast("dict[str, Json]", copy_json(self._start_metadata))
+        return cast("dict[str, Any]", copy_json(self._start_metadata))
 
     def block(self, index: int, *, partial: bool = False) -> Block | None:
         """Give one block, finalized or so far, as a copy; None if there is no such block."""
@@ -396,15 +410,30 @@ class MessageBuilder:
         )
 
 
-HANDLERS: Final[dict[str, Callable[[MessageBuilder, Mapping[str, Json]], None]]] = {
-    "message-start": MessageBuilder._on_message_start,
-    "message-reset": MessageBuilder._on_reset,
-    "content-block-start": MessageBuilder._on_start,
-    "content-block-delta": MessageBuilder._on_delta,
-    "content-block-finish": MessageBuilder._on_finish,
-    "message-finish": MessageBuilder._on_message_finish,
-    "error": MessageBuilder._on_error,
-}
+Handler: TypeAlias = Callable[[MessageBuilder, Mapping[str, Any]], None]
+
+
+def _handler_of(kind: EventKind) -> Handler:  # noqa: PLR0911  one case per event
+    match kind:
+        case "message-start":
+            return MessageBuilder._on_message_start
+        case "message-reset":
+            return MessageBuilder._on_reset
+        case "content-block-start":
+            return MessageBuilder._on_start
+        case "content-block-delta":
+            return MessageBuilder._on_delta
+        case "content-block-finish":
+            return MessageBuilder._on_finish
+        case "message-finish":
+            return MessageBuilder._on_message_finish
+        case "error":
+            return MessageBuilder._on_error
+        case _:
+            assert_never(kind)
+
+
+HANDLERS: Final[dict[str, Handler]] = {kind: _handler_of(kind) for kind in EVENT_KINDS}
 
 
 def fold(
@@ -417,7 +446,7 @@ def fold(
     return builder.result(partial=partial)
 
 
-def _refuse_index(event: Mapping[str, Json]) -> NoReturn:
+def _refuse_index(event: Mapping[str, Any]) -> NoReturn:
     index = event.get("index")
     raise MalformedStreamError(
         f"{event['event']}: index is {index!r:.80}, not a whole number from 0"

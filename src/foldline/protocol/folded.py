@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
-from foldline.protocol.blocks import MEDIA_TYPES, FinalizedContentBlock, Json, UsageInfo
+from foldline.protocol.blocks import MEDIA_TYPES, FinalizedContentBlock, UsageInfo
 from foldline.protocol.events import DELTA_FIELDS, FINISH_REASONS, FinishReason, Role
 from foldline.protocol.merge import copy_json
 from foldline.protocol.shapes import is_count
@@ -49,15 +49,15 @@ class FoldedMessage:
     blocks: list[FinalizedContentBlock] = field(default_factory=list)
     usage: UsageInfo | None = None
     finish_reason: FinishReason | None = None
-    metadata: dict[str, Json] = field(default_factory=dict)
+    metadata: dict[str, Any] = field(default_factory=dict)
     """Start metadata merged with finish metadata; `provider` and `model` appear as `model_provider`, `model_name`."""
-    additional_kwargs: dict[str, Json] = field(default_factory=dict)
+    additional_kwargs: dict[str, Any] = field(default_factory=dict)
     status: Status = "complete"
-    fields: dict[str, Json] = field(default_factory=dict)
+    fields: dict[str, Any] = field(default_factory=dict)
     """The message's own fields that travelled with its start: `name`, `tool_call_id`, `status` (of a tool)."""
 
 
-def response_names(start: dict[str, Json]) -> dict[str, Json]:
+def response_names(start: dict[str, Any]) -> dict[str, Any]:
     """Give the metadata of a start as response metadata names it."""
     if start.keys() == RESPONSE_KEYS.keys():  # as every provider's is
         return {"model_provider": start["provider"], "model_name": start["model"]}
@@ -70,7 +70,7 @@ def response_names(start: dict[str, Json]) -> dict[str, Json]:
 
 # -- a block that still grows
 
-Block: TypeAlias = dict[str, Json]
+Block: TypeAlias = dict[str, Any]
 
 EMPTY_TEXT: Final = {"type": "text", "text": ""}
 """How most blocks begin."""
@@ -99,7 +99,8 @@ class OpenBlock:
         kind = content["type"]
         self.content: Block = content
         self.delta: str = GROWS.get(kind, "")
-        self.field, target = DELTA_FIELDS.get(self.delta, ("", ""))
+        field, target = DELTA_FIELDS.get(self.delta, ("", ""))
+        self.field: str = field
         self.parts: list[str] = []
         # Only arguments have a bound of their own; other text is bounded by the message.
         self.room: int = limits.tool_args if target == "args" else limits.message
@@ -193,7 +194,7 @@ MOST_TOKENS: Final = 10**15
 """No message has more: a larger count is none."""
 
 
-def counts_of(usage: Mapping[str, object]) -> dict[str, Json]:
+def counts_of(usage: Mapping[str, object]) -> dict[str, Any]:
     """Leave out counters that count nothing: a provider's mistake there must not cost the answer."""
     return dict(usage) if _is_all_totals(usage) else _sound(to_jsonable(usage))
 
@@ -208,8 +209,8 @@ def _is_all_totals(usage: Mapping[str, object]) -> bool:
     return True
 
 
-def _sound(usage: dict[str, Json]) -> dict[str, Json]:
-    found: dict[str, Json] = {}
+def _sound(usage: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
     for name, value in usage.items():
         if name.endswith("_token_details"):
             if isinstance(value, dict):
@@ -223,5 +224,5 @@ def _sound(usage: dict[str, Json]) -> dict[str, Json]:
     return found
 
 
-def _is_count(value: Json) -> bool:
+def _is_count(value: Any) -> bool:  # noqa: ANN401  JSON, or whatever was given
     return (type(value) is int or is_count(value)) and 0 <= value < MOST_TOKENS

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, TypeAlias, assert_never
 
 from foldline.exceptions import FoldlineError, MalformedStreamError
-from foldline.protocol.blocks import HEAVY_FIELDS, Json
-from foldline.protocol.events import DELTA_FIELDS, Event
+from foldline.protocol.blocks import HEAVY_FIELDS
+from foldline.protocol.events import DELTA_FIELDS, EVENT_KINDS, Event, EventKind
 from foldline.protocol.fold import MessageBuilder, fold
 from foldline.protocol.folded import FoldedMessage
 from foldline.protocol.merge import GROWING_CALLS, copy_json
@@ -51,13 +51,13 @@ class _Watched:
 
     __slots__ = ("fields", "is_open", "kind", "parts")
 
-    def __init__(self, content: dict[str, Json]) -> None:
+    def __init__(self, content: dict[str, Any]) -> None:
         self.kind = str(content.get("type"))
         self.fields = content
         self.parts: dict[str, list[str]] = {}
         self.is_open = True
 
-    def replace(self, fields: dict[str, Json]) -> None:
+    def replace(self, fields: dict[str, Any]) -> None:
         """Set fields; a field that grows begins anew with what is set."""
         self.fields |= fields
         for delta, (_, grown) in DELTA_FIELDS.items():
@@ -94,7 +94,7 @@ class GrammarChecker:
         self._blocks: list[_Watched] = []
         self._server_calls: set[str] = set()
 
-    def feed(self, event: Event | Mapping[str, Json]) -> list[Violation]:
+    def feed(self, event: Event | Mapping[str, Any]) -> list[Violation]:
         """Take one event; give what is wrong with it."""
         self._position += 1
         known = len(self.violations)
@@ -115,7 +115,7 @@ class GrammarChecker:
     def _wrong(self, rule: str, message: str) -> None:
         self.violations.append(Violation(rule, message, self._position))
 
-    def _look(self, event: Json) -> None:
+    def _look(self, event: Any) -> None:  # noqa: ANN401  JSON, or whatever was given
         if (problem := json_problem(event)) is not None:
             return self._wrong("V18", problem)
         kind = event.get("event") if isinstance(event, Mapping) else None
@@ -141,15 +141,15 @@ class GrammarChecker:
             self._wrong("V1", f"{kind} before message-start")
         return True
 
-    def _on_message_start(self, event: Mapping[str, Json]) -> None:
+    def _on_message_start(self, event: Mapping[str, Any]) -> None:
         """Nothing more to see: `_check_first` looked at its place, the shapes at its fields."""
 
-    def _on_reset(self, event: Mapping[str, Json]) -> None:
+    def _on_reset(self, event: Mapping[str, Any]) -> None:
         self._started = False
         self._blocks = []
         self._server_calls = set()
 
-    def _on_start(self, event: Mapping[str, Json]) -> None:
+    def _on_start(self, event: Mapping[str, Any]) -> None:
         index, content = event["index"], event["content"]
         if not _is_index(index):
             return self._wrong("V4", f"index {index!r} is not a whole number from 0")
@@ -165,19 +165,19 @@ class GrammarChecker:
             self._wrong("V17", f"block {index}: payload in the start: {', '.join(heavy)}")
         return None
 
-    def _opened(self, event: Mapping[str, Json]) -> _Watched | None:
+    def _opened(self, event: Mapping[str, Any]) -> _Watched | None:
         index = event["index"]
         if not _is_index(index):
             self._wrong("V4", f"index {index!r} is not a whole number from 0")
             return None
-        block = self._blocks[index] if index < len(self._blocks) else None
+        block: _Watched | None = self._blocks[index] if index < len(self._blocks) else None
         if block is None or not block.is_open:
             state = "was never started" if block is None else "is finished"
             self._wrong("V5", f"{event['event']}: block {index} {state}")
             return None
         return block
 
-    def _on_delta(self, event: Mapping[str, Json]) -> None:
+    def _on_delta(self, event: Mapping[str, Any]) -> None:
         block, delta = self._opened(event), event["delta"]
         if block is None:
             return
@@ -187,7 +187,7 @@ class GrammarChecker:
         elif kind in DELTA_SHAPES:
             self._check_delta(block, delta, kind)
 
-    def _check_delta(self, block: _Watched, delta: Mapping[str, Json], kind: str) -> None:
+    def _check_delta(self, block: _Watched, delta: Mapping[str, Any], kind: str) -> None:
         if (problem := shape_problem(delta, DELTA_SHAPES[kind])) is not None:
             return self._wrong("V7", f"{kind}: {problem}")
         if kind == "block-delta":
@@ -198,7 +198,7 @@ class GrammarChecker:
         block.parts.setdefault(kind, []).append(delta[DELTA_FIELDS[kind][0]])
         return None
 
-    def _check_fields(self, block: _Watched, fields: dict[str, Json]) -> None:
+    def _check_fields(self, block: _Watched, fields: dict[str, Any]) -> None:
         if fields.get("type", block.kind) != block.kind:
             return self._wrong("V8", f"block-delta makes a {block.kind!r} a {fields['type']!r}")
         for name in ("id", "name"):
@@ -209,7 +209,7 @@ class GrammarChecker:
         block.replace(copy_json(fields))
         return None
 
-    def _on_finish(self, event: Mapping[str, Json]) -> None:
+    def _on_finish(self, event: Mapping[str, Any]) -> None:
         block, content = self._opened(event), event["content"]
         if block is None:
             return None
@@ -228,7 +228,7 @@ class GrammarChecker:
         self._compare(index, block, content)
         return self._check_server(content)
 
-    def _compare(self, index: int, block: _Watched, content: Mapping[str, Json]) -> None:
+    def _compare(self, index: int, block: _Watched, content: Mapping[str, Any]) -> None:
         for delta, name, rule in COMPARED:
             grows = delta in block.parts or (rule == "V11" and block.kind == name)
             if grows and (content.get(name) or "") != block.text_of(delta):
@@ -247,7 +247,7 @@ class GrammarChecker:
                     "V13", f"block {index}: {name} was {old!r} and is {new!r} in the finish"
                 )
 
-    def _check_server(self, content: Mapping[str, Json]) -> None:
+    def _check_server(self, content: Mapping[str, Any]) -> None:
         extras = content.get("extras")
         is_server = isinstance(extras, dict) and extras.get("server") is True
         if content["type"] == "server_tool_call" or is_server:
@@ -257,25 +257,40 @@ class GrammarChecker:
             if wanted not in self._server_calls:
                 self._wrong("V19", f"a server_tool_result for {wanted!r}, which was not called")
 
-    def _on_message_finish(self, event: Mapping[str, Json]) -> None:
+    def _on_message_finish(self, event: Mapping[str, Any]) -> None:
         self._end = "message-finish"
         still_open = [index for index, block in enumerate(self._blocks) if block.is_open]
         if still_open:
             self._wrong("V6", f"message-finish while blocks {still_open} are open")
 
-    def _on_error(self, event: Mapping[str, Json]) -> None:
+    def _on_error(self, event: Mapping[str, Any]) -> None:
         self._end = "error"
 
 
-CHECKS: Final[dict[str, Callable[[GrammarChecker, Mapping[str, Json]], None]]] = {
-    "message-start": GrammarChecker._on_message_start,
-    "message-reset": GrammarChecker._on_reset,
-    "content-block-start": GrammarChecker._on_start,
-    "content-block-delta": GrammarChecker._on_delta,
-    "content-block-finish": GrammarChecker._on_finish,
-    "message-finish": GrammarChecker._on_message_finish,
-    "error": GrammarChecker._on_error,
-}
+Check: TypeAlias = Callable[[GrammarChecker, Mapping[str, Any]], None]
+
+
+def _check_of(kind: EventKind) -> Check:  # noqa: PLR0911  one case per event
+    match kind:
+        case "message-start":
+            return GrammarChecker._on_message_start
+        case "message-reset":
+            return GrammarChecker._on_reset
+        case "content-block-start":
+            return GrammarChecker._on_start
+        case "content-block-delta":
+            return GrammarChecker._on_delta
+        case "content-block-finish":
+            return GrammarChecker._on_finish
+        case "message-finish":
+            return GrammarChecker._on_message_finish
+        case "error":
+            return GrammarChecker._on_error
+        case _:
+            assert_never(kind)
+
+
+CHECKS: Final[dict[str, Check]] = {kind: _check_of(kind) for kind in EVENT_KINDS}
 
 COMPARED: Final = (
     ("text-delta", "text", "V11"),
@@ -286,7 +301,7 @@ COMPARED: Final = (
 
 
 def check(
-    events: Iterable[Event | Mapping[str, Json]], message: MessageLike | None = None
+    events: Iterable[Event | Mapping[str, Any]], message: MessageLike | None = None
 ) -> list[Violation]:
     """List everything that is wrong with a stream, and with the message assembled from it if one is given."""
     checker = GrammarChecker()
@@ -300,7 +315,7 @@ def check(
 
 
 def assert_valid_event_stream(
-    events: Iterable[Event | Mapping[str, Json]], message: MessageLike | None = None
+    events: Iterable[Event | Mapping[str, Any]], message: MessageLike | None = None
 ) -> None:
     """Raise `MalformedStreamError`, naming the rule, if a stream breaks the grammar."""
     violations = check(events, message)
@@ -310,7 +325,7 @@ def assert_valid_event_stream(
 
 
 def _check_message(
-    events: list[Event | Mapping[str, Json]], message: MessageLike | None
+    events: list[Event | Mapping[str, Any]], message: MessageLike | None
 ) -> list[Violation]:
     """V20: the message, the fold of its events and the fold of its replay are one."""
     try:
@@ -348,13 +363,13 @@ def _differences(left: FoldedMessage, right: FoldedMessage, *, has_metadata: boo
 
 
 def _comparable(folded: FoldedMessage, name: str) -> object:
-    value: Json = getattr(folded, name)
+    value: Any = getattr(folded, name)
     if name == "blocks":
         return [{key: item for key, item in block.items() if key != "index"} for block in value]
     return value
 
 
-def _args_fit(block: _Watched, content: Mapping[str, Json]) -> bool:
+def _args_fit(block: _Watched, content: Mapping[str, Any]) -> bool:
     begun, has_slices = block.fields.get("args"), "tool-call-delta" in block.parts
     if isinstance(begun, dict) and not has_slices:  # a block-delta set them whole
         return is_same_json(begun, content.get("args"))

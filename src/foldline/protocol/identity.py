@@ -12,10 +12,9 @@ A part names its block by kind, provider index and id, each of which may be miss
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from foldline.exceptions import MalformedStreamError
-from foldline.protocol.blocks import Json
 from foldline.protocol.promote import parse_tool_args
 from foldline.utils._base64 import Base64Joiner
 from foldline.utils.json import SurrogateJoiner
@@ -58,10 +57,10 @@ class GrowingBlock:
         "streams",
     )
 
-    def __init__(self, kind: str, key: Key | None, content: dict[str, Json]) -> None:
+    def __init__(self, kind: str, key: Key | None, content: dict[str, Any]) -> None:
         self.kind: str = kind
         self.key: Key | None = key
-        self.content: dict[str, Json] = content
+        self.content: dict[str, Any] = content
         self.id: str | None = None
         self.index: int = -1
         """The index on the wire; -1 until the block has said something."""
@@ -71,8 +70,8 @@ class GrowingBlock:
         self.joiner: SurrogateJoiner | Base64Joiner | None = None
         self.is_finished: bool = False
         self.streams: bool = False
-        self.looks = 0
-        self.seen = -1
+        self.looks: int = 0
+        self.seen: int = -1
 
     @property
     def is_loose(self) -> bool:

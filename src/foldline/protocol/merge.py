@@ -9,12 +9,11 @@ pieces, see `grow_name`). Nothing here raises on odd values: what cannot be comb
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from foldline.exceptions import LimitExceededError
-from foldline.protocol.blocks import Json
 
-Rule: TypeAlias = Callable[[Json, Json], Json]
+Rule: TypeAlias = Callable[[Any, Any], Any]
 """(what is there, what comes) -> what is there then. Neither is None, and neither is changed."""
 
 
@@ -22,7 +21,7 @@ LEAVES = frozenset({str, int, float, bool, type(None)})
 """The classes of most values, which are never copied."""
 
 
-def copy_json(value: object) -> Json:
+def copy_json(value: object) -> Any:  # noqa: ANN401  JSON, or whatever was given
     """Copy the dicts and lists of a value, so that two owners never share one."""
     if type(value) in LEAVES or not isinstance(value, (dict, list)):
         return value
@@ -36,7 +35,7 @@ def copy_json(value: object) -> Json:
         ) from None
 
 
-def _copy(value: Json) -> object:
+def _copy(value: Any) -> object:  # noqa: ANN401  JSON, or whatever was given
     # Most items are leaves: a copy of all, in which the others are replaced, costs half.
     if type(value) is dict:
         copied = value.copy()
@@ -49,29 +48,29 @@ def _copy(value: Json) -> object:
     return [item if type(item) in LEAVES else copy_json(item) for item in value]
 
 
-def append(old: object, new: object) -> Json:
+def append(old: object, new: object) -> Any:  # noqa: ANN401  JSON, or whatever was given
     """Join slices of text; anything but two strings is replaced."""
     return old + new if isinstance(old, str) and isinstance(new, str) else copy_json(new)
 
 
-def extend(old: object, new: object) -> Json:
+def extend(old: object, new: object) -> Any:  # noqa: ANN401  JSON, or whatever was given
     """Add the items of one list to another; items with the same integer `index` are one item."""
     if isinstance(old, list) and isinstance(new, list):
         return merge_lists(old, new)
     return copy_json(new)
 
 
-def first(old: object, new: object) -> Json:
+def first(old: object, new: object) -> Any:  # noqa: ANN401  JSON, or whatever was given
     """Keep the first that says something: an empty string never stands in the way of a later one."""
     return old if old != "" else copy_json(new)
 
 
-def last(old: object, new: object) -> Json:
+def last(old: object, new: object) -> Any:  # noqa: ANN401  JSON, or whatever was given
     """Take the newest; an empty string never overwrites."""
     return old if new == "" else copy_json(new)
 
 
-def deep(old: object, new: object) -> Json:
+def deep(old: object, new: object) -> Any:  # noqa: ANN401  JSON, or whatever was given
     """Merge dicts key by key, extend lists, join slices of text, replace the rest."""
     if isinstance(old, dict) and isinstance(new, dict):
         return merge_dicts(old, new)
@@ -80,7 +79,7 @@ def deep(old: object, new: object) -> Json:
     return append(old, new)
 
 
-def whole(old: Json, new: Json) -> Json:
+def whole(old: Any, new: Any) -> Any:  # noqa: ANN401  JSON, or whatever was given
     """As `deep`, but text is replaced and never joined: names of models, reasons, statuses."""
     if isinstance(old, dict) and isinstance(new, dict):
         return _merge(old, new, lambda _key: whole)
@@ -150,19 +149,19 @@ def leaf_rule(key: str) -> Rule:
     return deep
 
 
-def merge_dicts(left: dict[str, Json], right: dict[str, Json]) -> dict[str, Json]:
+def merge_dicts(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
     """Give the deep merge of two dicts as a new dict: extras, additional_kwargs."""
     return _merge(left, right, leaf_rule)
 
 
-def merge_metadata(left: dict[str, Json], right: dict[str, Json]) -> dict[str, Json]:
+def merge_metadata(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
     """Give the merge of response metadata as a new dict, see `grow_metadata`."""
-    merged: dict[str, Json] = copy_json(left)
+    merged: dict[str, Any] = copy_json(left)
     grow_metadata(merged, copy_json(right))
     return merged
 
 
-def grow_metadata(into: dict[str, Json], news: dict[str, Json]) -> None:
+def grow_metadata(into: dict[str, Any], news: dict[str, Any]) -> None:
     """Grow response metadata in place by news that nobody else holds.
 
     Text is replaced by the last that says something, never joined (T63, T64).
@@ -175,7 +174,7 @@ def grow_metadata(into: dict[str, Json], news: dict[str, Json]) -> None:
             into[key] = new if old is None else whole(old, new)
 
 
-def merge_lists(left: list[Json], right: list[Json]) -> list[Json]:
+def merge_lists(left: list[Any], right: list[Any]) -> list[Any]:
     """Put one list after another; dicts that carry the same integer `index` become one."""
     merged = [copy_json(item) for item in left]
     places: dict[int, int] = {}
@@ -193,7 +192,7 @@ def merge_lists(left: list[Json], right: list[Json]) -> list[Json]:
     return merged
 
 
-def merge_block(into: dict[str, Json], part: dict[str, Json]) -> None:
+def merge_block(into: dict[str, Any], part: dict[str, Any]) -> None:
     """Grow a block in place by one more part of it; the part is left alone and shared with nobody."""
     for key, new in part.items():
         old = into.get(key)
@@ -222,17 +221,17 @@ def grow_name(name: str | None, piece: str | None, *, has_args: bool) -> str | N
     return name if has_args else name + piece
 
 
-def add_usage(left: dict[str, Json] | None, right: dict[str, Json] | None) -> dict[str, Json]:
+def add_usage(left: dict[str, Any] | None, right: dict[str, Any] | None) -> dict[str, Any]:
     """Sum the usage of two parts of a message, details and unknown counters included."""
     return _merge(left or {}, right or {}, lambda _key: _sum)
 
 
-def replace_usage(left: dict[str, Json] | None, right: dict[str, Json] | None) -> dict[str, Json]:
+def replace_usage(left: dict[str, Any] | None, right: dict[str, Any] | None) -> dict[str, Any]:
     """Take the newest count of each counter: for providers that report running totals."""
     return _merge(left or {}, right or {}, lambda _key: _newest)
 
 
-def _sum(old: Json, new: Json) -> object:
+def _sum(old: Any, new: Any) -> object:  # noqa: ANN401  JSON, or whatever was given
     if isinstance(old, dict) and isinstance(new, dict):
         return add_usage(old, new)
     return old + new if _is_number(old) and _is_number(new) else copy_json(new)
@@ -254,8 +253,8 @@ def _item_index(item: object) -> int | None:
 
 
 def _merge(
-    left: dict[str, Json], right: dict[str, Json], rule_of: Callable[[str], Rule]
-) -> dict[str, Json]:
+    left: dict[str, Any], right: dict[str, Any], rule_of: Callable[[str], Rule]
+) -> dict[str, Any]:
     merged = {key: copy_json(value) for key, value in left.items()}
     for key, new in right.items():
         old = merged.get(key)

@@ -6,8 +6,8 @@ Strict, because a program acts on the result: a JSON object or nothing, never re
 from __future__ import annotations
 
 import json
+from typing import Any
 
-from foldline.protocol.blocks import Json
 from foldline.protocol.merge import GROWING_CALLS, copy_json
 from foldline.utils.json import JsonError, mend_value, parse_strict, to_jsonable
 
@@ -17,7 +17,7 @@ SERVER_MARK = "server"
 """The key in `extras` of an invalid call that the provider, not the client, would have run."""
 
 
-def parse_tool_args(text: str | None) -> dict[str, Json] | str:
+def parse_tool_args(text: str | None) -> dict[str, Any] | str:
     """Parse the arguments of a tool call; a string that comes back says what is wrong and where.
 
     ```python
@@ -37,11 +37,11 @@ def parse_tool_args(text: str | None) -> dict[str, Json] | str:
         return f"arguments are not valid JSON: {error}"
     if not isinstance(value, dict):
         return f"arguments are {_noun(value)}, not a JSON object"
-    mended: dict[str, Json] = mend_value(value)
+    mended: dict[str, Any] = mend_value(value)
     return mended
 
 
-def promote(block: dict[str, Json], *, unfinished: str | None = None) -> dict[str, Json]:
+def promote(block: dict[str, Any], *, unfinished: str | None = None) -> dict[str, Any]:
     """Turn a growing call into its final block; blocks of other types come back as a copy.
 
     `unfinished` says why the call never became whole (a cut stream): it is then invalid even if its text parses.
@@ -72,12 +72,12 @@ def promote(block: dict[str, Json], *, unfinished: str | None = None) -> dict[st
     }
 
 
-def is_growing_call(block: dict[str, Json]) -> bool:
+def is_growing_call(block: dict[str, Any]) -> bool:
     """Say whether a block is a call whose arguments are still a slice of text."""
     return block.get("type") in GROWING_CALLS
 
 
-def is_server_call(block: dict[str, Json]) -> bool:
+def is_server_call(block: dict[str, Any]) -> bool:
     """Say whether the provider runs this call itself; such a call never shows among the client's (T41, T42)."""
     if block.get("type") in SERVER_CALLS:
         return True
@@ -89,7 +89,7 @@ def is_server_call(block: dict[str, Json]) -> bool:
     )
 
 
-def _args_of(args: object) -> dict[str, Json] | str:
+def _args_of(args: object) -> dict[str, Any] | str:
     if args is None or isinstance(args, str):
         return parse_tool_args(args)
     if not isinstance(args, dict):
@@ -107,7 +107,7 @@ def _raw(args: object) -> str | None:
     return json.dumps(to_jsonable(args))
 
 
-def _rest(block: dict[str, Json]) -> dict[str, Json]:
+def _rest(block: dict[str, Any]) -> dict[str, Any]:
     own = ("type", "id", "name", "args", "error")
     return {key: copy_json(value) for key, value in block.items() if key not in own}
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, Protocol, cast, runtime_checkable
+from typing import Any, Final, Protocol, cast, runtime_checkable
 
-from foldline.protocol.blocks import FinalizedContentBlock, Json, UsageInfo
+from foldline.protocol.blocks import FinalizedContentBlock, UsageInfo
 from foldline.protocol.events import FINISH_REASONS, Event, FinishReason, Role
 from foldline.protocol.folded import RESPONSE_KEYS, FoldedMessage
 from foldline.protocol.merge import copy_json
@@ -47,15 +47,15 @@ class MessageLike(Protocol):
         """Its id."""
 
     @property
-    def content_blocks(self) -> Sequence[Json]:
+    def content_blocks(self) -> Sequence[Any]:
         """Its content as standard blocks."""
 
     @property
-    def response_metadata(self) -> Mapping[str, Json]:
+    def response_metadata(self) -> Mapping[str, Any]:
         """Raw metadata of the provider."""
 
     @property
-    def additional_kwargs(self) -> Mapping[str, Json]:
+    def additional_kwargs(self) -> Mapping[str, Any]:
         """Provider fields that have no block."""
 
 
@@ -78,7 +78,7 @@ def replay(folded: FoldedMessage) -> Iterator[Event]:
     writer = EventWriter(folded.id, folded.role, allow_repeated_ids=True)
     yield from writer.start(metadata=_start_metadata(folded))
     for block in folded.blocks:
-        yield from writer.block(cast("Mapping[str, Json]", block), whole=True)
+        yield from writer.block(cast("Mapping[str, Any]", block), whole=True)
     yield from writer.finish(
         folded.finish_reason,
         usage=cast("Mapping[str, object] | None", folded.usage),
@@ -114,7 +114,7 @@ def _role(message: MessageLike) -> Role:
     return ROLES_OF.get(str(getattr(message, "role", "")), "human")
 
 
-def _own_fields(message: MessageLike) -> dict[str, Json]:
+def _own_fields(message: MessageLike) -> dict[str, Any]:
     """Collect the message's own fields that travel with its start; `complete` goes without saying."""
     values = {
         "name": getattr(message, "name", None),
@@ -124,7 +124,7 @@ def _own_fields(message: MessageLike) -> dict[str, Json]:
     return {key: value for key, value in values.items() if value and value != "complete"}
 
 
-def _start_metadata(folded: FoldedMessage) -> dict[str, Json]:
+def _start_metadata(folded: FoldedMessage) -> dict[str, Any]:
     said = {
         name: folded.metadata[key]
         for name, key in RESPONSE_KEYS.items()

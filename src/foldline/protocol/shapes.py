@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias, assert_never
 
-from foldline.protocol.blocks import MEDIA_TYPES, Json
-from foldline.protocol.events import FINISH_REASONS, ROLES
+from foldline.protocol.blocks import BLOCK_KINDS, BlockKind
+from foldline.protocol.events import (
+    DELTA_KINDS,
+    EVENT_KINDS,
+    FINISH_REASONS,
+    ROLES,
+    DeltaKind,
+    EventKind,
+)
 from foldline.utils.json import has_surrogates
 
-Test: TypeAlias = Callable[[Json], bool]
+Test: TypeAlias = Callable[[Any], bool]
 Shape: TypeAlias = dict[str, tuple[Test, str]]
 """Field -> (its test, what it should be). A name that ends in `?` may be missing."""
 
@@ -20,12 +27,12 @@ def is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
-def is_count(value: Json) -> bool:
+def is_count(value: Any) -> bool:  # noqa: ANN401  JSON, or whatever was given
     """Say whether a value is a count of something."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def is_dict(value: Json) -> bool:
+def is_dict(value: Any) -> bool:  # noqa: ANN401  JSON, or whatever was given
     """Say whether a value is a dict."""
     return isinstance(value, dict)
 
@@ -56,86 +63,123 @@ DICT: Final = (is_dict, "a dict")
 DICT_OR_NONE: Final = (lambda value: value is None or isinstance(value, dict), "a dict or null")
 LIST: Final = (lambda value: isinstance(value, list), "a list")
 
-EVENT_SHAPES: Final[dict[str, Shape]] = {
-    "message-start": {
-        "role": (lambda value: value in ROLES, f"one of {sorted(ROLES)}"),
-        "id": TEXT,
-        "metadata?": (_is_flat, "a dict of scalars"),
-    },
-    "content-block-start": {"index": (_is_anything, "a number"), "content": DICT},
-    "content-block-delta": {"index": (_is_anything, "a number"), "delta": DICT},
-    "content-block-finish": {"index": (_is_anything, "a number"), "content": DICT},
-    "message-finish": {
-        "usage?": (_is_usage, "a dict of counts"),
-        "metadata?": DICT,
-        "finish_reason?": (
-            lambda value: value in FINISH_REASONS,
-            f"one of {sorted(FINISH_REASONS)}",
-        ),
-        "additional_kwargs?": DICT,
-    },
-    "message-reset": {
-        "id": TEXT,
-        "attempt": (lambda value: type(value) is int, "a number"),
-        "reason": TEXT,
-    },
-    "error": {
-        "message": TEXT,
-        "code?": TEXT,
-        "retryable?": (lambda value: isinstance(value, bool), "true or false"),
-    },
-}
 
-DELTA_SHAPES: Final[dict[str, Shape]] = {
-    "text-delta": {"text": TEXT},
-    "reasoning-delta": {"reasoning": TEXT},
-    "data-delta": {"data": TEXT, "encoding?": TEXT},
-    "tool-call-delta": {"args": TEXT},
-    "block-delta": {"fields": DICT},
-}
+def _event_shape(kind: EventKind) -> Shape:
+    match kind:
+        case "message-start":
+            return {
+                "role": (lambda value: value in ROLES, f"one of {sorted(ROLES)}"),
+                "id": TEXT,
+                "metadata?": (_is_flat, "a dict of scalars"),
+            }
+        case "content-block-start" | "content-block-finish":
+            return {"index": (_is_anything, "a number"), "content": DICT}
+        case "content-block-delta":
+            return {"index": (_is_anything, "a number"), "delta": DICT}
+        case "message-finish":
+            return {
+                "usage?": (_is_usage, "a dict of counts"),
+                "metadata?": DICT,
+                "finish_reason?": (
+                    lambda value: value in FINISH_REASONS,
+                    f"one of {sorted(FINISH_REASONS)}",
+                ),
+                "additional_kwargs?": DICT,
+            }
+        case "message-reset":
+            return {
+                "id": TEXT,
+                "attempt": (lambda value: type(value) is int, "a number"),
+                "reason": TEXT,
+            }
+        case "error":
+            return {
+                "message": TEXT,
+                "code?": TEXT,
+                "retryable?": (lambda value: isinstance(value, bool), "true or false"),
+            }
+        case _:
+            assert_never(kind)
+
+
+def _delta_shape(kind: DeltaKind) -> Shape:
+    match kind:
+        case "text-delta":
+            return {"text": TEXT}
+        case "reasoning-delta":
+            return {"reasoning": TEXT}
+        case "data-delta":
+            return {"data": TEXT, "encoding?": TEXT}
+        case "tool-call-delta":
+            return {"args": TEXT}
+        case "block-delta":
+            return {"fields": DICT}
+        case _:
+            assert_never(kind)
+
 
 COMMON: Final[Shape] = {"id?": TEXT_OR_NONE, "extras?": DICT_OR_NONE}
 MEDIA: Final[Shape] = {"url?": TEXT, "base64?": TEXT, "file_id?": TEXT, "mime_type?": TEXT}
 
-BLOCK_SHAPES: Final[dict[str, Shape]] = {
-    "text": {"text": TEXT, "annotations?": LIST},
-    "reasoning": {"reasoning?": TEXT},
-    "tool_call_chunk": {"name?": TEXT_OR_NONE, "args?": TEXT_OR_NONE},
-    "server_tool_call_chunk": {"name?": TEXT_OR_NONE, "args?": TEXT_OR_NONE},
-    "tool_call": {"id": TEXT_OR_NONE, "name": TEXT, "args": DICT},
-    "server_tool_call": {"id": TEXT_OR_NONE, "name": TEXT, "args": DICT},
-    "invalid_tool_call": {"name?": TEXT_OR_NONE, "args?": TEXT_OR_NONE, "error?": TEXT_OR_NONE},
-    "server_tool_result": {
-        "tool_call_id": TEXT,
-        "status": (lambda value: value in ("success", "error"), "'success' or 'error'"),
-    },
-    "text-plain": {**MEDIA, "text?": TEXT, "title?": TEXT, "context?": TEXT},
-    "non_standard": {"value": DICT},
-    **dict.fromkeys(MEDIA_TYPES, MEDIA),
-}
+
+def _block_shape(kind: BlockKind) -> Shape:  # noqa: PLR0911  one case per block
+    match kind:
+        case "text":
+            return {"text": TEXT, "annotations?": LIST}
+        case "reasoning":
+            return {"reasoning?": TEXT}
+        case "tool_call_chunk" | "server_tool_call_chunk":
+            return {"name?": TEXT_OR_NONE, "args?": TEXT_OR_NONE}
+        case "tool_call" | "server_tool_call":
+            return {"id": TEXT_OR_NONE, "name": TEXT, "args": DICT}
+        case "invalid_tool_call":
+            return {"name?": TEXT_OR_NONE, "args?": TEXT_OR_NONE, "error?": TEXT_OR_NONE}
+        case "server_tool_result":
+            outcome = (lambda value: value in ("success", "error"), "'success' or 'error'")
+            return {"tool_call_id": TEXT, "status": outcome}
+        case "text-plain":
+            return {**MEDIA, "text?": TEXT, "title?": TEXT, "context?": TEXT}
+        case "image" | "audio" | "video" | "file":
+            return MEDIA
+        case "non_standard":
+            return {"value": DICT}
+        case _:
+            assert_never(kind)
+
+
+def _legal_deltas(kind: BlockKind) -> frozenset[str]:
+    match kind:
+        case "text":
+            return frozenset({"text-delta"})
+        case "reasoning":
+            return frozenset({"reasoning-delta"})
+        case "tool_call_chunk" | "server_tool_call_chunk":
+            return frozenset({"tool-call-delta"})
+        case "text-plain":
+            return frozenset({"text-delta", "data-delta"})
+        case "image" | "audio" | "video" | "file":
+            return frozenset({"data-delta"})
+        case (
+            "tool_call"
+            | "server_tool_call"
+            | "invalid_tool_call"
+            | "server_tool_result"
+            | "non_standard"
+        ):
+            return frozenset()
+        case _:
+            assert_never(kind)
+
+
+EVENT_SHAPES: Final[dict[str, Shape]] = {kind: _event_shape(kind) for kind in EVENT_KINDS}
+DELTA_SHAPES: Final[dict[str, Shape]] = {kind: _delta_shape(kind) for kind in DELTA_KINDS}
+BLOCK_SHAPES: Final[dict[str, Shape]] = {kind: _block_shape(kind) for kind in BLOCK_KINDS}
 """Blocks as a finish must have them; types that are not here may have any fields."""
 
 LATE: Final = frozenset({"args", "base64", "output", "value", "text", "status", "id", "name"})
 """Fields that a start may leave to the finish."""
 
-LEGAL_DELTAS: Final[dict[str, frozenset[str]]] = {
-    "text": frozenset({"text-delta"}),
-    "reasoning": frozenset({"reasoning-delta"}),
-    "tool_call_chunk": frozenset({"tool-call-delta"}),
-    "server_tool_call_chunk": frozenset({"tool-call-delta"}),
-    "text-plain": frozenset({"text-delta", "data-delta"}),
-    **dict.fromkeys(MEDIA_TYPES, frozenset({"data-delta"})),
-    **dict.fromkeys(
-        (
-            "tool_call",
-            "server_tool_call",
-            "invalid_tool_call",
-            "server_tool_result",
-            "non_standard",
-        ),
-        frozenset(),
-    ),
-}
+LEGAL_DELTAS: Final[dict[str, frozenset[str]]] = {kind: _legal_deltas(kind) for kind in BLOCK_KINDS}
 """The deltas that append, by the type of block they may append to; `block-delta` suits all."""
 
 PROMOTIONS: Final[dict[str, frozenset[str]]] = {
@@ -145,7 +189,7 @@ PROMOTIONS: Final[dict[str, frozenset[str]]] = {
 """What a block may be finished as, where that is not its own type."""
 
 
-def shape_problem(value: Mapping[str, Json], shape: Shape) -> str | None:
+def shape_problem(value: Mapping[str, Any], shape: Shape) -> str | None:
     """Say which field is missing or mistyped, if one is."""
     for name, (test, noun) in shape.items():
         field = name.rstrip("?")
@@ -157,7 +201,7 @@ def shape_problem(value: Mapping[str, Json], shape: Shape) -> str | None:
     return None
 
 
-def mistyped(block: Mapping[str, Json]) -> str | None:
+def mistyped(block: Mapping[str, Any]) -> str | None:
     """Say which field of a block is of another type than its own; what is missing or null is not asked for."""
     shape = {**COMMON, **BLOCK_SHAPES.get(block["type"], {})}
     for name, (test, noun) in shape.items():
@@ -167,7 +211,7 @@ def mistyped(block: Mapping[str, Json]) -> str | None:
     return None
 
 
-def block_problem(block: Mapping[str, Json], *, is_start: bool) -> str | None:
+def block_problem(block: Mapping[str, Any], *, is_start: bool) -> str | None:
     """Say what is wrong with a block's fields; a start may leave fields to the finish."""
     kind = block.get("type")
     if not isinstance(kind, str):
@@ -198,7 +242,7 @@ def json_problem(value: object) -> str | None:
         return f"not JSON: {error}"
     if has_surrogates(text):
         return f"half a character in {text!r:.80}"
-    waiting: list[Json] = [value]
+    waiting: list[Any] = [value]
     while waiting:  # json.dumps makes text of other keys, and so would not give them back
         item = waiting.pop()
         if isinstance(item, dict):

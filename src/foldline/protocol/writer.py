@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Final, Literal, cast
+from typing import Any, Final, Literal, cast
 
 from foldline.exceptions import MalformedStreamError
 from foldline.protocol.block_writer import DELTA_OF, BlockWriter
-from foldline.protocol.blocks import MEDIA_TYPES, Json, UsageInfo
+from foldline.protocol.blocks import MEDIA_TYPES, UsageInfo
 from foldline.protocol.events import (
     Event,
     FinishReason,
@@ -74,9 +74,9 @@ class EventWriter:
         self._id = None if id is None else _id_of(id)
         self._role: Role = role
         self._start_metadata: dict[str, MetadataScalar] = {}
-        self._metadata: dict[str, Json] = {}
-        self._additional_kwargs: dict[str, Json] = {}
-        self._usage: dict[str, Json] | None = None
+        self._metadata: dict[str, Any] = {}
+        self._additional_kwargs: dict[str, Any] = {}
+        self._usage: dict[str, Any] | None = None
         self._usage_mode = usage_mode
         self._reason: FinishReason | None = None
         self._raw_reason: str | None = None
@@ -104,9 +104,9 @@ class EventWriter:
         return cast("UsageInfo | None", copy_json(self._usage))
 
     @property
-    def metadata_so_far(self) -> dict[str, Json]:
+    def metadata_so_far(self) -> dict[str, Any]:
         """What was heard of metadata beyond that of the start."""
-        return cast("dict[str, Json]", copy_json(self._metadata))
+        return cast("dict[str, Any]", copy_json(self._metadata))
 
     def start(
         self, id: str | None = None, metadata: Mapping[str, object] | None = None
@@ -154,7 +154,7 @@ class EventWriter:
     # What the model says
 
     def text(
-        self, text: str | None, key: Key | None = None, id: str | None = None, **fields: Json
+        self, text: str | None, key: Key | None = None, id: str | None = None, **fields: Any
     ) -> list[Event]:
         """Say a slice of text; `fields` are `annotations`, `extras` and the like."""
         block = self._blocks.current
@@ -183,8 +183,8 @@ class EventWriter:
         reasoning: str | None = None,
         key: Key | None = None,
         id: str | None = None,
-        extras: dict[str, Json] | None = None,
-        **fields: Json,
+        extras: dict[str, Any] | None = None,
+        **fields: Any,
     ) -> list[Event]:
         """Say a slice of reasoning, or that there was reasoning (an id, a signature) without its text."""
         if reasoning and id is None and not extras and not fields:
@@ -201,9 +201,9 @@ class EventWriter:
         id: str | None = None,
         name: str | None = None,
         args: str | Mapping[str, object] | None = None,
-        extras: dict[str, Json] | None = None,
+        extras: dict[str, Any] | None = None,
         server: bool = False,  # noqa: FBT001, FBT002  a flag decoders pass by name
-        **fields: Json,
+        **fields: Any,
     ) -> list[Event]:
         """Say a slice of a tool call; `args` is a slice of JSON text, or the whole object."""
         if args and id is None and not name and not extras and not fields:
@@ -221,7 +221,7 @@ class EventWriter:
         type: str = "audio",
         key: Key | None = None,
         id: str | None = None,
-        **fields: Json,
+        **fields: Any,
     ) -> list[Event]:
         """Say a slice of base64 of a picture, sound, film or file that grows in view."""
         if type not in MEDIA_TYPES:
@@ -229,7 +229,7 @@ class EventWriter:
         return self._tell(self._blocks.data(type, data, key, id, fields))
 
     def block(
-        self, block: Mapping[str, Json], key: Key | None = None, *, whole: bool | None = None
+        self, block: Mapping[str, Any], key: Key | None = None, *, whole: bool | None = None
     ) -> list[Event]:
         """Say a block, or a part of one as a v1 chunk carries it (its `index` is then the key).
 
@@ -255,7 +255,7 @@ class EventWriter:
         return self._tell(self._blocks.part(kind, part, key, block.get("id")))
 
     def fields(
-        self, fields: Mapping[str, Json], key: Key | None = None, *, kind: str | None = None
+        self, fields: Mapping[str, Any], key: Key | None = None, *, kind: str | None = None
     ) -> list[Event]:
         """Add fields to an open block (a late id, a signature, a citation); merged by the table of rules."""
         return self._tell(self._blocks.update(dict(fields), key, kind))
@@ -323,7 +323,7 @@ class EventWriter:
         id: str | None,
         name: str | None,
         args: str | Mapping[str, object] | None,
-        fields: dict[str, Json],
+        fields: dict[str, Any],
     ) -> list[Event]:
         if isinstance(args, Mapping):
             args = json.dumps(args, ensure_ascii=False, default=str) if args else ""

@@ -19,7 +19,6 @@ from foldline.transports import Request, Response, Timeouts
 
 __all__ = ["BatchClient"]
 
-Json = Any
 UPLOAD: Final = Timeouts(connect=10.0, first_byte=600.0, idle=120.0)
 LINE: Final = 64 * 1024 * 1024
 """The longest line of results."""
@@ -44,7 +43,7 @@ class BatchClient:
         body: bytes = b"",
         kind: str = "application/json",
         may_repeat: bool = True,
-    ) -> Json:
+    ) -> Any:  # noqa: ANN401  JSON, or whatever was given
         """Send a request and return the JSON of its answer."""
         policy, attempt = RetryPolicy.of(3 if may_repeat else 0), 0
         while True:
@@ -63,7 +62,7 @@ class BatchClient:
                 delay = policy.delay(attempt, error)
             await io.sleep(delay)
 
-    async def lines(self, path: str, io: IO) -> AsyncGenerator[Json, None]:
+    async def lines(self, path: str, io: IO) -> AsyncGenerator[Any, None]:
         """Read JSON lines as they arrive; one that is none is left out, and its request counts as missing."""
         request = await self._request(path, io, "GET", b"", "")
         async with self._open(request, io) as response:
@@ -82,7 +81,7 @@ class BatchClient:
             if (row := self._row(rest)) is not None:
                 yield row
 
-    def _row(self, line: bytes) -> Mapping[str, Json] | None:
+    def _row(self, line: bytes) -> Mapping[str, Any] | None:
         if not line.strip():
             return None
         try:

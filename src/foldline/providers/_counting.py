@@ -18,8 +18,6 @@ from foldline.providers._wire import dump_body
 
 __all__ = ["Counting"]
 
-Json = Any
-
 
 class Counting(HttpChatModel):
     """Asks the vendor how many tokens a request has."""

@@ -199,7 +199,7 @@ class HttpEmbeddings(Endpoint, BatchedEmbeddings, BaseModel):
         """Read the vectors, in the order of the texts."""
         raise NotImplementedError
 
-    def _count(self, answer: Any, headers: Mapping[str, str]) -> int | None:  # noqa: ANN401
+    def _count(self, answer: object, headers: Mapping[str, str]) -> int | None:
         """Return the tokens that an answer says were sent; None where it says nothing of them."""
         return None
 
@@ -223,7 +223,7 @@ class HttpEmbeddings(Endpoint, BatchedEmbeddings, BaseModel):
         expected = Expectation(tokens, 0, None, None, None, where)
         return RequestMeter(expected, io, self.rate_limiter, None)
 
-    def _usage(self, answer: Any, headers: Mapping[str, str]) -> dict[str, int] | None:  # noqa: ANN401
+    def _usage(self, answer: object, headers: Mapping[str, str]) -> dict[str, int] | None:
         try:
             tokens = self._count(answer, headers)
         except ODD:  # what is odd in it must not cost the vectors

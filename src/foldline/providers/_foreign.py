@@ -9,19 +9,34 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
-from typing import Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, assert_never
 
 from foldline.exceptions import UsageError
 from foldline.messages import AIMessage, BaseMessage
+from foldline.protocol.blocks import BLOCK_KINDS, BlockKind
 
 __all__ = ["ForeignBlocks", "add_note", "blocks_for", "is_own", "note_title"]
 
 ForeignBlocks: TypeAlias = Literal["convert", "drop", "refuse"]
 Block: TypeAlias = dict[str, Any]
 
-SHARED: Final = frozenset(
-    {"text", "image", "audio", "video", "file", "text-plain", "tool_call", "invalid_tool_call"}
-)
+
+def _is_shared(kind: BlockKind) -> bool:
+    """Say whether all vendors have such blocks."""
+    match kind:
+        case "text" | "image" | "audio" | "video" | "file" | "text-plain":
+            return True
+        case "tool_call" | "invalid_tool_call":
+            return True
+        case "reasoning" | "server_tool_call" | "server_tool_result" | "non_standard":
+            return False
+        case "tool_call_chunk" | "server_tool_call_chunk":
+            return False
+        case _:
+            assert_never(kind)
+
+
+SHARED: Final = frozenset(kind for kind in BLOCK_KINDS if _is_shared(kind))
 """Blocks that mean the same to every provider."""
 CALLS: Final = ("tool_call", "invalid_tool_call")
 OWN_FIELDS: Final = ("id", "index", "extras")
@@ -85,25 +100,33 @@ def _neutral(block: Block, writer: str, notes: list[str]) -> Block:
     return {name: value for name, value in block.items() if name not in (*private, "annotations")}
 
 
-def _told(block: Block) -> str | None:
+def _told(block: Block) -> str | None:  # noqa: PLR0911  one case per kind
     """Say a block in words, where there are any."""
-    kind = block["type"]
-    if kind == "reasoning":
-        said = block.get("reasoning")
-        return f"<thinking>\n{said}\n</thinking>" if said else None
-    if kind == "server_tool_call":
-        return f"[called {block.get('name')} with {_json(block.get('args'))}]"
-    if kind == "server_tool_result":
-        output = block.get("output")
-        return (
-            f"[it returned: {output if isinstance(output, str) else _json(output)}]"
-            if output
-            else None
-        )
-    value = block.get("value")
-    if kind == "non_standard" and isinstance(value, dict) and isinstance(value.get("refusal"), str):
-        return str(value["refusal"])
-    return None
+    kind: BlockKind = block["type"]
+    match kind:
+        case "reasoning":
+            said = block.get("reasoning")
+            return f"<thinking>\n{said}\n</thinking>" if said else None
+        case "server_tool_call":
+            return f"[called {block.get('name')} with {_json(block.get('args'))}]"
+        case "server_tool_result":
+            output = block.get("output")
+            told = output if isinstance(output, str) else _json(output)
+            return f"[it returned: {told}]" if output else None
+        case "non_standard":
+            value = block.get("value")
+            refusal = value.get("refusal") if isinstance(value, dict) else None
+            return refusal if isinstance(refusal, str) else None
+        case "tool_call_chunk" | "server_tool_call_chunk":
+            return None
+        case "text" | "image" | "audio" | "video" | "file" | "text-plain":
+            return None  # these are shared, and never told
+        case "tool_call" | "invalid_tool_call":
+            return None
+        case _:
+            if TYPE_CHECKING:
+                assert_never(kind)
+            return None
 
 
 def _json(value: object) -> str:

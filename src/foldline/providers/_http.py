@@ -59,8 +59,6 @@ from foldline.utils.suggest import callers_level
 
 __all__ = ["HttpChatModel"]
 
-Json = Any
-
 
 HARMLESS_FIELDS = frozenset(
     {
@@ -192,6 +190,10 @@ class HttpChatModel(Endpoint, BaseChatModel):
 
     async def _events(self, request: ChatRequest, run: Run) -> AsyncGenerator[Batch, None]:
         sent = await self._http_request(request, run.io)
+        if run.manager is not None:
+            waiting = run.tell_now("on_model_request", (sent,), {})
+            if waiting is not None:
+                await waiting
         async with self._transport().open(sent, blocking=run.io.blocking) as response:
             decoder: WireDecoder | None = None
             if self.rate_limiter is not None:
@@ -422,7 +424,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
 
 
 @cache
-def _values_of(cls: type[HttpChatModel]) -> Callable[[dict[str, Json]], tuple[Json, ...]]:
+def _values_of(cls: type[HttpChatModel]) -> Callable[[dict[str, Any]], tuple[Any, ...]]:
     """Give what reads the fields that are sent off a model's values."""
     first, *rest = cls.sent_fields or ("model",)
     return itemgetter(first, *rest, "model")  # one name alone would give no tuple
@@ -450,13 +452,13 @@ def _warn_misspelt(model: type[HttpChatModel], name: str) -> None:
         warnings.warn(told, UserWarning, stacklevel=callers_level())
 
 
-def _known_beside(decoder: WireDecoder | None) -> dict[str, Json]:
+def _known_beside(decoder: WireDecoder | None) -> dict[str, Any]:
     """Return what a decoder knows of an answer beside its events."""
     heard = getattr(decoder, "heard", None)
     if heard is None:
         return {}
     try:
-        known: dict[str, Json] = heard()
+        known: dict[str, Any] = heard()
     except ODD:  # what is odd in it must not hide the error that is told
         return {}
     return known

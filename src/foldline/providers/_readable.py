@@ -13,7 +13,6 @@ from foldline.providers._wire import ODD
 
 __all__ = ["Path", "blocks_so_far", "readable_blocks"]
 
-Json = Any
 Path: TypeAlias = tuple[str | int, ...]
 """The keys that lead to a list of blocks in an answer."""
 
@@ -22,8 +21,8 @@ MOST_BLOCKS = 256
 
 
 def readable_blocks(
-    data: object, paths: Sequence[Path], read: Callable[[Json], list[Event]]
-) -> list[Json]:
+    data: object, paths: Sequence[Path], read: Callable[[Any], list[Event]]
+) -> list[Any]:
     """Return the blocks of an answer without those that cannot be read; nothing where the fault is elsewhere."""
     rest = data
     for path in paths:
@@ -34,7 +33,7 @@ def readable_blocks(
     return blocks_so_far(_events(rest, read) or [])
 
 
-def blocks_so_far(events: Sequence[Event]) -> list[Json]:
+def blocks_so_far(events: Sequence[Event]) -> list[Any]:
     """Return what events have said, finished or not."""
     builder = MessageBuilder()
     with suppress(FoldlineError):  # one that is too long ends where it is
@@ -43,14 +42,14 @@ def blocks_so_far(events: Sequence[Event]) -> list[Json]:
     return list(builder.blocks(partial=True))
 
 
-def _events(data: object, read: Callable[[Json], list[Event]]) -> list[Event] | None:
+def _events(data: object, read: Callable[[Any], list[Event]]) -> list[Event] | None:
     try:
         return read(data)
     except (FoldlineError, *ODD):
         return None
 
 
-def _at(data: Json, path: Path) -> Json:
+def _at(data: Any, path: Path) -> Any:  # noqa: ANN401  JSON, or whatever was given
     for key in path:
         try:
             data = data[key]
@@ -59,7 +58,7 @@ def _at(data: Json, path: Path) -> Json:
     return data
 
 
-def _with(data: Json, path: Path, items: list[Json]) -> object:
+def _with(data: Any, path: Path, items: list[Any]) -> object:  # noqa: ANN401  JSON, or whatever was given
     """Return the answer with other blocks at a path; it is copied along the path only."""
     if not path:
         return items

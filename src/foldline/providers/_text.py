@@ -35,7 +35,6 @@ from foldline.transports import Request, Response
 
 __all__ = ["HttpLLM", "Usage", "WireLLM", "add_usage"]
 
-Json = Any
 Usage = dict[str, Any]
 
 
@@ -159,7 +158,7 @@ class WireLLM(BaseLLM):
         self,
         prompt: str,
         stop: list[str] | None,
-        manager: Any,  # noqa: ANN401
+        manager: Any,  # noqa: ANN401  JSON, or whatever was given
         options: Body,
         io: IO,
     ) -> AsyncGenerator[GenerationChunk, None]:
@@ -187,7 +186,7 @@ class WireLLM(BaseLLM):
         return LLMResult(generations=generations, llm_output=output)
 
 
-def add_usage(total: Usage, more: Json) -> None:
+def add_usage(total: Usage, more: Any) -> None:  # noqa: ANN401  JSON, or whatever was given
     """Add counts of tokens to others; details are added one by one."""
     for name, count in (more or {}).items():
         if isinstance(count, Mapping):

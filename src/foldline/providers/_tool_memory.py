@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
-from typing import Concatenate, ParamSpec
+from typing import Any, Concatenate, ParamSpec
 
-from foldline.protocol.blocks import Json
 from foldline.providers._foreign import add_note
 
 __all__ = ["remember_tools"]
 
-Body = dict[str, Json]
+Body = dict[str, Any]
 Options = ParamSpec("Options")
-Encode = Callable[Concatenate[list[Json], list[str], Options], list[Body]]
+Encode = Callable[Concatenate[list[Any], list[str], Options], list[Body]]
 REMEMBERED = 16
 """How many lists of tools are remembered by each function, the newest."""
 
@@ -23,9 +22,9 @@ class _Described:
 
     __slots__ = ("_encoded", "_notes", "_options", "_snapshot", "tools")
 
-    def __init__(self, tools: list[Json]) -> None:
+    def __init__(self, tools: list[Any]) -> None:
         self.tools = tools
-        self._snapshot: list[Json] | None = None
+        self._snapshot: list[Any] | None = None
         self._options: object = None
         self._encoded: list[Body] = []
         self._notes: list[str] = []
@@ -53,7 +52,7 @@ def remember_tools(encode: Encode[Options]) -> Encode[Options]:
     known: dict[int, _Described] = {}
 
     def encode_once(
-        tools: list[Json], notes: list[str], /, *args: Options.args, **kwargs: Options.kwargs
+        tools: list[Any], notes: list[str], /, *args: Options.args, **kwargs: Options.kwargs
     ) -> list[Body]:
         if not tools:
             return encode(tools, notes, *args, **kwargs)

@@ -28,7 +28,7 @@ from foldline.utils.short_repr import short_repr
 
 __all__ = ["Permit", "QuotaLimiter"]
 
-logger = logging.getLogger("foldline.rate_limiters")
+logger: logging.Logger = logging.getLogger("foldline.rate_limiters")
 
 BATCH: Final = 16
 """Requests that are asked for at once; another process has its turn after them."""
@@ -61,11 +61,11 @@ class Permit:
         self._limiter = limiter
         self._taken = taken
         self._epoch = epoch
-        self.tokens = tokens
+        self.tokens: float = tokens
         """What was reserved."""
-        self.asked_at = asked_at
+        self.asked_at: float = asked_at
         """When it was asked for, by the monotonic clock: it is counted from then on, or a little later."""
-        self.is_settled = False
+        self.is_settled: bool = False
 
     def settle(self, tokens: float | None = None) -> None:
         """Say how many tokens it was; None keeps what was reserved. The store hears of it with the next request."""
@@ -123,7 +123,7 @@ class QuotaLimiter(BaseRateLimiter):
         """Whether rate-limit headers of the provider are heeded."""
         self.reserve_max_tokens = reserve_max_tokens
         """Whether a request reserves all it may answer, as some providers count it, and not what it likely will."""
-        self.expected_output = FIRST_ANSWER
+        self.expected_output: float = FIRST_ANSWER
         """Tokens that the next answer is taken to have."""
         self._name = uuid4().hex[:12]
         self._begin()

@@ -59,7 +59,7 @@ class InMemoryRateLimiter(QuotaLimiter):
         super().__init__(
             rules, max_wait=max_wait, learn=learn, reserve_max_tokens=reserve_max_tokens
         )
-        self.requests_per_second = rules.rate
+        self.requests_per_second: float = rules.rate
         self.max_bucket_size = max_bucket_size
         self.check_every_n_seconds = (
             check_every_n_seconds  # LangChain's; requests are woken instead

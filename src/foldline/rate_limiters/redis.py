@@ -36,7 +36,7 @@ from foldline.rate_limiters.state import (
 
 __all__ = ["LocalLimit", "RedisRateLimiter"]
 
-logger = logging.getLogger("foldline.rate_limiters")
+logger: logging.Logger = logging.getLogger("foldline.rate_limiters")
 
 GRACE: Final = 2.0
 """Seconds for which nothing is let through after Redis lost its state, so that all can tell what they have taken."""

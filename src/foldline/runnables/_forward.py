@@ -9,12 +9,11 @@ from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
     Callable,
-    Coroutine,
     Iterator,
     Mapping,
     Sequence,
 )
-from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from foldline._config import RunnableConfig
-    from foldline.batches.job import BatchJob
-    from foldline.batches.options import BatchOptions
+    from foldline.batches.job import BatchJob as BatchJob
+    from foldline.batches.options import BatchOptions as BatchOptions
     from foldline.runnables.base import Runnable
     from foldline.runnables.fallbacks import RunnableWithFallbacks
     from foldline.runnables.graph import Graph
@@ -41,58 +40,19 @@ Other = TypeVar("Other")
 # -- in a row
 
 
-@overload
-def or_(
-    self: Runnable[Input, Output], other: Runnable[Output, Other]
-) -> RunnableSequence[Input, Other]: ...
-@overload
-def or_(
-    self: Runnable[Input, Output], other: Mapping[str, Any]
-) -> RunnableSequence[Input, dict[str, Any]]: ...
-@overload
-def or_(
-    self: Runnable[Input, Output], other: Callable[[Output], Coroutine[Any, Any, Other]]
-) -> RunnableSequence[Input, Other]: ...
-@overload
-def or_(
-    self: Runnable[Input, Output], other: Callable[[Output], Other]
-) -> RunnableSequence[Input, Other]: ...
-@overload
-def or_(
-    self: Runnable[Input, Output], other: Callable[..., Any]
-) -> RunnableSequence[Input, Any]: ...
 def or_(self: Runnable[Input, Output], other: object) -> RunnableSequence[Input, Any]:
-    """Run this, then the other: a runnable, a function, or a dict of them."""
     return self.pipe(other)
 
 
-@overload
-def ror_(
-    self: Runnable[Input, Output], other: Mapping[str, Any]
-) -> RunnableSequence[Any, Output]: ...
-@overload
-def ror_(
-    self: Runnable[Input, Output], other: Callable[[Other], Any]
-) -> RunnableSequence[Other, Output]: ...
 def ror_(self: Runnable[Input, Output], other: object) -> RunnableSequence[Any, Output]:
-    """Run the other (a function, or a dict of branches), then this."""
     from foldline.runnables.sequence import sequence_of
 
     return sequence_of([other, self])
 
 
-@overload
-def pipe(
-    self: Runnable[Input, Output], other: Runnable[Output, Other], /, *, name: str | None = None
-) -> RunnableSequence[Input, Other]: ...
-@overload
-def pipe(
-    self: Runnable[Input, Output], *others: object, name: str | None = None
-) -> RunnableSequence[Input, Any]: ...
 def pipe(
     self: Runnable[Input, Output], *others: object, name: str | None = None
 ) -> RunnableSequence[Input, Any]:
-    """Run this, then the others in turn."""
     from foldline.runnables.sequence import sequence_of
 
     return sequence_of([self, *others], name=name)
@@ -102,7 +62,6 @@ def pipe(
 
 
 def bind(self: Runnable[Input, Output], **kwargs: object) -> Runnable[Input, Output]:
-    """Give a runnable that is always called with these keyword arguments too."""
     from foldline.runnables.binding import RunnableBinding
 
     return RunnableBinding(bound=self, kwargs=kwargs)
@@ -111,7 +70,6 @@ def bind(self: Runnable[Input, Output], **kwargs: object) -> Runnable[Input, Out
 def with_config(
     self: Runnable[Input, Output], config: RunnableConfig | None = None, **kwargs: object
 ) -> Runnable[Input, Output]:
-    """Give a runnable with a config of its own, under that of each call."""
     from foldline.runnables.binding import RunnableBinding
 
     given = cast("RunnableConfig", {**(config or {}), **kwargs})
@@ -121,7 +79,6 @@ def with_config(
 def with_types(
     self: Runnable[Input, Output], *, input_type: object = None, output_type: object = None
 ) -> Runnable[Input, Output]:
-    """Say the types of input and output, where they cannot be inferred."""
     from foldline.runnables.binding import RunnableBinding
 
     return RunnableBinding(bound=self, custom_input_type=input_type, custom_output_type=output_type)
@@ -131,14 +88,12 @@ def with_types(
 
 
 def map_(self: Runnable[Input, Output]) -> Runnable[Sequence[Input], list[Output]]:
-    """Give a runnable that runs this for each item of a list."""
     from foldline.runnables.each import RunnableEach
 
     return RunnableEach(bound=self)
 
 
 def pick(self: Runnable[Input, Output], keys: str | list[str]) -> RunnableSequence[Input, Any]:
-    """Pick keys from the dict this gives: the value of one, or a smaller dict."""
     from foldline.runnables.passthrough import RunnablePick
 
     return self.pipe(RunnablePick(keys))
@@ -148,7 +103,6 @@ def assign(
     self: Runnable[Input, Output],
     **kwargs: Runnable[dict[str, Any], Any] | Callable[..., Any] | Mapping[str, Any],
 ) -> RunnableSequence[Input, dict[str, Any]]:
-    """Add keys to the dict this gives, each made by a runnable from that dict."""
     from foldline.runnables.parallel import RunnableParallel
     from foldline.runnables.passthrough import RunnableAssign
 
@@ -161,7 +115,6 @@ def assign(
 def astream_events(
     self: Runnable[Input, Output], input: Any, config: RunnableConfig | None = None, **kwargs: Any
 ) -> Any:
-    """Give everything that happens inside, as events (`version` "v1" or "v2"; filters `include_*`, `exclude_*`)."""
     from foldline.tracers.event_stream import astream_events
 
     return astream_events(self, input, config, **kwargs)
@@ -170,7 +123,6 @@ def astream_events(
 def stream_events(
     self: Runnable[Input, Output], input: Any, config: RunnableConfig | None = None, **kwargs: Any
 ) -> Any:
-    """Give everything that happens inside, as events (`version` "v1" or "v2"; filters `include_*`, `exclude_*`)."""
     from foldline.tracers.event_stream import stream_events
 
     return stream_events(self, input, config, **kwargs)
@@ -179,7 +131,6 @@ def stream_events(
 def astream_log(
     self: Runnable[Input, Output], input: Any, config: RunnableConfig | None = None, **kwargs: Any
 ) -> AsyncGenerator[RunLogPatch, None]:
-    """Give the log of a run and of those inside it as patches, or with `diff=False` as it grows."""
     from foldline.tracers.log_stream import astream_log
 
     return astream_log(self, input, config, **kwargs)
@@ -198,7 +149,6 @@ def with_retry(
     exponential_jitter_params: ExponentialJitterParams | None = None,
     stop_after_attempt: int = 3,
 ) -> Runnable[Input, Output]:
-    """Try again when this fails, `stop_after_attempt` times in all."""
     from foldline.runnables.retry import RunnableRetry
 
     return RunnableRetry(
@@ -217,7 +167,6 @@ def with_fallbacks(
     exceptions_to_handle: tuple[type[BaseException], ...] = (Exception,),
     exception_key: str | None = None,
 ) -> RunnableWithFallbacks[Input, Output]:
-    """Let others stand in, in their order, when this fails."""
     from foldline.runnables.fallbacks import RunnableWithFallbacks
 
     return RunnableWithFallbacks(
@@ -238,7 +187,6 @@ def with_listeners(
     on_end: Listener | None = None,
     on_error: Listener | None = None,
 ) -> Runnable[Input, Output]:
-    """Call functions with the traced run when it starts, ends or fails."""
     from foldline.runnables.binding import RunnableBinding
     from foldline.tracers.root_listeners import RootListenersTracer
 
@@ -261,7 +209,6 @@ def with_alisteners(
     on_end: AsyncListener | None = None,
     on_error: AsyncListener | None = None,
 ) -> Runnable[Input, Output]:
-    """Await functions with the traced run when it starts, ends or fails."""
     from foldline.runnables.binding import RunnableBinding
     from foldline.tracers.root_listeners import AsyncRootListenersTracer
 
@@ -283,7 +230,6 @@ def with_alisteners(
 def configurable_fields(
     self: Runnable[Input, Output], **kwargs: AnyConfigurableField
 ) -> Runnable[Input, Output]:
-    """Let `config["configurable"]` give some of the settings."""
     from foldline.runnables.configurable import RunnableConfigurableFields
 
     return RunnableConfigurableFields(default=self, fields=kwargs)
@@ -297,7 +243,6 @@ def configurable_alternatives(
     prefix_keys: bool = False,
     **kwargs: Runnable[Input, Output] | Callable[[], Runnable[Input, Output]],
 ) -> Runnable[Input, Output]:
-    """Let `config["configurable"]` choose another runnable in place of this."""
     from foldline.runnables.configurable import RunnableConfigurableAlternatives
 
     return RunnableConfigurableAlternatives(
@@ -320,7 +265,6 @@ def as_tool(
     description: str | None = None,
     arg_types: dict[str, type] | None = None,
 ) -> Any:
-    """Give a tool that a model may call."""
     from foldline.tools.convert import convert_runnable_to_tool
 
     return convert_runnable_to_tool(
@@ -329,7 +273,6 @@ def as_tool(
 
 
 def get_graph(self: Runnable[Input, Output], config: RunnableConfig | None = None) -> Graph:
-    """Give the parts of this runnable and how they hang together, to be drawn."""
     from foldline.runnables._graph_of import graph_of
 
     return graph_of(self, config)
@@ -345,7 +288,7 @@ def batch_job(
 
     `inputs` is any iterable, or the path of a .jsonl, .csv or .parquet file; None goes on with what the store has.
     """
-    from foldline.batches.job import BatchJob
+    from foldline.batches.job import BatchJob as BatchJob
 
     return BatchJob(self, inputs, **options)
 

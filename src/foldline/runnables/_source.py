@@ -141,7 +141,7 @@ class GetLambdaSource(ast.NodeVisitor):
 
     def __init__(self) -> None:
         self.source: str | None = None
-        self.count = 0
+        self.count: int = 0
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
         """Look at a lambda."""

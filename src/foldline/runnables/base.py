@@ -15,7 +15,16 @@ The public twins hold no logic.
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar, overload
 
 from pydantic import BaseModel
@@ -24,7 +33,7 @@ from foldline import _io, _run
 from foldline._config import Configs, RunnableConfig
 from foldline._io import IO
 from foldline._io.drive import drive, drive_each
-from foldline._lazy import lazily
+from foldline._lazy import Loader, lazily
 from foldline._run import Kind, Run
 from foldline._traceback import closing, cut_traceback
 from foldline.exceptions import UsageError
@@ -34,11 +43,23 @@ from foldline.runnables._opening import Opening
 from foldline.utils.short_repr import short_repr
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
+    from foldline.runnables._forward import BatchJob, BatchOptions
+    from foldline.runnables.fallbacks import RunnableWithFallbacks
+    from foldline.runnables.graph import Graph
+    from foldline.runnables.retry import ExponentialJitterParams
+    from foldline.runnables.sequence import RunnableSequence
+    from foldline.runnables.utils import AnyConfigurableField, ConfigurableField
+    from foldline.tracers.log_stream import RunLogPatch
+    from foldline.tracers.root_listeners import AsyncListener, Listener
     from foldline.utils.progress import ProgressOption
 
 Input = TypeVar("Input", contravariant=True)
 Output = TypeVar("Output", covariant=True)
 Other = TypeVar("Other")
+In = TypeVar("In")
+Out = TypeVar("Out")
 
 
 class Runnable(ABC, Generic[Input, Output]):
@@ -392,12 +413,12 @@ class Runnable(ABC, Generic[Input, Output]):
     # -- what it takes and gives
 
     @property
-    def InputType(self) -> Any:
+    def InputType(self) -> object:
         """The type of the input."""
         return _types.input_type(self)
 
     @property
-    def OutputType(self) -> Any:
+    def OutputType(self) -> object:
         """The type of the output."""
         return _types.output_type(self)
 
@@ -466,27 +487,207 @@ class Runnable(ABC, Generic[Input, Output]):
 
     # -- what builds other runnables: the bodies are in `_forward`
 
-    __or__ = _forward.or_
-    __ror__ = _forward.ror_
-    pipe = _forward.pipe
-    bind = _forward.bind
-    with_config = _forward.with_config
-    with_types = _forward.with_types
-    map = _forward.map_
-    pick = _forward.pick
-    assign = _forward.assign
-    astream_events = _forward.astream_events
-    stream_events = _forward.stream_events
-    astream_log = _forward.astream_log
-    with_retry = _forward.with_retry
-    with_fallbacks = _forward.with_fallbacks
-    with_listeners = _forward.with_listeners
-    with_alisteners = _forward.with_alisteners
-    configurable_fields = _forward.configurable_fields
-    configurable_alternatives = _forward.configurable_alternatives
-    as_tool = _forward.as_tool
-    get_graph = _forward.get_graph
-    batch_job = _forward.batch_job
+    @overload
+    def __or__(
+        self: Runnable[In, Out], other: Runnable[Out, Other]
+    ) -> RunnableSequence[In, Other]: ...
+    @overload
+    def __or__(
+        self: Runnable[In, Out], other: Mapping[str, Any]
+    ) -> RunnableSequence[In, dict[str, Any]]: ...
+    @overload
+    def __or__(
+        self: Runnable[In, Out], other: Callable[[Out], Coroutine[Any, Any, Other]]
+    ) -> RunnableSequence[In, Other]: ...
+    @overload
+    def __or__(
+        self: Runnable[In, Out], other: Callable[[Out], Other]
+    ) -> RunnableSequence[In, Other]: ...
+    @overload
+    def __or__(self: Runnable[In, Out], other: Callable[..., Any]) -> RunnableSequence[In, Any]: ...
+    def __or__(self: Runnable[In, Out], other: object) -> RunnableSequence[In, Any]:
+        """Run this, then the other: a runnable, a function, or a dict of them."""
+        return _forward.or_(self, other)
+
+    @overload
+    def __ror__(
+        self: Runnable[In, Out], other: Mapping[str, Any]
+    ) -> RunnableSequence[Any, Out]: ...
+    @overload
+    def __ror__(
+        self: Runnable[In, Out], other: Callable[[Other], Any]
+    ) -> RunnableSequence[Other, Out]: ...
+    def __ror__(self: Runnable[In, Out], other: object) -> RunnableSequence[Any, Out]:
+        """Run the other (a function, or a dict of branches), then this."""
+        return _forward.ror_(self, other)
+
+    @overload
+    def pipe(
+        self: Runnable[In, Out], other: Runnable[Out, Other], /, *, name: str | None = None
+    ) -> RunnableSequence[In, Other]: ...
+    @overload
+    def pipe(
+        self: Runnable[In, Out], *others: object, name: str | None = None
+    ) -> RunnableSequence[In, Any]: ...
+    def pipe(
+        self: Runnable[In, Out], *others: object, name: str | None = None
+    ) -> RunnableSequence[In, Any]:
+        """Run this, then the others in turn."""
+        return _forward.pipe(self, *others, name=name)
+
+    def bind(self: Runnable[In, Out], **kwargs: object) -> Runnable[In, Out]:
+        """Give a runnable that is always called with these keyword arguments too."""
+        return _forward.bind(self, **kwargs)
+
+    def with_config(
+        self: Runnable[In, Out], config: RunnableConfig | None = None, **kwargs: object
+    ) -> Runnable[In, Out]:
+        """Give a runnable with a config of its own, under that of each call."""
+        return _forward.with_config(self, config, **kwargs)
+
+    def with_types(
+        self: Runnable[In, Out], *, input_type: object = None, output_type: object = None
+    ) -> Runnable[In, Out]:
+        """Say the types of input and output, where they cannot be inferred."""
+        return _forward.with_types(self, input_type=input_type, output_type=output_type)
+
+    def map(self: Runnable[In, Out]) -> Runnable[Sequence[In], list[Out]]:
+        """Give a runnable that runs this for each item of a list."""
+        return _forward.map_(self)
+
+    def pick(self: Runnable[In, Out], keys: str | list[str]) -> RunnableSequence[In, Any]:
+        """Pick keys from the dict this gives: the value of one, or a smaller dict."""
+        return _forward.pick(self, keys)
+
+    def assign(
+        self: Runnable[In, Out],
+        **kwargs: Runnable[dict[str, Any], Any] | Callable[..., Any] | Mapping[str, Any],
+    ) -> RunnableSequence[In, dict[str, Any]]:
+        """Add keys to the dict this gives, each made by a runnable from that dict."""
+        return _forward.assign(self, **kwargs)
+
+    def astream_events(
+        self: Runnable[In, Out],
+        input: object,
+        config: RunnableConfig | None = None,
+        **kwargs: object,
+    ) -> Any:
+        """Give everything that happens inside, as events (`version` "v1" or "v2"; filters `include_*`, `exclude_*`)."""
+        return _forward.astream_events(self, input, config, **kwargs)
+
+    def stream_events(
+        self: Runnable[In, Out],
+        input: object,
+        config: RunnableConfig | None = None,
+        **kwargs: object,
+    ) -> Any:
+        """Give everything that happens inside, as events (`version` "v1" or "v2"; filters `include_*`, `exclude_*`)."""
+        return _forward.stream_events(self, input, config, **kwargs)
+
+    def astream_log(
+        self: Runnable[In, Out],
+        input: object,
+        config: RunnableConfig | None = None,
+        **kwargs: object,
+    ) -> AsyncGenerator[RunLogPatch, None]:
+        """Give the log of a run and of those inside it as patches, or with `diff=False` as it grows."""
+        return _forward.astream_log(self, input, config, **kwargs)
+
+    def with_retry(
+        self: Runnable[In, Out],
+        *,
+        retry_if_exception_type: tuple[type[BaseException], ...]
+        | Callable[[BaseException], bool] = (Exception,),
+        wait_exponential_jitter: bool = True,
+        exponential_jitter_params: ExponentialJitterParams | None = None,
+        stop_after_attempt: int = 3,
+    ) -> Runnable[In, Out]:
+        """Try again when this fails, `stop_after_attempt` times in all."""
+        return _forward.with_retry(
+            self,
+            retry_if_exception_type=retry_if_exception_type,
+            wait_exponential_jitter=wait_exponential_jitter,
+            exponential_jitter_params=exponential_jitter_params,
+            stop_after_attempt=stop_after_attempt,
+        )
+
+    def with_fallbacks(
+        self: Runnable[In, Out],
+        fallbacks: Sequence[Runnable[In, Out]],
+        *,
+        exceptions_to_handle: tuple[type[BaseException], ...] = (Exception,),
+        exception_key: str | None = None,
+    ) -> RunnableWithFallbacks[In, Out]:
+        """Let others stand in, in their order, when this fails."""
+        return _forward.with_fallbacks(
+            self, fallbacks, exceptions_to_handle=exceptions_to_handle, exception_key=exception_key
+        )
+
+    def with_listeners(
+        self: Runnable[In, Out],
+        *,
+        on_start: Listener | None = None,
+        on_end: Listener | None = None,
+        on_error: Listener | None = None,
+    ) -> Runnable[In, Out]:
+        """Call functions with the traced run when it starts, ends or fails."""
+        return _forward.with_listeners(self, on_start=on_start, on_end=on_end, on_error=on_error)
+
+    def with_alisteners(
+        self: Runnable[In, Out],
+        *,
+        on_start: AsyncListener | None = None,
+        on_end: AsyncListener | None = None,
+        on_error: AsyncListener | None = None,
+    ) -> Runnable[In, Out]:
+        """Await functions with the traced run when it starts, ends or fails."""
+        return _forward.with_alisteners(self, on_start=on_start, on_end=on_end, on_error=on_error)
+
+    def configurable_fields(
+        self: Runnable[In, Out], **kwargs: AnyConfigurableField
+    ) -> Runnable[In, Out]:
+        """Let `config["configurable"]` give some of the settings."""
+        return _forward.configurable_fields(self, **kwargs)
+
+    def configurable_alternatives(
+        self: Runnable[In, Out],
+        which: ConfigurableField,
+        *,
+        default_key: str = "default",
+        prefix_keys: bool = False,
+        **kwargs: Runnable[In, Out] | Callable[[], Runnable[In, Out]],
+    ) -> Runnable[In, Out]:
+        """Let `config["configurable"]` choose another runnable in place of this."""
+        return _forward.configurable_alternatives(
+            self, which, default_key=default_key, prefix_keys=prefix_keys, **kwargs
+        )
+
+    def as_tool(
+        self: Runnable[In, Out],
+        args_schema: type[BaseModel] | None = None,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        arg_types: dict[str, type] | None = None,
+    ) -> Any:
+        """Give a tool that a model may call."""
+        return _forward.as_tool(
+            self, args_schema, name=name, description=description, arg_types=arg_types
+        )
+
+    def get_graph(self: Runnable[In, Out], config: RunnableConfig | None = None) -> Graph:
+        """Give the parts of this runnable and how they hang together, to be drawn."""
+        return _forward.get_graph(self, config)
+
+    def batch_job(
+        self: Runnable[In, Out], inputs: object = None, **options: Unpack[BatchOptions]
+    ) -> BatchJob:
+        """Ask for many inputs once each, live or in the provider's batches, in a store that survives the process.
+
+        `inputs` is any iterable, or the path of a .jsonl, .csv or .parquet file; None goes on with what the store has.
+        """
+        return _forward.batch_job(self, inputs, **options)
+
     _call_with_config = _forward._call_with_config
     _acall_with_config = _forward._acall_with_config
     _transform_stream_with_config = _forward._transform_stream_with_config
@@ -494,7 +695,7 @@ class Runnable(ABC, Generic[Input, Output]):
 
 
 # Names that LangChain keeps in this module.
-__getattr__ = lazily(
+__getattr__: Loader = lazily(
     __name__,
     {
         "._chain": "chain",

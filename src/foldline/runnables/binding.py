@@ -97,12 +97,12 @@ class RunnableBindingBase(RunnableSerializable[Input, Output]):  # type: ignore[
     # -- types
 
     @property
-    def InputType(self) -> Any:
+    def InputType(self) -> object:
         """The type given, or the bound one's."""
         return self.bound.InputType if self.custom_input_type is None else self.custom_input_type
 
     @property
-    def OutputType(self) -> Any:
+    def OutputType(self) -> object:
         """The type given, or the bound one's."""
         return self.bound.OutputType if self.custom_output_type is None else self.custom_output_type
 

@@ -138,12 +138,12 @@ class DynamicRunnable(RunnableSerializable[Input, Output]):
     # -- types
 
     @property
-    def InputType(self) -> Any:
+    def InputType(self) -> object:
         """The default's."""
         return self.default.InputType
 
     @property
-    def OutputType(self) -> Any:
+    def OutputType(self) -> object:
         """The default's."""
         return self.default.OutputType
 

@@ -52,12 +52,12 @@ class RunnableEachBase(RunnableSerializable[Sequence[Input], list[Output]]):
         return outputs
 
     @property
-    def InputType(self) -> Any:
+    def InputType(self) -> object:
         """A list of the bound one's input."""
         return list[self.bound.InputType]  # type: ignore[name-defined]
 
     @property
-    def OutputType(self) -> Any:
+    def OutputType(self) -> object:
         """A list of the bound one's output."""
         return list[self.bound.OutputType]  # type: ignore[name-defined]
 

@@ -104,12 +104,12 @@ class RunnableGenerator(Runnable[Input, Output]):
         return None if whole is NOTHING else whole
 
     @property
-    def InputType(self) -> Any:
+    def InputType(self) -> object:
         """What the annotation of the first parameter iterates over."""
         return _functions.iterated(_functions.parameter_type(self._blocking or self._async))
 
     @property
-    def OutputType(self) -> Any:
+    def OutputType(self) -> object:
         """What the annotated result iterates over."""
         return _functions.iterated(_functions.return_type(self._blocking or self._async))
 

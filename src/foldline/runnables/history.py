@@ -221,7 +221,7 @@ class RunnableWithMessageHistory(RunnableBindingBase[Any, Any]):  # type: ignore
         )
 
     @property
-    def OutputType(self) -> Any:
+    def OutputType(self) -> object:
         """That of what is inside."""
         return self.bound.OutputType
 

@@ -197,12 +197,12 @@ class RunnableLambda(Runnable[Input, Output]):
         return self.func or self.afunc
 
     @property
-    def InputType(self) -> Any:
+    def InputType(self) -> object:
         """The annotated type of the first parameter."""
         return _functions.parameter_type(self._function)
 
     @property
-    def OutputType(self) -> Any:
+    def OutputType(self) -> object:
         """The annotated type of the result; of a generator, what it yields."""
         annotated = _functions.return_type(self._function)
         is_stream = inspect.isgeneratorfunction(self._function) or inspect.isasyncgenfunction(

@@ -102,7 +102,7 @@ class RunnableParallel(RunnableSerializable[Input, dict[str, Any]]):
     # -- types
 
     @property
-    def InputType(self) -> Any:
+    def InputType(self) -> object:
         """The input of the first branch that says its type."""
         for step in self.steps__.values():
             if step.InputType is not Any:

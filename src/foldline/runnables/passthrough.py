@@ -103,12 +103,12 @@ class RunnablePassthrough(RunnableSerializable[Other, Other]):
             await self._look(whole, run)
 
     @property
-    def InputType(self) -> Any:
+    def InputType(self) -> object:
         """The type given, or any."""
         return self.input_type or Any
 
     @property
-    def OutputType(self) -> Any:
+    def OutputType(self) -> object:
         """The same as the input."""
         return self.input_type or Any
 

@@ -111,12 +111,12 @@ class RunnableSequence(RunnableSerializable[Input, Output]):
     # -- types
 
     @property
-    def InputType(self) -> Any:
+    def InputType(self) -> object:
         """The first step's."""
         return self.first.InputType
 
     @property
-    def OutputType(self) -> Any:
+    def OutputType(self) -> object:
         """The last step's."""
         return self.last.OutputType
 

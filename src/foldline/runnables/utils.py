@@ -197,7 +197,7 @@ async def gather_with_concurrency(n: int | None, *coros: Coroutine[Any, Any, Any
     waiting = list(coros)
     results: list[Any] = [None] * len(waiting)
 
-    async def awaited(coro: Coroutine[Any, Any, Any]) -> Any:
+    async def awaited(coro: Coroutine[Any, Any, Any]) -> object:
         return await coro
 
     try:

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
@@ -25,7 +26,7 @@ from foldline.serve.keys import KeyStore
 from foldline.serve.log.run_log import RunLog
 from foldline.serve.metrics import Metrics
 from foldline.serve.openapi import openapi_json
-from foldline.serve.server import JsonResponse, Server
+from foldline.serve.server import JsonResponse, Server, is_loopback
 from foldline.serve.settings import Settings
 from foldline.serve.wires import (
     agui,
@@ -122,7 +123,8 @@ def _studio_routes(server: Server) -> list[BaseRoute]:
     if traces is None or find_spec("foldline.studio") is None:
         return []
     try:
-        studio = import_module("foldline.studio").create_app(traces)
+        agents = {name: app.target for name, app in server.apps.items() if app.has_threads}
+        studio = import_module("foldline.studio").create_app(traces=Path(traces), apps=agents)
     except Exception:
         # It is beside the server, not a part of it.
         logger.warning("the studio is not shown", exc_info=True)
@@ -131,19 +133,23 @@ def _studio_routes(server: Server) -> list[BaseRoute]:
 
 
 class _Guarded:
-    """The studio, for those who may call the server."""
+    """The studio, for whoever sits at the machine of a server without keys."""
 
     def __init__(self, server: Server, app: ASGIApp) -> None:
         self._server = server
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through whose caller is known, and who may use everything."""
+        """Let a request of this machine through."""
         if scope["type"] == "http":
             try:
                 caller = await self._server.caller(Request(scope, receive))
-                if caller.key is not None and caller.key.models is not None:
-                    raise ServeError("permission", "this key may not see all runs")
+                client = scope.get("client") or ("", 0)
+                if caller.key is not None or not is_loopback(client[0]):
+                    # It shows the runs of all keys.
+                    raise ServeError(
+                        "permission", "the studio is for a server without keys, on its own machine"
+                    )
             except ServeError as error:
                 response = self._server.error_response(native.WIRE, error)
                 await response(scope, receive, send)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from foldline._lazy import lazily
+from foldline._lazy import Loader, lazily
 
 if TYPE_CHECKING:
     from foldline.stores.base import BaseStore, ByteStore, InvalidKeyException
@@ -23,7 +23,7 @@ __all__ = [
     "SQLiteStore",
 ]
 
-__getattr__ = lazily(
+__getattr__: Loader = lazily(
     __name__,
     {
         ".base": "BaseStore ByteStore InvalidKeyException",

@@ -27,7 +27,7 @@ class Told(BaseCallbackHandler):
         self.responses: list[Any] = []
         self.errors: list[BaseException] = []
 
-    def on_chat_model_start(self, *args: Any, **kwargs: Any) -> None:
+    def on_chat_model_start(self, *args: object, **kwargs: object) -> None:
         """Count."""
         self.names.append("start")
 
@@ -118,7 +118,7 @@ class Asker:
     def wait(self, body: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
         """Run an async body in a loop of its own."""
 
-        async def waited() -> Any:
+        async def waited() -> object:
             return await body()
 
         return drive(BLOCKING.settle(waited()))

@@ -25,7 +25,7 @@ __all__ = ["KeepSeparator", "Span", "TextSplitter"]
 KeepSeparator: TypeAlias = bool | Literal["start", "end"]
 Special: TypeAlias = Literal["all"] | AbstractSet[str] | None
 
-logger = logging.getLogger("foldline.text_splitters")
+logger: logging.Logger = logging.getLogger("foldline.text_splitters")
 
 
 class Span(NamedTuple):

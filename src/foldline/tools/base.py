@@ -155,7 +155,7 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
 
     @field_validator("args_schema", mode="before", check_fields=False)
     @classmethod
-    def _check_args_schema(cls, value: Any) -> object:
+    def _check_args_schema(cls, value: object) -> object:
         if value is None or isinstance(value, dict) or model_of(value) is not None:
             return value
         raise TypeError(
@@ -164,7 +164,7 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
         )
 
     @field_serializer("args_schema", when_used="json-unless-none", check_fields=False)
-    def _args_schema_json(self, value: Any) -> object:
+    def _args_schema_json(self, value: object) -> object:
         model = None if isinstance(value, dict) else model_of(value)
         return value if model is None else model.model_json_schema()
 
@@ -196,11 +196,11 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
 
     # -- hooks of LangChain's that a subclass may override
 
-    def _parse_input(self, tool_input: Any, tool_call_id: str | None) -> Any:
+    def _parse_input(self, tool_input: object, tool_call_id: str | None) -> Any:
         return self._plan.arguments(tool_input, tool_call_id)
 
     def _to_args_and_kwargs(
-        self, tool_input: Any, tool_call_id: str | None
+        self, tool_input: object, tool_call_id: str | None
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return (), self._parse_input(tool_input, tool_call_id)
 
@@ -220,7 +220,7 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
             plan = self.__dict__["_plan_"] = Plan(self)
         return plan
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         super().__setattr__(name, value)
         self.__dict__.pop("_plan_", None)
 
@@ -284,7 +284,7 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
     ) -> AsyncGenerator[Any, None]:
         return self._flow(inputs, run)
 
-    async def _call(self, given: Any, call_id: str | None, run: Run) -> Any:
+    async def _call(self, given: object, call_id: str | None, run: Run) -> Any:
         if call_id is not None and type(call_id) is not str:
             call_id = str(call_id)
         if run.manager is None and not run.kwargs and not self.callbacks and not self.verbose:
@@ -307,7 +307,9 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
         await run.tell("on_tool_end", output, color=color, name=self.name)
         return output
 
-    async def _begin(self, given: Any, call_id: str | None, run: Run, said: dict[str, Any]) -> None:
+    async def _begin(
+        self, given: object, call_id: str | None, run: Run, said: dict[str, Any]
+    ) -> None:
         if run.manager is None:
             return
         shown = self._plan.visible(given)
@@ -355,7 +357,7 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
         return await self._run_older(tool_input, callbacks, options, ASYNC)
 
     async def _run_older(
-        self, given: Any, callbacks: Callbacks, options: dict[str, Any], io: IO
+        self, given: object, callbacks: Callbacks, options: dict[str, Any], io: IO
     ) -> object:
         call_id, config = options.pop("tool_call_id", None), options.pop("config", None) or {}
         own = {name: options.pop(name) for name in CONFIG_OPTIONS if name in options}

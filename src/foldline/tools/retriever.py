@@ -62,10 +62,10 @@ def create_retriever_tool(
         text = document_separator.join(_text(document, document_prompt) for document in documents)
         return text if response_format == "content" else (text, documents)
 
-    def search(query: str, config: RunnableConfig) -> Any:
+    def search(query: str, config: RunnableConfig) -> object:
         return answer(retriever.invoke(query, config))
 
-    async def asearch(query: str, config: RunnableConfig) -> Any:
+    async def asearch(query: str, config: RunnableConfig) -> object:
         return answer(await retriever.ainvoke(query, config))
 
     return StructuredTool(

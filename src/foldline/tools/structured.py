@@ -41,7 +41,7 @@ class StructuredTool(BaseTool):
     """The async function."""
 
     @field_serializer("func", "coroutine", when_used="json-unless-none")
-    def _function_text(self, value: Any) -> str:
+    def _function_text(self, value: object) -> str:
         return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__name__)}"
 
     def _functions(self) -> tuple[Callable[..., Any] | None, Callable[..., Any] | None]:
@@ -75,7 +75,7 @@ class StructuredTool(BaseTool):
         result = function(*args, **kwargs, **_given(function, config, run_manager))
         return await result if hasattr(type(result), "__await__") else result
 
-    def __get__(self, instance: Any, owner: type[Any] | None = None) -> Self:
+    def __get__(self, instance: object, owner: type[Any] | None = None) -> Self:
         """Bind a tool that was made of a method in a class body to an object of that class."""
         functions: tuple[Any, Any] = (self.func, self.coroutine)
         if instance is None or not any(is_unbound_method(one) for one in functions):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from foldline._lazy import lazily
+from foldline._lazy import Loader, lazily
 
 if TYPE_CHECKING:
     from foldline.tracers.base import AsyncBaseTracer, BaseTracer
@@ -35,7 +35,7 @@ __all__ = [
     "TraceStore",
 ]
 
-__getattr__ = lazily(
+__getattr__: Loader = lazily(
     __name__,
     {
         ".base": "AsyncBaseTracer BaseTracer",

@@ -1,203 +1,301 @@
-"""A run as a row of SQLite and back; the schema and its version. Nothing here opens a file.
+"""A run as a row of SQLite and back. Nothing here opens a file.
 
-Version 1: `runs`, one row each, values as JSON; `tags`, one row per tag of a run. A file of a newer version is refused.
+A `RunRecord` is what the tracer's thread knows of a run; `RowWriter` writes the records of one batch as rows, without
+secrets.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-import sqlite3
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from foldline._storage.sqlite import create_privately, schema_version, set_schema_version
-from foldline.exceptions import StoreError
+from pydantic import Field
+
 from foldline.load import dumpd
 from foldline.load.lazy_dump import LazyDump
-from foldline.tracers._redact import Redactor
-from foldline.tracers.schemas import Run, run_key
-
-logger = logging.getLogger("foldline.tracers")
-
-VERSION = 1
-SCHEMA = """
-CREATE TABLE IF NOT EXISTS runs (
-    id TEXT PRIMARY KEY,
-    trace_id TEXT NOT NULL,
-    parent_run_id TEXT,
-    name TEXT NOT NULL,
-    run_type TEXT NOT NULL,
-    start_time REAL NOT NULL,
-    first_token_time REAL,
-    end_time REAL,
-    input_tokens INTEGER,
-    output_tokens INTEGER,
-    total_tokens INTEGER,
-    error TEXT,
-    inputs TEXT NOT NULL,
-    outputs TEXT,
-    serialized TEXT,
-    extra TEXT NOT NULL,
-    tags TEXT NOT NULL,
-    events TEXT NOT NULL,
-    dotted_order TEXT NOT NULL
-) STRICT;
-CREATE INDEX IF NOT EXISTS runs_by_trace ON runs (trace_id, dotted_order);
-CREATE INDEX IF NOT EXISTS runs_by_time ON runs (start_time);
-CREATE INDEX IF NOT EXISTS roots_by_time ON runs (start_time) WHERE parent_run_id IS NULL;
-CREATE INDEX IF NOT EXISTS runs_by_error ON runs (start_time) WHERE error IS NOT NULL;
-CREATE TABLE IF NOT EXISTS tags (
-    tag TEXT NOT NULL,
-    run_id TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
-    PRIMARY KEY (tag, run_id)
-) STRICT, WITHOUT ROWID;
-"""
-COLUMNS = [
-    "id",
-    "trace_id",
-    "parent_run_id",
-    "name",
-    "run_type",
-    "start_time",
-    "first_token_time",
-    "end_time",
-    "input_tokens",
-    "output_tokens",
-    "total_tokens",
-    "error",
-    "inputs",
-    "outputs",
-    "serialized",
-    "extra",
-    "tags",
-    "events",
-    "dotted_order",
-]
-UPSERT = (
-    f"INSERT INTO runs ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))}) "
-    f"ON CONFLICT (id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in COLUMNS[1:])}"
+from foldline.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from foldline.messages.base import BaseMessage
+from foldline.prompt_values import ChatPromptValue
+from foldline.tracers._facts import (
+    ANSWER_KEYS,
+    QUESTION_KEYS,
+    describe_end,
+    describe_start,
+    first_words,
 )
-KIND = "traces"
-PATIENCE_MS = 2_000
-"""How long SQLite itself waits for another writer before it says BUSY."""
+from foldline.tracers._redact import Redactor
+from foldline.tracers._schema import COLUMNS, ENDS, form_key
+from foldline.tracers.schemas import Run
+from foldline.utils._surrogates import mend_surrogates
+
+logger: logging.Logger = logging.getLogger("foldline.tracers")
+
+Row = tuple[Any, ...]
+RedactHook = Callable[[dict[str, Any]], dict[str, Any] | None]
+"""Sees a run as a dict before it is written; returns what is to be written, or None for nothing."""
 
 
-def connect(path: Path) -> sqlite3.Connection:
-    """Open the file, make or check its schema; what cannot be is a `StoreError`."""
-    try:
-        create_privately(path)
-        connection = sqlite3.connect(path, timeout=PATIENCE_MS / 1000, check_same_thread=False)
-    except sqlite3.Error as error:
-        raise StoreError(f"{path}: cannot open the trace file: {error}") from error
-    try:
-        connection.isolation_level = None
-        version = schema_version(connection, KIND)
-        if version > VERSION:
-            raise StoreError(
-                f"{path}: the traces are of version {version} and this foldline writes version {VERSION}: "
-                "upgrade foldline"
-            )
-        connection.execute("PRAGMA synchronous = NORMAL")
-        if version < VERSION:
-            _make(connection)
-    except sqlite3.Error as error:
-        connection.close()
-        raise StoreError(f"{path}: no file of traces: {error}") from error
-    except StoreError:
-        connection.close()
-        raise
-    return connection
+class RunRecord:
+    """What is known of one run while it runs."""
 
+    __slots__ = (
+        "end", "error", "error_class", "events", "extra", "facts", "first", "id", "inputs", "is_refused", "is_written",
+        "name", "outer", "outputs", "parent_id", "request", "run_type", "serialized", "start", "tags", "trace_id",
+    )  # fmt: skip
 
-def _make(connection: sqlite3.Connection) -> None:
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        for statement in SCHEMA.split(";\n"):
-            if statement.strip():
-                connection.execute(statement)
-        set_schema_version(connection, KIND, VERSION)
-        connection.execute("COMMIT")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
+    def __init__(self, run_id: str, parent: RunRecord | None, run_type: str, start: float) -> None:
+        self.id = run_id
+        self.parent_id: str | None = None if parent is None else parent.id
+        self.trace_id: str = run_id if parent is None else parent.trace_id
+        self.run_type = run_type
+        self.start = start
+        self.name = ""
+        self.serialized: dict[str, Any] | None = None
+        self.inputs: Any = None
+        self.outputs: Any = None
+        self.extra: dict[str, Any] = {}
+        self.tags: list[str] = []
+        self.first: float | None = None
+        self.end: float | None = None
+        self.error: str | None = None
+        self.error_class: str | None = None
+        self.events: list[dict[str, Any]] | None = None
+        self.request: Any = None
+        self.facts: dict[str, Any] = {}
+        self.outer: RunRecord | None = None
+        """A run above this one that was given the same id, and goes on when this one ends."""
+        self.is_written = False
+        """Whether the file has its beginning."""
+        self.is_refused = False
+        """Whether the hook said that it is not to be written."""
 
-
-# -- a run as a row
+    def release(self) -> None:
+        """Let go of what is in the file already."""
+        self.is_written = True
+        self.inputs, self.serialized = None, None
 
 
 class RowWriter:
     """Writes the runs of one batch as rows, without secrets; the form of a model or a chain once for all its runs."""
 
-    def __init__(self, redactor: Redactor) -> None:
+    def __init__(self, redactor: Redactor, hook: RedactHook | None = None) -> None:
         self._redactor = redactor
-        self._forms: dict[tuple[int, str], tuple[object, str]] = {}
+        self._hook = hook
+        self._form_keys: dict[tuple[int, str], tuple[object, str]] = {}
         """The id of an object and what else is said of it -> the object, which keeps the id its own, and its form."""
+        self._dumps: dict[int, tuple[object, Any]] = {}
+        """The id of a message -> the message and its dump: in a chain each is seen three times."""
+        self._encode = _encoder(self._encodable)
+        self._names: dict[str, str] = {}
+        """Names of runs, and what is written of them."""
+        self.forms: dict[str, str] = {}
 
-    def row(self, run: Run) -> tuple[Any, ...]:
-        """Write a run as a row."""
-        usage = (run.usage if run.run_type == "llm" else None) or {}
-        inputs, outputs, extra, tags, events = self._texts(
-            run.inputs, run.outputs, run.extra, run.tags or [], _plain_events(run.events)
-        )
-        return (
-            run_key(run.id),
-            run_key(run.trace_id or run.id),
-            run_key(run.parent_run_id) if run.parent_run_id else None,
-            self._redactor.text(run.name),
-            run.run_type,
-            run.start_time.timestamp(),
-            run.first_token_time.timestamp() if run.first_token_time else None,
-            run.end_time.timestamp() if run.end_time else None,
-            usage.get("input_tokens"),
-            usage.get("output_tokens"),
-            usage.get("total_tokens"),
-            None if run.error is None else self._redactor.text(run.error),
-            inputs,
-            None if run.outputs is None else outputs,
-            None if run.serialized is None else self._form(run.serialized),
-            extra,
-            tags,
-            events,
-            run.dotted_order,
-        )
+    def row(self, record: RunRecord) -> Row | None:
+        """Write a whole run as a row; None where it is not to be written."""
+        is_ended = record.end is not None
+        facts = describe_start(record.run_type, record.inputs, record.extra)
+        record.facts = facts
+        if is_ended:
+            facts = facts | describe_end(record.run_type, record.outputs, record.extra, facts)
+        texts, is_clean = self._texts(record.inputs, record.extra, record.tags, record.outputs)
+        inputs, extra, tags, outputs = texts
+        if not is_clean:
+            facts = self._clean(
+                facts,
+                question=first_words(json.loads(inputs), QUESTION_KEYS, from_end=True),
+                answer=first_words(json.loads(outputs), ANSWER_KEYS),
+            )
+            record.facts = facts
+        values = facts | {
+            "id": record.id,
+            "trace_id": record.trace_id,
+            "parent_run_id": record.parent_id,
+            "name": self._name(record.name),
+            "run_type": record.run_type,
+            "start_time": record.start,
+            "first_token_time": record.first,
+            "end_time": record.end,
+            "error_class": record.error_class,
+            "tags": tags if record.tags else None,
+            "form": None if record.serialized is None else self._form(record.serialized),
+            "extra": extra,
+            "inputs": inputs,
+            "outputs": None if record.outputs is None else outputs,
+        }
+        self._add_rarities(record, values)
+        checked = values if self._hook is None else self._checked(record, values)
+        return None if checked is None else tuple(map(checked.get, COLUMNS))
 
-    def tags(self, run: Run) -> list[tuple[str, str]]:
+    def end_row(self, record: RunRecord) -> Row | None:
+        """Write the end of a run whose beginning is in the file; its id comes last."""
+        facts = describe_end(record.run_type, record.outputs, record.extra, record.facts)
+        (outputs,), is_clean = self._texts(record.outputs)
+        if not is_clean:
+            facts = self._clean(facts, answer=first_words(json.loads(outputs), ANSWER_KEYS))
+        values: dict[str, Any] = {
+            "id": record.id,
+            "provider": record.facts.get("provider"),
+            "model": record.facts.get("model"),
+            **facts,
+            "first_token_time": record.first,
+            "end_time": record.end,
+            "error_class": record.error_class,
+            "outputs": None if record.outputs is None else outputs,
+        }
+        self._add_rarities(record, values)
+        checked = values if self._hook is None else self._checked(record, values)
+        return None if checked is None else (*map(checked.get, ENDS), record.id)
+
+    def tag_rows(self, record: RunRecord) -> list[tuple[str, str]]:
         """Write the tags of a run as rows."""
-        return [(self._redactor.text(tag), run_key(run.id)) for tag in run.tags or []]
+        return [(self._name(tag), record.id) for tag in record.tags]
 
-    def _texts(self, *values: object) -> list[str]:
-        """Write values as JSON. Most hold no secret: one look at all of them says so."""
+    def _add_rarities(self, record: RunRecord, values: dict[str, Any]) -> None:
+        if record.error is not None:
+            values["error"] = mend_surrogates(self._redactor.text(record.error))
+        if record.events:
+            values["events"] = self._texts(_plain_events(record.events))[0][0]
+        if record.request is not None:
+            values["request"] = self._request(record.request)
+
+    def _name(self, name: str) -> str:
+        clean = self._names.get(name)
+        if clean is None:
+            clean = self._names[name] = mend_surrogates(self._redactor.text(name))
+        return clean
+
+    def _clean(self, facts: dict[str, Any], **words: str | None) -> dict[str, Any]:
+        """Take secrets out of the facts; first words are cut from the clean text, where a secret is still whole."""
+        clean = self._redactor.text
+        return {
+            name: clean(value) if isinstance(value, str) else value for name, value in facts.items()
+        } | words
+
+    def _checked(self, record: RunRecord, values: dict[str, Any]) -> dict[str, Any] | None:
+        """Show the values to the hook, as JSON values, and write down what it returns."""
+        if self._hook is None or record.is_refused:
+            return None
+        shown = dict(values)
+        for name in JSON_COLUMNS:
+            if isinstance(shown.get(name), str):
+                shown[name] = json.loads(shown[name])
+        changed = self._hook(shown)
+        if changed is None:
+            record.is_refused = True
+            return None
+        for name in JSON_COLUMNS:
+            if changed.get(name) is not None:
+                changed[name] = written(changed[name], self._redactor)
+        keys = ("id", "trace_id", "parent_run_id", "run_type", "start_time", "end_time", "form")
+        return {**changed, **{name: values[name] for name in keys if name in values}}
+
+    def _request(self, request: Any) -> str:
+        """Write the request that was sent: where to and the body; headers hold keys and are left out."""
         try:
-            texts = [ENCODER.encode(value) for value in values]
+            body = json.loads(request.body)
+        except (ValueError, RecursionError):
+            body = None
+        where = request.url.partition("?")[0]
+        return written({"method": request.method, "url": where, "body": body}, self._redactor)
+
+    def _texts(self, *values: Any) -> tuple[list[str], bool]:
+        """Write values as JSON, and say whether no secret was taken out. Most hold none: one look says so."""
+        encode = self._encode
+        try:
+            texts = [encode(value) for value in values]
         except (TypeError, ValueError, RecursionError):  # keys that JSON has not, a list in itself
-            return [written(value, self._redactor) for value in values]
+            self._encode = _encoder(self._encodable)
+            return [written(value, self._redactor) for value in values], False
         if self._redactor.may_show_secrets("\n".join(texts)):
-            return [written(value, self._redactor) for value in values]
-        return texts
+            return [written(value, self._redactor) for value in values], False
+        return texts, True
+
+    def _encodable(self, value: Any) -> Any:
+        if isinstance(value, BaseMessage):
+            dump = self._dumps.get(id(value))
+            if dump is None:
+                dump = self._dumps[id(value)] = (value, dump_message(value))
+            return dump[1]
+        if type(value) is ChatPromptValue:
+            return {**PROMPT_VALUE, "kwargs": {"messages": list(value.messages)}}
+        return _encodable(value)
 
     def _form(self, serialized: dict[str, Any]) -> str:
         unwritten = serialized.unwritten if isinstance(serialized, LazyDump) else None
         if unwritten is None:
-            return written(serialized, self._redactor)
+            return self._keep_form(written(serialized, self._redactor))
         source, more = unwritten
         key = (id(source), more)
-        if key not in self._forms:
-            self._forms[key] = (source, written(serialized, self._redactor))
-        return self._forms[key][1]
+        if key not in self._form_keys:
+            self._form_keys[key] = (source, self._keep_form(written(serialized, self._redactor)))
+        return self._form_keys[key][1]
+
+    def _keep_form(self, body: str) -> str:
+        key = form_key(body)
+        self.forms[key] = body
+        return key
+
+
+JSON_COLUMNS = ("inputs", "outputs", "extra", "tags", "events", "request", "usage")
+
+
+PROMPT_VALUE = {
+    key: value for key, value in dumpd(ChatPromptValue(messages=[])).items() if key != "kwargs"
+}
+PLAIN_MESSAGES: dict[type[BaseMessage], list[str]] = {
+    cls: ["foldline", "messages", cls.__name__]
+    for cls in (HumanMessage, SystemMessage, AIMessage, ToolMessage)
+}
+"""Messages whose dump is made here when they hold nothing unusual, at a tenth of the cost -> their names in a dump."""
+USUAL_STATUS = ("complete", "success")
+
+
+def dump_message(message: BaseMessage) -> Any:
+    """Return what `dumpd` does."""
+    fields = message.__dict__
+    name = PLAIN_MESSAGES.get(type(message))
+    is_plain = (
+        name is not None
+        and type(fields["content"]) is str
+        and not fields["additional_kwargs"]
+        and not fields.get("tool_calls")
+        and not fields.get("invalid_tool_calls")
+        and not message.__pydantic_extra__
+    )
+    if not is_plain:
+        return _encodable(message)
+    kwargs = {
+        key: value
+        for key, value in fields.items()
+        if value is not None
+        and key not in ("type", "tool_calls", "invalid_tool_calls")
+        and (value or type(value) is str)
+        and not (key == "status" and value in USUAL_STATUS)
+    }
+    if "tool_calls" in fields:
+        kwargs["tool_calls"], kwargs["invalid_tool_calls"] = [], []
+    return {"lc": 1, "type": "constructor", "id": name, "kwargs": kwargs}
+
+
+def _encoder(default: Callable[[Any], Any]) -> Callable[[Any], str]:
+    """Return what writes JSON. The one of the standard library makes a new encoder for every value."""
+    make = json.encoder.c_make_encoder  # type: ignore[attr-defined]
+    if make is None:
+        return json.JSONEncoder(default=default).encode
+    quote = json.encoder.encode_basestring_ascii
+    encode = make({}, default, quote, None, ": ", ", ", False, False, True)  # noqa: FBT003  positions only
+    return lambda value: "".join(encode(value, 0))
 
 
 def _plain_events(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Write the times of a run's events here: the encoder would ask for each."""
     return [
-        {**event, "time": time.isoformat()}
-        if isinstance(time := event.get("time"), datetime)
-        else event
-        for event in list(events)
+        {**event, "time": datetime.fromtimestamp(event["time"], UTC).isoformat()}
+        for event in events
     ]
 
 
@@ -210,14 +308,14 @@ def written(value: Any, redactor: Redactor) -> str:
         return json.dumps(redactor.json(_kinds(value)))
 
 
-def _kinds(value: object) -> object:
+def _kinds(value: Any) -> Any:
     """Name the classes of what a value holds, where it cannot be written whole."""
     if isinstance(value, dict):
         return {str(key): repr(type(item)) for key, item in list(value.items())}
     return [repr(type(item)) for item in value] if isinstance(value, list) else repr(type(value))
 
 
-def _plain(value: object) -> object:
+def _plain(value: Any) -> Any:
     if value is None or isinstance(value, str | int | float | bool):
         return value
     if isinstance(value, dict):
@@ -236,7 +334,7 @@ ENCODABLE: tuple[tuple[tuple[type, ...], Callable[[Any], Any]], ...] = (
 """What JSON has not -> how it is written."""
 
 
-def _encodable(value: object) -> object:
+def _encodable(value: Any) -> Any:
     """Turn what JSON has not into something that it has, or that holds only what can be turned."""
     for kinds, turn in ENCODABLE:
         if isinstance(value, kinds):
@@ -248,19 +346,35 @@ def _encodable(value: object) -> object:
         return repr(type(value))
 
 
-ENCODER = json.JSONEncoder(default=_encodable)
-
-
 # -- a row as a run
+
+
+class StoredRun(Run):
+    """A run as the file has it: with what was found out about it when it was written."""
+
+    provider: str | None = None
+    model: str | None = None
+    cost: float | None = None
+    session_id: str | None = None
+    thread_id: str | None = None
+    user_id: str | None = None
+    error_class: str | None = None
+    question: str | None = None
+    answer: str | None = None
+    request: dict[str, Any] | None = None
+    """The request as it was sent: `method`, `url`, `body`."""
+    scores: list[dict[str, Any]] = Field(default_factory=list)
+    """What people or programs said of it: `name`, `value`, `comment`, `author`, `time`."""
 
 
 DAMAGE = (ValueError, TypeError, OverflowError, OSError, RecursionError)
 """What reading a damaged row may stumble with."""
+READ = (*COLUMNS, "serialized")
 
 
-def runs_of(rows: Iterable[tuple[Any, ...]], path: Path) -> list[Run]:
+def runs_of(rows: Iterable[tuple[Any, ...]], path: Path) -> list[StoredRun]:
     """Read runs back; a damaged row is left out and reported, the others are kept (F-K02)."""
-    runs: list[Run] = []
+    runs: list[StoredRun] = []
     for row in rows:
         try:
             runs.append(run_of(row))
@@ -271,13 +385,33 @@ def runs_of(rows: Iterable[tuple[Any, ...]], path: Path) -> list[Run]:
     return runs
 
 
-def run_of(row: tuple[Any, ...]) -> Run:
+def run_of(row: tuple[Any, ...]) -> StoredRun:
     """Read a run back; values are JSON as it was written, and hostile: they are checked."""
-    found = dict(zip(COLUMNS, row, strict=True))
-    for key in ("inputs", "outputs", "serialized", "extra", "tags", "events"):
-        found[key] = json.loads(found[key]) if found[key] is not None else None
+    values = dict(zip(READ, row, strict=True))
+    for key in ("inputs", "outputs", "serialized", "extra", "tags", "events", "request"):
+        values[key] = json.loads(values[key]) if values[key] is not None else None
     for key in ("start_time", "first_token_time", "end_time"):
-        found[key] = datetime.fromtimestamp(found[key], UTC) if found[key] is not None else None
-    for key in ("input_tokens", "output_tokens", "total_tokens"):
-        del found[key]
-    return Run(**found)
+        values[key] = datetime.fromtimestamp(values[key], UTC) if values[key] is not None else None
+    for key in ("input_tokens", "output_tokens", "total_tokens", "usage", "form"):
+        del values[key]
+    values["tags"] = values["tags"] or []
+    events = values["events"]
+    if events is None:
+        values["events"] = _usual_events(values, [])
+    elif not isinstance(events, list) or not all(isinstance(event, dict) for event in events):
+        raise ValueError("its events are no list of events")
+    elif not any(event.get("name") == "start" for event in events):
+        values["events"] = _usual_events(values, events)
+    return StoredRun(**values)
+
+
+def _usual_events(values: dict[str, Any], others: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the events of a run: those that its times tell, and others that were noted."""
+    events = [{"name": "start", "time": values["start_time"].isoformat()}]
+    if values["first_token_time"] is not None:
+        events.append({"name": "new_token", "time": values["first_token_time"].isoformat()})
+    events += others
+    if values["end_time"] is not None:
+        kind = "end" if values["error"] is None else "error"
+        events.append({"name": kind, "time": values["end_time"].isoformat()})
+    return events

@@ -1,4 +1,7 @@
-"""The environment's switch for LangSmith: `LANGSMITH_TRACING=true` attaches a tracer to every run, or says why not."""
+"""The environment's switches: `FOLDLINE_TRACES=1` and `LANGSMITH_TRACING=true` attach a tracer to every run.
+
+Where that cannot be, a warning says why, and the runs go on.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,16 @@ import os
 import warnings
 from functools import cache
 from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 from foldline.callbacks.hooks import register_configure_hook
-from foldline.exceptions import MissingExtraError
+from foldline.exceptions import MissingExtraError, StoreError
+from foldline.utils.places import VARIABLE, traces_variable
 
-__all__ = ["langsmith_tracer", "tracing_variable"]
+if TYPE_CHECKING:
+    from foldline.tracers.sqlite import SQLiteTracer
+
+__all__ = ["file_tracer", "langsmith_tracer", "tracing_variable"]
 
 VARIABLES = (
     "LANGSMITH_TRACING_V2",
@@ -46,5 +54,28 @@ def langsmith_tracer() -> object:
     return LangChainTracer()
 
 
+@cache
+def file_tracer() -> SQLiteTracer | None:
+    """Return the tracer into the file that `FOLDLINE_TRACES` names; None where it names none.
+
+    Read at the first run and kept; `file_tracer.cache_clear()` reads it again.
+    """
+    path = traces_variable()
+    if path is None:
+        return None
+    from foldline.tracers._schema import make_folder  # noqa: PLC0415  most programs trace nothing
+    from foldline.tracers.sqlite import SQLiteTracer  # noqa: PLC0415
+
+    try:
+        make_folder(path)
+        return SQLiteTracer(path)
+    except StoreError as error:
+        warnings.warn(
+            f"{VARIABLE} is set, but no run is traced: {error}", UserWarning, stacklevel=2
+        )
+        return None
+
+
 # The cached function itself is asked, by every run: no frame of this file is entered for it.
 register_configure_hook(SimpleNamespace(get=langsmith_tracer), inheritable=True)
+register_configure_hook(SimpleNamespace(get=file_tracer), inheritable=True)

@@ -63,7 +63,7 @@ class BaseTracer(_TracerCore, BaseCallbackHandler, ABC):
         self._on_run_update(run)
 
     def on_llm_new_token(
-        self, token: Any, *, run_id: UUID, chunk: Any = None, **kwargs: object
+        self, token: object, *, run_id: UUID, chunk: object = None, **kwargs: object
     ) -> Run:
         """Note a token."""
         run = self._llm_run_with_token_event(token, run_id, chunk)
@@ -75,7 +75,7 @@ class BaseTracer(_TracerCore, BaseCallbackHandler, ABC):
         """Note when the first content arrived."""
         self._note_stream_event(event, run_id)
 
-    def on_retry(self, retry_state: Any, *, run_id: UUID, **kwargs: object) -> Run:
+    def on_retry(self, retry_state: object, *, run_id: UUID, **kwargs: object) -> Run:
         """Note another try."""
         return self._run_with_retry_event(retry_state, run_id)
 
@@ -85,7 +85,7 @@ class BaseTracer(_TracerCore, BaseCallbackHandler, ABC):
     def _on_run_update(self, run: Run) -> None:
         """A run ended."""
 
-    def _on_llm_new_token(self, run: Run, token: Any, chunk: Any) -> None:
+    def _on_llm_new_token(self, run: Run, token: object, chunk: object) -> None:
         """A token arrived."""
 
 
@@ -107,7 +107,7 @@ class AsyncBaseTracer(_TracerCore, AsyncCallbackHandler, ABC):
         await self._on_run_update(run)
 
     async def on_llm_new_token(
-        self, token: Any, *, run_id: UUID, chunk: Any = None, **kwargs: object
+        self, token: object, *, run_id: UUID, chunk: object = None, **kwargs: object
     ) -> None:
         """Note a token."""
         run = self._llm_run_with_token_event(token, run_id, chunk)
@@ -118,7 +118,7 @@ class AsyncBaseTracer(_TracerCore, AsyncCallbackHandler, ABC):
         """Note when the first content arrived."""
         self._note_stream_event(event, run_id)
 
-    async def on_retry(self, retry_state: Any, *, run_id: UUID, **kwargs: object) -> None:
+    async def on_retry(self, retry_state: object, *, run_id: UUID, **kwargs: object) -> None:
         """Note another try."""
         self._run_with_retry_event(retry_state, run_id)
 
@@ -128,7 +128,7 @@ class AsyncBaseTracer(_TracerCore, AsyncCallbackHandler, ABC):
     async def _on_run_update(self, run: Run) -> None:
         """A run ended."""
 
-    async def _on_llm_new_token(self, run: Run, token: Any, chunk: Any) -> None:
+    async def _on_llm_new_token(self, run: Run, token: object, chunk: object) -> None:
         """A token arrived."""
 
 

@@ -159,7 +159,7 @@ class _TracerCore(StreamObserver):
     def _get_chain_inputs(self, inputs: Any) -> dict[str, Any]:
         return inputs if isinstance(inputs, dict) and self._keeps_dicts else {"input": inputs}
 
-    def _get_chain_outputs(self, outputs: Any) -> dict[str, Any]:
+    def _get_chain_outputs(self, outputs: object) -> dict[str, Any]:
         return outputs if isinstance(outputs, dict) and self._keeps_dicts else {"output": outputs}
 
     @property
@@ -169,7 +169,7 @@ class _TracerCore(StreamObserver):
     # -- in between
 
     def _llm_run_with_token_event(
-        self, token: Any, run_id: UUID, chunk: Any = None, **_: object
+        self, token: object, run_id: UUID, chunk: object = None, **_: object
     ) -> Run:
         run = self._get_run(run_id, {"llm", "chat_model"})
         first = run.first_token_time is None
@@ -192,15 +192,15 @@ class _TracerCore(StreamObserver):
         ):
             run.first_token_time = now()
 
-    def on_chunk(self, run_id: UUID | None, chunk: Any) -> None:
+    def on_chunk(self, run_id: UUID | None, chunk: object) -> None:
         """Note when the first piece of a streamed run passed by."""
         run = self.run_map.get(run_key(run_id))
         if run is not None and run.first_token_time is None:
             run.first_token_time = now()
 
-    def _run_with_retry_event(self, retry_state: Any, run_id: UUID, **_: object) -> Run:
+    def _run_with_retry_event(self, retry_state: object, run_id: UUID, **_: object) -> Run:
         run = self._get_run(run_id)
-        run.events.append({"name": "retry", "time": now(), "kwargs": _retry(retry_state)})
+        run.events.append({"name": "retry", "time": now(), "kwargs": describe_retry(retry_state)})
         return run
 
     # -- ends
@@ -239,7 +239,7 @@ class _TracerCore(StreamObserver):
         return self._errored(run, error)
 
     def _complete_chain_run(
-        self, outputs: Any, run_id: UUID, inputs: Any = None, **_: object
+        self, outputs: object, run_id: UUID, inputs: object = None, **_: object
     ) -> Run:
         run = self._get_run(run_id)
         if inputs is not None:
@@ -247,14 +247,14 @@ class _TracerCore(StreamObserver):
         return self._complete(run, self._get_chain_outputs(outputs))
 
     def _errored_chain_run(
-        self, error: BaseException, run_id: UUID, inputs: Any = None, **_: object
+        self, error: BaseException, run_id: UUID, inputs: object = None, **_: object
     ) -> Run:
         run = self._get_run(run_id)
         if inputs is not None:
             run.inputs = self._get_chain_inputs(inputs)
         return self._errored(run, error)
 
-    def _complete_tool_run(self, output: Any, run_id: UUID, **_: object) -> Run:
+    def _complete_tool_run(self, output: object, run_id: UUID, **_: object) -> Run:
         return self._complete(self._get_run(run_id, "tool"), {"output": output})
 
     def _errored_tool_run(self, error: BaseException, run_id: UUID, **_: object) -> Run:
@@ -300,7 +300,8 @@ def _digits(time: datetime) -> str:
     return f"{text[:4]}{text[5:7]}{text[8:13]}{text[14:16]}{text[17:19]}{text[20:26]}"
 
 
-def _retry(state: object) -> dict[str, Any]:
+def describe_retry(state: object) -> dict[str, Any]:
+    """Return what is known of another try."""
     if isinstance(
         state, dict
     ):  # foldline's own retries: {"attempt": 1, "error": ..., "delay": 0.5}

@@ -255,7 +255,9 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
         """A run failed: no event says so, the caller gets the error itself."""
         self._leave(run_id)
 
-    on_chain_error = on_llm_error = on_retriever_error = _forget
+    on_chain_error: Callable[..., None] = _forget
+    on_llm_error: Callable[..., None] = _forget
+    on_retriever_error: Callable[..., None] = _forget
 
 
 def _class_name(serialized: dict[str, Any] | None) -> str:

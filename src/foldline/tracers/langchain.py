@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["LangChainTracer", "get_client", "wait_for_all_tracers"]
 
-Json = Any
 
 MESSAGES_OF_LANGCHAIN = ["langchain", "schema", "messages"]
 """The path under which LangSmith knows messages and shows them as a conversation."""
@@ -76,11 +75,13 @@ class LangChainTracer(BaseTracer):
     ) -> None:
         """Choose the project and the client; `tags` and `metadata` are added to every run, `secrets` are never sent."""
         super().__init__(_schema_format="original+chat")
-        self.example_id = UUID(example_id) if isinstance(example_id, str) else example_id
-        self.project_name = project_name or langsmith_utils.get_tracer_project()
-        self.client = client or get_client()
-        self.tags = tags or []
-        self.tracing_metadata = dict(metadata or {})
+        self.example_id: UUID | None = (
+            UUID(example_id) if isinstance(example_id, str) else example_id
+        )
+        self.project_name: str | None = project_name or langsmith_utils.get_tracer_project()
+        self.client: Any = client or get_client()
+        self.tags: list[str] = tags or []
+        self.tracing_metadata: dict[str, str] = dict(metadata or {})
         self.latest_run: Run | None = None
         """The root of the last trace that ended."""
         self._redactor = Redactor(secrets)
@@ -96,7 +97,7 @@ class LangChainTracer(BaseTracer):
         self.client.create_run(
             run.name,
             self._written(run.inputs),
-            run.run_type if run.run_type in RUN_TYPES else "chain",  # type: ignore[arg-type]
+            run.run_type if run.run_type in RUN_TYPES else "chain",
             id=run.id,
             project_name=self.project_name,
             start_time=run.start_time,
@@ -113,7 +114,7 @@ class LangChainTracer(BaseTracer):
         self.client.update_run(
             run.id,
             name=run.name,
-            run_type=run.run_type if run.run_type in RUN_TYPES else "chain",  # type: ignore[arg-type]
+            run_type=run.run_type if run.run_type in RUN_TYPES else "chain",
             start_time=run.start_time,
             end_time=run.end_time,
             error=None if run.error is None else self._redactor.text(run.error),
@@ -131,10 +132,10 @@ class LangChainTracer(BaseTracer):
     def _persist_run(self, run: Run) -> None:
         self.latest_run = run
 
-    def _llm_outputs(self, response: LLMResult) -> dict[str, Json]:
+    def _llm_outputs(self, response: LLMResult) -> dict[str, Any]:
         return llm_outputs(response, dump=False)  # `_written` dumps everything once
 
-    def _written(self, value: object) -> Json:
+    def _written(self, value: object) -> Any:
         """Write a value as the JSON that LangSmith reads, without secrets."""
         return self._redactor.json(_as_langchain(dumpd(value)))
 
@@ -150,7 +151,7 @@ class LangChainTracer(BaseTracer):
         self.client.flush()
 
 
-def _events_of(run: Run) -> list[dict[str, Json]]:
+def _events_of(run: Run) -> list[dict[str, Any]]:
     """Return a run's events with its first token, from which LangSmith counts how long the first took."""
     if run.first_token_time is None or any(event["name"] == "new_token" for event in run.events):
         return run.events

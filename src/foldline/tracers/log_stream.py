@@ -77,7 +77,7 @@ class RunLogPatch:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, RunLogPatch) and self.ops == other.ops
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__: None = None  # type: ignore[assignment]
 
 
 class RunLog(RunLogPatch):
@@ -101,7 +101,7 @@ class RunLog(RunLogPatch):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, RunLog) and self.state == other.state and super().__eq__(other)
 
-    __hash__ = None
+    __hash__: None = None
 
 
 def _when(time: datetime | None) -> str | None:

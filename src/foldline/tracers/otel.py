@@ -6,16 +6,20 @@ internal spans under their own name. What was said is recorded only where `captu
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from foldline.exceptions import MissingExtraError
-from foldline.tracers._otel_content import input_messages, output_messages, plain_content
+from foldline.exceptions import MissingExtraError, UsageError
+from foldline.tracers._otel_attributes import (
+    SCORE_EVENT,
+    answer_attributes,
+    content_attributes,
+    open_span,
+    score_attributes,
+)
 from foldline.tracers._redact import Redactor
 from foldline.tracers.base import BaseTracer
 from foldline.tracers.schemas import Run
-from foldline.utils.json import to_jsonable
 
 try:
     from opentelemetry import trace
@@ -26,41 +30,12 @@ except ImportError as error:
     ) from error
 
 if TYPE_CHECKING:
-    from opentelemetry.trace import Span, TracerProvider
+    from opentelemetry.trace import Span, SpanContext, TracerProvider
 
 __all__ = ["OpenTelemetryTracer"]
 
-PARAMETERS = {
-    "temperature": ("gen_ai.request.temperature", float),
-    "top_p": ("gen_ai.request.top_p", float),
-    "top_k": ("gen_ai.request.top_k", float),
-    "max_tokens": ("gen_ai.request.max_tokens", int),
-    "max_completion_tokens": ("gen_ai.request.max_tokens", int),
-    "max_output_tokens": ("gen_ai.request.max_tokens", int),
-    "frequency_penalty": ("gen_ai.request.frequency_penalty", float),
-    "presence_penalty": ("gen_ai.request.presence_penalty", float),
-    "seed": ("gen_ai.request.seed", int),
-    "n": ("gen_ai.request.choice.count", int),
-}
-"""A model's parameter -> the attribute, and its type."""
-PROVIDERS = {
-    "google": "gcp.gemini",
-    "google_genai": "gcp.gemini",
-    "google_vertexai": "gcp.vertex_ai",
-    "bedrock": "aws.bedrock",
-    "bedrock_converse": "aws.bedrock",
-    "azure": "azure.ai.openai",
-    "mistral": "mistral_ai",
-    "xai": "x_ai",
-}
-"""Our name of a provider -> the conventions', where they differ."""
-USAGE = {
-    ("input_tokens",): "gen_ai.usage.input_tokens",
-    ("output_tokens",): "gen_ai.usage.output_tokens",
-    ("input_token_details", "cache_read"): "gen_ai.usage.cache_read.input_tokens",
-    ("input_token_details", "cache_creation"): "gen_ai.usage.cache_creation.input_tokens",
-    ("output_token_details", "reasoning"): "gen_ai.usage.reasoning.output_tokens",
-}
+REMEMBERED = 1_000
+"""Ended runs that can still be scored."""
 
 
 class OpenTelemetryTracer(BaseTracer):
@@ -96,6 +71,8 @@ class OpenTelemetryTracer(BaseTracer):
         self._redactor = Redactor()
         self._spans: dict[int, Span] = {}
         """Of each run that lasts, by the run's identity: two may have one id."""
+        self._ended: dict[str, SpanContext] = {}
+        """Of the last runs that ended, by id: somebody may score them."""
 
     def _persist_run(self, run: Run) -> None:
         """Spans are exported by their provider."""
@@ -108,11 +85,11 @@ class OpenTelemetryTracer(BaseTracer):
 
     def _on_run_create(self, run: Run) -> None:
         parent = self._spans.get(id(run.parent_run))
-        name, kind, attributes = _opening(run)
+        name, kind, attributes = open_span(run)
         self._spans[id(run)] = self._tracer.start_span(
             name,
             context=trace.set_span_in_context(parent) if parent is not None else None,
-            kind=kind,
+            kind=SpanKind.CLIENT if kind == "client" else SpanKind.INTERNAL,
             attributes=attributes,
             start_time=_nanoseconds(run.start_time),
         )
@@ -124,13 +101,16 @@ class OpenTelemetryTracer(BaseTracer):
         if span is None:
             return
         if run.run_type == "llm":
-            span.set_attributes(_answered(run))
+            span.set_attributes(answer_attributes(run))
         if self._capture_content:
-            self._capture(span, run)
+            span.set_attributes(content_attributes(run, self._redactor))
         if run.error is not None:
             first_line = self._redactor.text(run.error.split("\n", 1)[0])
             span.set_attribute("error.type", first_line.split("(", 1)[0])
             span.set_status(Status(StatusCode.ERROR, first_line))
+        self._ended[str(run.id)] = span.get_span_context()
+        while len(self._ended) > REMEMBERED:
+            del self._ended[next(iter(self._ended))]
         span.end(_nanoseconds(run.end_time))
 
     def _on_llm_new_token(self, run: Run, token: object, chunk: object) -> None:
@@ -152,110 +132,28 @@ class OpenTelemetryTracer(BaseTracer):
         if run.time_to_first_token is not None:
             span.set_attribute("gen_ai.response.time_to_first_chunk", run.time_to_first_token)
 
-    def _capture(self, span: Span, run: Run) -> None:
-        said: dict[str, Any] = {}
-        if run.run_type == "llm":
-            said["gen_ai.input.messages"] = input_messages(run.inputs)
-            said["gen_ai.output.messages"] = output_messages(run.outputs)
-        elif run.run_type == "tool":
-            said["gen_ai.tool.call.arguments"] = run.inputs.get("input")
-            said["gen_ai.tool.call.result"] = (run.outputs or {}).get("output")
-        elif run.run_type == "retriever":
-            said["gen_ai.retrieval.query.text"] = run.inputs.get("query")
-        else:
-            said["foldline.input"], said["foldline.output"] = (
-                run.inputs.get("input"),
-                (run.outputs or {}).get("output"),
-            )
-        for key, value in said.items():
-            if value is not None:
-                span.set_attribute(key, self._text(value))
-
-    def _text(self, value: object) -> str:
-        clean = self._redactor.json(to_jsonable(plain_content(value)))
-        if isinstance(clean, str):
-            return clean
-        return self._redactor.text(json.dumps(clean, ensure_ascii=False))
+    def add_score(
+        self,
+        run_id: UUID | str,
+        name: str,
+        value: float | None = None,
+        *,
+        comment: str | None = None,
+    ) -> None:
+        """Say how good a run was: an event of its span, or of a short span below it where that has ended."""
+        attributes = score_attributes(name, value, comment)
+        key = str(run_id)
+        run = self.run_map.get(key)
+        span = self._spans.get(id(run)) if run is not None else None
+        if span is not None:
+            span.add_event(SCORE_EVENT, attributes)
+            return
+        if key not in self._ended:
+            raise UsageError(f"there is no run {key!r} among the last {REMEMBERED} to score")
+        parent = trace.set_span_in_context(trace.NonRecordingSpan(self._ended[key]))
+        with self._tracer.start_span(SCORE_EVENT, context=parent, attributes=attributes) as late:
+            late.add_event(SCORE_EVENT, attributes)
 
 
 def _nanoseconds(time: Any) -> int | None:
     return None if time is None else int(time.timestamp() * 1_000_000) * 1_000
-
-
-def _opening(run: Run) -> tuple[str, SpanKind, dict[str, Any]]:
-    attributes: dict[str, Any] = {"foldline.run.id": str(run.id), "foldline.run.type": run.run_type}
-    if run.tags:
-        attributes["foldline.tags"] = run.tags
-    if run.run_type == "llm":
-        return _opening_of_model(run, attributes)
-    if run.run_type == "tool":
-        attributes |= {
-            "gen_ai.operation.name": "execute_tool",
-            "gen_ai.tool.name": run.name,
-            "gen_ai.tool.type": "function",
-        }
-        if run.extra.get("tool_call_id"):
-            attributes["gen_ai.tool.call.id"] = run.extra["tool_call_id"]
-        if (run.serialized or {}).get("description"):
-            attributes["gen_ai.tool.description"] = (run.serialized or {})["description"]
-        return f"execute_tool {run.name}", SpanKind.INTERNAL, attributes
-    if run.run_type == "retriever":
-        attributes["gen_ai.operation.name"] = "retrieval"
-        return f"retrieval {run.name}", SpanKind.CLIENT, attributes
-    return run.name, SpanKind.INTERNAL, attributes
-
-
-def _opening_of_model(run: Run, attributes: dict[str, Any]) -> tuple[str, SpanKind, dict[str, Any]]:
-    parameters = run.extra.get("invocation_params") or {}
-    metadata = run.extra.get("metadata") or {}
-    model = metadata.get("ls_model_name") or parameters.get("model") or parameters.get("model_name")
-    provider = (
-        metadata.get("ls_provider")
-        or parameters.get("_provider")
-        or parameters.get("_type")
-        or "unknown"
-    )
-    operation = "chat" if "messages" in run.inputs else "text_completion"
-    attributes |= {
-        "gen_ai.operation.name": operation,
-        "gen_ai.provider.name": PROVIDERS.get(provider, provider),
-    }
-    if model:
-        attributes["gen_ai.request.model"] = str(model)
-    if metadata.get("thread_id"):
-        attributes["gen_ai.conversation.id"] = str(metadata["thread_id"])
-    for key, (attribute, kind) in PARAMETERS.items():
-        value = parameters.get(key)
-        if isinstance(value, int | float) and not (key == "n" and value == 1):
-            attributes[attribute] = kind(value)
-    stop = parameters.get("stop")
-    if stop:
-        attributes["gen_ai.request.stop_sequences"] = (
-            [stop] if isinstance(stop, str) else list(stop)
-        )
-    return f"{operation} {model}" if model else operation, SpanKind.CLIENT, attributes
-
-
-def _answered(run: Run) -> dict[str, Any]:
-    attributes: dict[str, Any] = {}
-    for path, attribute in USAGE.items():
-        value: Any = run.usage
-        for key in path:
-            value = (value or {}).get(key)
-        if isinstance(value, int):
-            attributes[attribute] = value
-    messages = [
-        one["message"]
-        for some in (run.outputs or {}).get("generations") or []
-        for one in some
-        if one.get("message") is not None
-    ]
-    said = [message.response_metadata for message in messages]
-    reasons = [one.get("finish_reason") or one.get("stop_reason") for one in said]
-    if any(reasons):
-        attributes["gen_ai.response.finish_reasons"] = [str(reason) for reason in reasons if reason]
-    if said and (model := said[0].get("model_name") or said[0].get("model")):
-        attributes["gen_ai.response.model"] = str(model)
-    if messages and messages[0].id:
-        attributes["gen_ai.response.id"] = str(said[0].get("id") or messages[0].id)
-    return attributes

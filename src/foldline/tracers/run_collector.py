@@ -20,7 +20,9 @@ class RunCollectorCallbackHandler(BaseTracer):
     def __init__(self, example_id: UUID | str | None = None, **kwargs: Any) -> None:
         """`example_id` of LangChain belongs to a hosted service; it is kept and not used."""
         super().__init__(**kwargs)
-        self.example_id = UUID(example_id) if isinstance(example_id, str) else example_id
+        self.example_id: UUID | None = (
+            UUID(example_id) if isinstance(example_id, str) else example_id
+        )
         self.traced_runs: list[Run] = []
 
     def _persist_run(self, run: Run) -> None:

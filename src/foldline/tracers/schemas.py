@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -15,7 +16,7 @@ from foldline.utils.uuid import uuid7
 __all__ = ["Run"]
 
 
-run_key = lru_cache(maxsize=4096)(str)
+run_key: Callable[[UUID | None], str] = lru_cache(maxsize=4096)(str)
 """The id of a run as text: each is wanted some ten times while it runs, and its children run."""
 
 
@@ -39,7 +40,7 @@ class Run(BaseModel):
     ```
     """
 
-    model_config = ConfigDict(arbitrary_types_allowed=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(arbitrary_types_allowed=True)
 
     id: UUID = Field(default_factory=uuid7)
     name: str

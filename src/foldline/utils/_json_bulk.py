@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import re
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from foldline.utils._json_strict import Json, parse_float, parse_int, refuse_constant
+from foldline.utils._json_strict import parse_float, parse_int, refuse_constant
 from foldline.utils._surrogates import mend_value
 
 MARKS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|([\[\]{},])', re.DOTALL)
@@ -19,7 +19,7 @@ CLOSING = {"[": "]", "{": "}"}
 FILLERS = {"[": "0", "{": '"\\u0000filler":0'}
 
 
-def _last_is_last(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+def _last_is_last(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Make an object; of equal names the last wins, and the last name read is the last of the dict."""
     value = dict(pairs)
     if len(value) != len(pairs):
@@ -44,7 +44,7 @@ DECODERS = {strict: _decoder(strict=strict) for strict in (True, False)}
 class Prefix(NamedTuple):
     """What was read: the open containers and their names, up to `end`, just behind `mark`."""
 
-    stack: list[Json]
+    stack: list[Any]
     keys: list[str]
     mark: str
     end: int
@@ -90,7 +90,7 @@ def _position(text: str, mark: str, number: int, *, is_last: bool) -> int:
     return next(islice(MARKS.finditer(text), number, None)).start()
 
 
-def _taken_apart(value: Json, depth: int) -> tuple[list[Json], list[str]]:
+def _taken_apart(value: Any, depth: int) -> tuple[list[Any], list[str]]:  # noqa: ANN401  JSON, or whatever was given
     """Take each open container out of the one above it, where it is the last item."""
     stack, keys = [value], [""]
     for _ in range(depth - 1):

@@ -75,7 +75,7 @@ class PartialJson:
         self._strict = strict
         self._stack: list[dict[str, Json] | list[Json]] = []
         self._keys: list[str] = []  # the current name of each open container, "" for lists
-        self._root: Json = MISSING
+        self._root: Json | _Missing = MISSING
         self._pieces: list[str] = []
         self._tail = ""  # an escape cut by the end of a slice
         self._offset = 0
@@ -118,7 +118,7 @@ class PartialJson:
         closed parts with them: do not change it in place.
         """
         value = self._snapshot()
-        return None if value is MISSING else value
+        return None if isinstance(value, _Missing) else value
 
     def copy(self) -> PartialJson:
         """Fork: both may be fed on, differently."""
@@ -130,11 +130,11 @@ class PartialJson:
         twin._pieces = self._pieces.copy()
         return twin
 
-    def _snapshot(self) -> object:
+    def _snapshot(self) -> Json | _Missing:
         value = self._open_leaf() if self._root is MISSING else self._root
         for container, key in zip(reversed(self._stack), reversed(self._keys), strict=True):
             whole = container.copy()
-            if value is not MISSING:
+            if not isinstance(value, _Missing):
                 if isinstance(whole, list):
                     whole.append(value)
                 else:
@@ -142,7 +142,7 @@ class PartialJson:
             value = whole
         return value
 
-    def _open_leaf(self) -> object:
+    def _open_leaf(self) -> Json | _Missing:
         if self._step is PartialJson._read_string and not self._is_name:
             text = self._joined()
             if text and "\ud800" <= text[-1] <= "\udbff":  # its other half may still come
@@ -276,7 +276,7 @@ class PartialJson:
             value = _scalar(scalar)
         except ValueError as error:
             return self._fail(str(error), text, start)
-        if value is MISSING:
+        if isinstance(value, _Missing):
             return self._fail(f"{scalar[:40]!r} is not a JSON value", text, start)
         self._put(value)
         return end
@@ -333,7 +333,7 @@ class PartialJson:
         self._keys.pop()
         self._put(self._stack.pop())
 
-    def _put(self, value: object) -> None:
+    def _put(self, value: Json) -> None:
         if not self._stack:
             self._root = value
             self._step = PartialJson._read_end
@@ -346,7 +346,7 @@ class PartialJson:
         self._step = PartialJson._read_after
 
 
-def _scalar(text: str) -> object:
+def _scalar(text: str) -> Json | _Missing:
     if text in LITERALS:
         return LITERALS[text]
     match = NUMBER.fullmatch(text)
@@ -367,7 +367,7 @@ def _is_whole_scalar(text: str) -> bool:
         return False
 
 
-def _scalar_so_far(text: str) -> object:
+def _scalar_so_far(text: str) -> Json | _Missing:
     if text in LITERALS:
         return LITERALS[text]
     match = NUMBER.match(text)

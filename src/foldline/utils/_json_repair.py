@@ -110,7 +110,7 @@ class _Reader:
             self._at = match.end()
         return self._text[self._at : self._at + 1]
 
-    def _value(self, depth: int) -> object:
+    def _value(self, depth: int) -> Json:
         mark = self._skip()
         if depth < 0:
             raise self._fail("nested too deep")
@@ -179,7 +179,7 @@ class _Reader:
         self._note("put quotes around names")
         return match[0]
 
-    def _scalar(self) -> object:
+    def _scalar(self) -> Json:
         number = NUMBER.match(self._text, self._at)
         word = number or WORD.match(self._text, self._at)
         if word is None or (number is None and word[0] not in WORDS):

@@ -10,14 +10,16 @@ from __future__ import annotations
 import json
 import re
 from itertools import accumulate, repeat
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias, Union
 
 import pydantic_core
 
 from foldline.exceptions import FoldlineError
 
-Json = Any
-"""A JSON value passed through: None, bool, int, float, str, list or dict of these."""
+Json: TypeAlias = Union[  # noqa: UP007  its own name in quotes cannot stand beside `|`
+    dict[str, "Json"], list["Json"], str, int, float, bool, None
+]
+"""A JSON value, all the way down: what a parser gives back. The only definition of that name."""
 
 MAX_DEPTH = 200
 # Compiled when first needed, which most programs never do.
@@ -50,7 +52,7 @@ class _Refused(ValueError):
 
 def parse_strict(
     text: str | bytes, *, max_depth: int = MAX_DEPTH, max_bytes: int | None = None
-) -> object:
+) -> Json:
     """Parse one JSON document, or raise `JsonError`.
 
     Integers are exact. Escaped lone surrogates stay lone surrogates (their other half may come
@@ -62,7 +64,8 @@ def parse_strict(
         text = _decode(text)
     _check_depth(text, max_depth)
     try:
-        return _DECODER.decode(text)
+        value: Json = _DECODER.decode(text)
+        return value
     except json.JSONDecodeError as error:
         raise JsonError(error.msg, text, error.pos) from None
     except _Refused as error:
@@ -71,7 +74,7 @@ def parse_strict(
         raise JsonError(str(error), text) from None
 
 
-def parse_wire(data: str | bytes, *, max_depth: int = MAX_DEPTH) -> object:
+def parse_wire(data: str | bytes, *, max_depth: int = MAX_DEPTH) -> Json:
     """Parse a vendor's JSON fast: as `parse_strict`, but the last of two equal keys wins."""
     try:
         if isinstance(data, str):
@@ -79,13 +82,15 @@ def parse_wire(data: str | bytes, *, max_depth: int = MAX_DEPTH) -> object:
         else:
             shallow = data.count(b"[") + data.count(b"{") <= max_depth
         if shallow:
-            return pydantic_core.from_json(data, allow_inf_nan=False)
+            quickly_read: Json = pydantic_core.from_json(data, allow_inf_nan=False)
+            return quickly_read
     except ValueError:
         pass
     text = data if isinstance(data, str) else _decode(data)
     _check_depth(text, max_depth)
     try:
-        return _WIRE_DECODER.decode(text)
+        value: Json = _WIRE_DECODER.decode(text)
+        return value
     except json.JSONDecodeError as error:
         raise JsonError(error.msg, text, error.pos) from None
     except (_Refused, RecursionError, ValueError) as error:
@@ -114,7 +119,7 @@ def parse_float(digits: str) -> float:
     return number
 
 
-def unique_keys(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Make an object, refusing two equal names."""
     value = dict(pairs)
     if len(value) != len(pairs):

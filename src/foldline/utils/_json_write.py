@@ -12,7 +12,7 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from pathlib import PurePath
-from typing import Any
+from typing import Any, cast, overload
 from uuid import UUID
 
 from pydantic import BaseModel, SecretBytes, SecretStr
@@ -49,6 +49,14 @@ def dumps_canonical(value: object) -> str:
         raise UsageError(f"not a JSON value: {error}; pass it through to_jsonable first") from error
 
 
+@overload
+def to_jsonable(value: Mapping[str, Any], *, max_depth: int = ...) -> dict[str, Json]: ...
+
+
+@overload
+def to_jsonable(value: object, *, max_depth: int = ...) -> Json: ...
+
+
 def to_jsonable(value: object, *, max_depth: int = MAX_DEPTH) -> Json:
     """Turn any value into JSON: what has no JSON form becomes text, cycles and depth are cut.
 
@@ -77,7 +85,7 @@ def _plain_copy(value: dict[Any, Any], depth: int) -> dict[str, Json] | None:
     return copied
 
 
-def _jsonable(value: object, depth: int, above: set[int]) -> object:
+def _jsonable(value: object, depth: int, above: set[int]) -> Json:
     kind = type(value)
     if kind is str:
         return mend_surrogates(value)  # type: ignore[arg-type]
@@ -122,11 +130,11 @@ def _parts(value: object) -> list[object] | dict[object, object] | None:
     return None
 
 
-def _leaf(value: object) -> object:
+def _leaf(value: object) -> Json:
     if type(value) is str:
         return mend_surrogates(value)
     if type(value) in AS_THEY_ARE:
-        return value
+        return cast("Json", value)
     for kinds, write in LEAVES:
         if isinstance(value, kinds):
             return write(value)

@@ -6,10 +6,9 @@ import math
 import re
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from foldline.exceptions import UsageError
-from foldline.utils._json_strict import Json
 from foldline.utils._safe_pattern import pattern_matches
 
 __all__ = ["MAX_ISSUES", "RULES", "Issue"]
@@ -22,7 +21,7 @@ class Issue(NamedTuple):
 
     path: str
     message: str
-    expected: Json
+    expected: Any
     keyword: str
 
     def __str__(self) -> str:
@@ -32,7 +31,7 @@ class Issue(NamedTuple):
 class Validation(Protocol):
     """The run that a keyword is checked in."""
 
-    def check(self, value: Json, schema: Json, path: str) -> Iterator[Issue]:
+    def check(self, value: Any, schema: Any, path: str) -> Iterator[Issue]:  # noqa: ANN401  JSON, or whatever was given
         """Give what does not fit."""
 
     def fits(self, value: object, schema: object) -> bool:
@@ -42,10 +41,10 @@ class Validation(Protocol):
         """Find what a reference points to."""
 
 
-Rule = Callable[[Validation, Json, Json, dict[str, Json], str], Iterator[Issue]]
+Rule = Callable[[Validation, Any, Any, dict[str, Any], str], Iterator[Issue]]
 
 
-def is_type(value: Json, name: Json) -> bool:
+def is_type(value: Any, name: Any) -> bool:  # noqa: ANN401  JSON, or whatever was given
     """Say whether a value has a JSON Schema type: 1.0 is an integer, true is no number."""
     if name == "number":
         return isinstance(value, int | float) and not isinstance(value, bool)
@@ -77,7 +76,11 @@ def _show(value: object) -> str:
 
 
 def _type(
-    run: Validation, value: Json, expected: Json, schema: dict[str, Json], path: str
+    run: Validation,
+    value: Any,  # noqa: ANN401  JSON, or whatever was given
+    expected: Any,  # noqa: ANN401  JSON, or whatever was given
+    schema: dict[str, Any],
+    path: str,
 ) -> Iterator[Issue]:
     names = expected if isinstance(expected, list) else [expected]
     if not any(is_type(value, name) for name in names):
@@ -85,7 +88,11 @@ def _type(
 
 
 def _enum(
-    run: Validation, value: Json, expected: Json, schema: dict[str, Json], path: str
+    run: Validation,
+    value: Any,  # noqa: ANN401  JSON, or whatever was given
+    expected: Any,  # noqa: ANN401  JSON, or whatever was given
+    schema: dict[str, Any],
+    path: str,
 ) -> Iterator[Issue]:
     if not any(same(value, item) for item in expected):
         yield Issue(
@@ -94,20 +101,24 @@ def _enum(
 
 
 def _const(
-    run: Validation, value: object, expected: object, schema: dict[str, Json], path: str
+    run: Validation, value: object, expected: object, schema: dict[str, Any], path: str
 ) -> Iterator[Issue]:
     if not same(value, expected):
         yield Issue(path, f"expected {_show(expected)}, got {_show(value)}", expected, "const")
 
 
 def _ref(
-    run: Validation, value: object, expected: object, schema: dict[str, Json], path: str
+    run: Validation, value: object, expected: object, schema: dict[str, Any], path: str
 ) -> Iterator[Issue]:
     yield from run.check(value, run.resolve(expected), path)
 
 
 def _required(
-    run: Validation, value: object, expected: Json, schema: dict[str, Json], path: str
+    run: Validation,
+    value: object,
+    expected: Any,  # noqa: ANN401  JSON, or whatever was given
+    schema: dict[str, Any],
+    path: str,
 ) -> Iterator[Issue]:
     if isinstance(value, dict):
         for name in expected:
@@ -116,7 +127,11 @@ def _required(
 
 
 def _properties(
-    run: Validation, value: object, expected: Json, schema: dict[str, Json], path: str
+    run: Validation,
+    value: object,
+    expected: Any,  # noqa: ANN401  JSON, or whatever was given
+    schema: dict[str, Any],
+    path: str,
 ) -> Iterator[Issue]:
     if isinstance(value, dict):
         for name, part in expected.items():
@@ -125,7 +140,11 @@ def _properties(
 
 
 def _pattern_properties(
-    run: Validation, value: object, expected: Json, schema: dict[str, Json], path: str
+    run: Validation,
+    value: object,
+    expected: Any,  # noqa: ANN401  JSON, or whatever was given
+    schema: dict[str, Any],
+    path: str,
 ) -> Iterator[Issue]:
     if isinstance(value, dict):
         for pattern, part in expected.items():
@@ -135,7 +154,7 @@ def _pattern_properties(
 
 
 def _additional(
-    run: Validation, value: object, expected: object, schema: dict[str, Json], path: str
+    run: Validation, value: object, expected: object, schema: dict[str, Any], path: str
 ) -> Iterator[Issue]:
     if not isinstance(value, dict):
         return
@@ -156,7 +175,7 @@ def _additional(
 
 
 def _property_names(
-    run: Validation, value: object, expected: object, schema: dict[str, Json], path: str
+    run: Validation, value: object, expected: object, schema: dict[str, Any], path: str
 ) -> Iterator[Issue]:
     if isinstance(value, dict):
         for name in value:
@@ -164,7 +183,11 @@ def _property_names(
 
 
 def _dependent(
-    run: Validation, value: object, expected: Json, schema: dict[str, Json], path: str
+    run: Validation,
+    value: object,
+    expected: Any,  # noqa: ANN401  JSON, or whatever was given
+    schema: dict[str, Any],
+    path: str,
 ) -> Iterator[Issue]:
     if isinstance(value, dict):
         for name, others in expected.items():
@@ -176,7 +199,7 @@ def _dependent(
 
 
 def _items(
-    run: Validation, value: object, expected: object, schema: dict[str, Json], path: str
+    run: Validation, value: object, expected: object, schema: dict[str, Any], path: str
 ) -> Iterator[Issue]:
     if isinstance(value, list):
         start = len(schema.get("prefixItems") or ())
@@ -185,7 +208,11 @@ def _items(
 
 
 def _prefix_items(
-    run: Validation, value: Json, expected: Json, schema: dict[str, Json], path: str
+    run: Validation,
+    value: Any,  # noqa: ANN401  JSON, or whatever was given
+    expected: Any,  # noqa: ANN401  JSON, or whatever was given
+    schema: dict[str, Any],
+    path: str,
 ) -> Iterator[Issue]:
     if isinstance(value, list):
         for index, (item, part) in enumerate(zip(value, expected, strict=False)):
@@ -193,7 +220,7 @@ def _prefix_items(
 
 
 def _contains(
-    run: Validation, value: object, expected: object, schema: dict[str, Json], path: str
+    run: Validation, value: object, expected: object, schema: dict[str, Any], path: str
 ) -> Iterator[Issue]:
     if isinstance(value, list):
         count = sum(run.fits(item, expected) for item in value)
@@ -208,7 +235,7 @@ def _contains(
 
 
 def _unique(
-    run: Validation, value: object, expected: object, schema: dict[str, Json], path: str
+    run: Validation, value: object, expected: object, schema: dict[str, Any], path: str
 ) -> Iterator[Issue]:
     if expected is not True or not isinstance(value, list):
         return
@@ -235,7 +262,11 @@ def _key(value: object) -> str:
 
 
 def _pattern(
-    run: Validation, value: Json, expected: Json, schema: dict[str, Json], path: str
+    run: Validation,
+    value: Any,  # noqa: ANN401  JSON, or whatever was given
+    expected: Any,  # noqa: ANN401  JSON, or whatever was given
+    schema: dict[str, Any],
+    path: str,
 ) -> Iterator[Issue]:
     if isinstance(value, str):
         try:
@@ -250,7 +281,11 @@ def _pattern(
 
 
 def _multiple_of(
-    run: Validation, value: Json, expected: Json, schema: dict[str, Json], path: str
+    run: Validation,
+    value: Any,  # noqa: ANN401  JSON, or whatever was given
+    expected: Any,  # noqa: ANN401  JSON, or whatever was given
+    schema: dict[str, Any],
+    path: str,
 ) -> Iterator[Issue]:
     if not is_type(value, "number"):
         return
@@ -265,9 +300,7 @@ def _multiple_of(
         )
 
 
-def _alternatives(
-    run: Validation, value: object, parts: Json, path: str
-) -> tuple[int, list[Issue]]:
+def _alternatives(run: Validation, value: object, parts: Any, path: str) -> tuple[int, list[Issue]]:  # noqa: ANN401  JSON, or whatever was given
     """Count the alternatives that fit, and say what is wrong with the nearest that does not."""
     fitting, closest = 0, list[Issue]()
     for part in parts:
@@ -280,7 +313,7 @@ def _alternatives(
 
 
 def _any_of(
-    run: Validation, value: object, expected: object, schema: dict[str, Json], path: str
+    run: Validation, value: object, expected: object, schema: dict[str, Any], path: str
 ) -> Iterator[Issue]:
     fitting, closest = _alternatives(run, value, expected, path)
     if not fitting:
@@ -288,7 +321,11 @@ def _any_of(
 
 
 def _none_fits(
-    value: object, expected: Json, path: str, closest: list[Issue], keyword: str
+    value: object,
+    expected: Any,  # noqa: ANN401  JSON, or whatever was given
+    path: str,
+    closest: list[Issue],
+    keyword: str,
 ) -> Iterator[Issue]:
     count = len(expected)
     yield Issue(path, f"fits none of {count} alternatives, got {_show(value)}", expected, keyword)
@@ -303,7 +340,7 @@ def _distance(issues: list[Issue], path: str) -> tuple[bool, int]:
 
 
 def _one_of(
-    run: Validation, value: object, expected: object, schema: dict[str, Json], path: str
+    run: Validation, value: object, expected: object, schema: dict[str, Any], path: str
 ) -> Iterator[Issue]:
     fitting, closest = _alternatives(run, value, expected, path)
     if fitting == 0:
@@ -313,21 +350,25 @@ def _one_of(
 
 
 def _all_of(
-    run: Validation, value: object, expected: Json, schema: dict[str, Json], path: str
+    run: Validation,
+    value: object,
+    expected: Any,  # noqa: ANN401  JSON, or whatever was given
+    schema: dict[str, Any],
+    path: str,
 ) -> Iterator[Issue]:
     for part in expected:
         yield from run.check(value, part, path)
 
 
 def _not(
-    run: Validation, value: object, expected: object, schema: dict[str, Json], path: str
+    run: Validation, value: object, expected: object, schema: dict[str, Any], path: str
 ) -> Iterator[Issue]:
     if run.fits(value, expected):
         yield Issue(path, f"{_show(value)} is excluded", expected, "not")
 
 
 def _if(
-    run: Validation, value: object, expected: object, schema: dict[str, Json], path: str
+    run: Validation, value: object, expected: object, schema: dict[str, Any], path: str
 ) -> Iterator[Issue]:
     branch = schema.get("then" if run.fits(value, expected) else "else", True)
     yield from run.check(value, branch, path)
@@ -335,7 +376,11 @@ def _if(
 
 def _bound(kind: str, is_within: Callable[[float, float], bool], words: str) -> Rule:
     def rule(
-        run: Validation, value: Json, expected: Json, schema: dict[str, Json], path: str
+        run: Validation,
+        value: Any,  # noqa: ANN401  JSON, or whatever was given
+        expected: Any,  # noqa: ANN401  JSON, or whatever was given
+        schema: dict[str, Any],
+        path: str,
     ) -> Iterator[Issue]:
         if is_type(value, "number") and not is_within(value, expected):
             yield Issue(path, f"expected {words} {expected}, got {_show(value)}", expected, kind)
@@ -345,7 +390,11 @@ def _bound(kind: str, is_within: Callable[[float, float], bool], words: str) -> 
 
 def _size(kind: str, holder: type, sign: int, words: str) -> Rule:
     def rule(
-        run: Validation, value: object, expected: Json, schema: dict[str, Json], path: str
+        run: Validation,
+        value: object,
+        expected: Any,  # noqa: ANN401  JSON, or whatever was given
+        schema: dict[str, Any],
+        path: str,
     ) -> Iterator[Issue]:
         if isinstance(value, holder):
             size = len(value)  # type: ignore[arg-type]

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
+from typing import Any
 
 from foldline.exceptions import UsageError
-from foldline.utils._json_strict import Json
 from foldline.utils._schema_rules import MAX_ISSUES, RULES, Issue
 
 MAX_DEPTH = 200
 MAX_STEPS = 300_000
 
 
-def validate(value: Json, schema: Json) -> list[Issue]:
+def validate(value: Any, schema: Any) -> list[Issue]:  # noqa: ANN401  JSON, or whatever was given
     """List what does not fit, at most 100 things; an empty list means that the value is valid."""
     issues: list[Issue] = []
     try:
@@ -46,12 +46,12 @@ def resolve_ref(ref: object, root: object) -> object:
 class _Validation:
     """One run: the root for references, and how deep it has gone."""
 
-    def __init__(self, root: Json) -> None:
+    def __init__(self, root: Any) -> None:  # noqa: ANN401  JSON, or whatever was given
         self._root = root
         self._depth = 0
         self._steps = 0
 
-    def check(self, value: Json, schema: Json, path: str) -> Iterator[Issue]:
+    def check(self, value: Any, schema: Any, path: str) -> Iterator[Issue]:  # noqa: ANN401  JSON, or whatever was given
         if schema is True or schema == {}:
             return
         if schema is False:

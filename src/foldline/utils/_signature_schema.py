@@ -16,7 +16,6 @@ from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerati
 from pydantic.fields import FieldInfo
 
 from foldline.exceptions import UsageError
-from foldline.utils._json_strict import Json
 from foldline.utils.docstrings import Docstring, parse_docstring
 
 SKIPPED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -28,7 +27,7 @@ SCHEMA_ERRORS = (
 )
 
 
-def schema_of_type(kind: Any) -> dict[str, Json]:  # noqa: ANN401  any type there is
+def schema_of_type(kind: Any) -> dict[str, Any]:  # noqa: ANN401  any type there is
     """Give the JSON Schema of a type, as pydantic writes it."""
     try:
         if isinstance(kind, type) and issubclass(kind, BaseModel):

@@ -14,7 +14,6 @@ from typing import Any
 from pydantic import BaseModel
 
 from foldline.exceptions import UsageError
-from foldline.utils._json_strict import Json
 from foldline.utils._signature_schema import (
     is_typed_dict,
     model_from_function,
@@ -34,7 +33,7 @@ __all__ = [
 ]
 
 Callable_ = Callable[..., Any]
-Described = dict[str, Json]
+Described = dict[str, Any]
 
 SERVER_TOOL_KEYS = frozenset(  # tools of Gemini and Bedrock, which are named by their only key
     [
@@ -173,7 +172,7 @@ def _from_dict(given: Mapping[str, Any]) -> Described:
     raise _unsupported(dict(given))
 
 
-def _assembled(named: Mapping[str, Any], parameters: Json) -> Described:
+def _assembled(named: Mapping[str, Any], parameters: Any) -> Described:  # noqa: ANN401  JSON, or whatever was given
     described: Described = {"name": named["name"]}
     if named.get("description") is not None:
         described["description"] = named["description"]

@@ -10,7 +10,6 @@ from operator import is_
 from typing import Any
 
 from foldline.exceptions import UsageError
-from foldline.utils._json_strict import Json
 
 __all__ = ["Operation", "apply_patch", "make_patch", "write_pointer"]
 
@@ -46,7 +45,7 @@ def _compare(old: object, new: object, path: str, operations: list[Operation]) -
 
 
 def _compare_dicts(
-    old: dict[Any, Json], new: dict[Any, Json], path: str, operations: list[Operation]
+    old: dict[Any, Any], new: dict[Any, Any], path: str, operations: list[Operation]
 ) -> None:
     removed_keys = (key for key in old if key not in new)
     operations += [{"op": "remove", "path": path + write_pointer(str(key))} for key in removed_keys]
@@ -58,9 +57,7 @@ def _compare_dicts(
             operations.append({"op": "add", "path": path_of_key, "value": value})
 
 
-def _compare_lists(
-    old: list[Json], new: list[Json], path: str, operations: list[Operation]
-) -> None:
+def _compare_lists(old: list[Any], new: list[Any], path: str, operations: list[Operation]) -> None:
     common = min(len(old), len(new))
     # What streams grow at the end: the items before are the same objects, and are passed at C's speed.
     start = common - 1 if common and all(map(is_, old[: common - 1], new)) else 0
@@ -72,7 +69,7 @@ def _compare_lists(
     operations += [{"op": "add", "path": f"{path}/{index}", "value": new[index]} for index in added]
 
 
-def apply_patch(state: object, operations: list[Operation]) -> Json:
+def apply_patch(state: object, operations: list[Operation]) -> Any:  # noqa: ANN401  JSON, or whatever was given
     """Return the state after some operations; what they touch is copied, the old state stays as it was."""
     for operation in operations:
         keys = _read_pointer(operation["path"])
@@ -80,7 +77,7 @@ def apply_patch(state: object, operations: list[Operation]) -> Json:
     return state
 
 
-def _apply(state: object, keys: list[str], operation: Operation) -> Json:
+def _apply(state: object, keys: list[str], operation: Operation) -> Any:  # noqa: ANN401  JSON, or whatever was given
     key, *keys_below = keys
     if isinstance(state, list):
         return _apply_to_list(state, key, keys_below, operation)
@@ -97,8 +94,8 @@ def _apply(state: object, keys: list[str], operation: Operation) -> Json:
 
 
 def _apply_to_list(
-    state: list[Json], key: str, keys_below: list[str], operation: Operation
-) -> list[Json]:
+    state: list[Any], key: str, keys_below: list[str], operation: Operation
+) -> list[Any]:
     state = list(state)
     index = len(state) if key == "-" else int(key)
     if keys_below:

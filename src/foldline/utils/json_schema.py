@@ -8,16 +8,16 @@ the tests hold it against `jsonschema`. It checks draft 2020-12's assertions on 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from foldline.exceptions import UsageError
-from foldline.utils._json_strict import Json
 from foldline.utils._schema_rules import Issue
 from foldline.utils._schema_validate import resolve_ref, validate
 
 __all__ = ["Issue", "dereference_refs", "remove_titles", "resolve_ref", "strict_schema", "validate"]
 
 MAX_NODES = 100_000
-Schema = dict[str, Json]
+Schema = dict[str, Any]
 
 
 def dereference_refs(
@@ -49,7 +49,7 @@ class _Dereference:
         self._nodes = 0
         self._recursive: set[str] = set()
 
-    def replace(self, node: Json, above: tuple[str, ...]) -> Json:
+    def replace(self, node: Any, above: tuple[str, ...]) -> Any:  # noqa: ANN401  JSON, or whatever was given
         self._nodes += 1
         if self._nodes > MAX_NODES or len(above) > 200:
             raise UsageError(
@@ -103,7 +103,7 @@ def _refs_in(node: object) -> list[str]:
     return own + [ref for item in node.values() for ref in _refs_in(item)]
 
 
-def remove_titles(schema: object, *, is_name_map: bool = False) -> Json:
+def remove_titles(schema: object, *, is_name_map: bool = False) -> Any:  # noqa: ANN401  JSON, or whatever was given
     """Leave out the titles pydantic writes; a property named "title" stays."""
     if isinstance(schema, list):
         return [remove_titles(item) for item in schema]
@@ -130,7 +130,7 @@ def strict_schema(schema: Schema, *, optional_as_nullable: bool = True) -> Schem
     return strict
 
 
-def _strict(node: object, *, nullable: bool) -> Json:
+def _strict(node: object, *, nullable: bool) -> Any:  # noqa: ANN401  JSON, or whatever was given
     if isinstance(node, list):
         return [_strict(item, nullable=nullable) for item in node]
     if not isinstance(node, dict):

@@ -6,14 +6,14 @@ newest, dicts go key by key, list items with the same `index` are one item. `Non
 
 from __future__ import annotations
 
-from foldline.utils._json_strict import Json
+from typing import Any
 
 __all__ = ["merge_dicts", "merge_lists", "merge_obj"]
 
 IDENTITIES = frozenset({"id", "index", "type", "output_version", "model_provider"})
 
 
-def merge_dicts(left: dict[str, Json], *others: dict[str, Json]) -> dict[str, Json]:
+def merge_dicts(left: dict[str, Any], *others: dict[str, Any]) -> dict[str, Any]:
     """Merge from left to right into a new dict."""
     merged = dict(left)
     for other in others:
@@ -26,7 +26,7 @@ def merge_dicts(left: dict[str, Json], *others: dict[str, Json]) -> dict[str, Js
     return merged
 
 
-def merge_lists(left: list[Json] | None, *others: list[Json] | None) -> list[Json] | None:
+def merge_lists(left: list[Any] | None, *others: list[Any] | None) -> list[Any] | None:
     """Merge from left to right into a new list; no lists at all are None.
 
     A dict with an `index` continues the last one with that index, unless it names another `id`.
@@ -34,8 +34,8 @@ def merge_lists(left: list[Json] | None, *others: list[Json] | None) -> list[Jso
     lists = [items for items in (left, *others) if items is not None]
     if not lists:
         return None
-    merged: list[Json] = []
-    last: dict[Json, int] = {}
+    merged: list[Any] = []
+    last: dict[Any, int] = {}
     for item in (item for items in lists for item in items):
         index = item.get("index") if isinstance(item, dict) else None
         if index is None or isinstance(index, dict | list):
@@ -48,7 +48,7 @@ def merge_lists(left: list[Json] | None, *others: list[Json] | None) -> list[Jso
     return merged
 
 
-def merge_obj(left: object, right: object) -> Json:
+def merge_obj(left: object, right: object) -> Any:  # noqa: ANN401  JSON, or whatever was given
     """Merge two values of the same kind; equal or single ones stay."""
     if left is None or right is None:
         return right if left is None else left

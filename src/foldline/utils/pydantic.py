@@ -11,8 +11,6 @@ import pydantic
 from pydantic import BaseModel, ConfigDict, RootModel, model_validator
 from pydantic.fields import FieldInfo
 
-from foldline.utils._json_strict import Json
-
 __all__ = [
     "PYDANTIC_MAJOR_VERSION",
     "create_model",
@@ -61,7 +59,7 @@ def get_fields(model: type[BaseModel] | BaseModel) -> dict[str, FieldInfo]:
     return dict(kind.model_fields)
 
 
-def model_json_schema(model: type[BaseModel]) -> dict[str, Json]:
+def model_json_schema(model: type[BaseModel]) -> dict[str, Any]:
     """Give the JSON Schema of a model class."""
     return model.model_json_schema()
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from foldline._lazy import lazily
+from foldline._lazy import Loader, lazily
 
 if TYPE_CHECKING:
     from foldline.vectorstores.base import VST, VectorStore, VectorStoreRetriever
@@ -24,7 +24,7 @@ __all__ = [
     "VectorStoreRetriever",
 ]
 
-__getattr__ = lazily(
+__getattr__: Loader = lazily(
     __name__,
     {
         ".base": "VST VectorStore VectorStoreRetriever",

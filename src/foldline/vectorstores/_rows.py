@@ -10,7 +10,7 @@ from typing import Any
 from foldline.documents.base import Document
 from foldline.exceptions import UsageError
 
-logger = logging.getLogger("foldline.vectorstores")
+logger: logging.Logger = logging.getLogger("foldline.vectorstores")
 
 
 def metadata_json(document: Document) -> str:

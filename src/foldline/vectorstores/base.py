@@ -26,7 +26,7 @@ VST = TypeVar("VST", bound="VectorStore")
 Scored = list[tuple[Document, float]]
 Metadatas = list[dict[str, Any]] | None
 
-logger = logging.getLogger("foldline.vectorstores")
+logger: logging.Logger = logging.getLogger("foldline.vectorstores")
 
 
 class VectorStore(ABC):

@@ -35,8 +35,7 @@ __all__ = [
     "predicate",
 ]
 
-Json: TypeAlias = Any
-Filter: TypeAlias = Mapping[str, Json] | Callable[[Document], bool]
+Filter: TypeAlias = Mapping[str, Any] | Callable[[Document], bool]
 """What users give: a dict as above, or a function of the document."""
 Order: TypeAlias = Literal["=", "<", "<=", ">", ">="]
 
@@ -50,7 +49,7 @@ class Compare:
 
     key: str
     order: Order
-    value: Json
+    value: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +85,7 @@ Condition: TypeAlias = Compare | Exists | Not | AllOf | AnyOf
 ORDERS: dict[str, Order] = {"$eq": "=", "$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 
 
-def parse_filter(given: Mapping[str, Json]) -> Condition:
+def parse_filter(given: Mapping[str, Any]) -> Condition:
     """Read a dict into a tree."""
     return _parse(given, 0)
 
@@ -137,7 +136,7 @@ def _parse_operator(key: str, name: str, operand: object) -> Condition:
     raise UsageError(f"the filter on {key!r} has {name!r}: an operator is one of {known}")
 
 
-def matches(condition: Condition, metadata: Mapping[str, Json]) -> bool:
+def matches(condition: Condition, metadata: Mapping[str, Any]) -> bool:
     """Ask a tree about metadata."""
     if isinstance(condition, Compare):
         return condition.key in metadata and _compare(
@@ -164,7 +163,7 @@ def predicate(given: Filter | None) -> Callable[[Document], bool] | None:
     return lambda document: matches(condition, document.metadata)
 
 
-def _compare(left: Json, order: Order, right: Json) -> bool:
+def _compare(left: Any, order: Order, right: Any) -> bool:  # noqa: ANN401  JSON, or whatever was given
     if order == "=":
         return _is_equal(left, right)
     if not (_kind(left) == _kind(right) and _kind(left) in ("number", "text", "other")):
@@ -179,7 +178,7 @@ def _compare(left: Json, order: Order, right: Json) -> bool:
         return False
 
 
-def _is_equal(left: Json, right: Json) -> bool:
+def _is_equal(left: Any, right: Any) -> bool:  # noqa: ANN401  JSON, or whatever was given
     if _kind(left) != _kind(right):
         return False
     if isinstance(left, list | tuple):

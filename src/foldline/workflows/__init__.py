@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from foldline._lazy import lazily
+from foldline._lazy import Loader, lazily
 
 if TYPE_CHECKING:
     from foldline.exceptions import (
@@ -63,7 +63,7 @@ __all__ = [
     "write",
 ]
 
-__getattr__ = lazily(
+__getattr__: Loader = lazily(
     __name__,
     {
         "foldline.exceptions": "FlowChangedError FlowError FlowInterruptedError StepTimeoutError",

@@ -13,7 +13,6 @@ from foldline._io import ASYNC, BLOCKING, IO, mutex
 from foldline._io.drive import drive
 from foldline.exceptions import MissingExtraError, UsageError
 from foldline.workflows.durability import Durability, KeptStep
-from foldline.workflows.values import Json
 
 __all__ = ["DbosDurability"]
 
@@ -64,7 +63,7 @@ class DbosDurability(Durability):
                 self._dbos.DBOS.launch()
                 self._is_launched = True
 
-    async def _start(self, name: str, run_id: str, payload: Json, io: IO) -> dict[str, Json]:
+    async def _start(self, name: str, run_id: str, payload: Any, io: IO) -> dict[str, Any]:
         await io.call(self.launch)
         text = json.dumps(payload)
         with self._dbos.SetWorkflowID(run_id):
@@ -73,10 +72,10 @@ class DbosDurability(Durability):
             else:
                 handle = await self._dbos.DBOS.start_workflow_async(self._run_async, name, text)
                 result = await handle.get_result()
-        envelope: dict[str, Json] = json.loads(result)
+        envelope: dict[str, Any] = json.loads(result)
         return envelope
 
-    async def step(self, name: str, kept: KeptStep, io: IO) -> dict[str, Json]:
+    async def step(self, name: str, kept: KeptStep, io: IO) -> dict[str, Any]:
         """Run a step of DBOS."""
         if io.blocking:
             result = self._dbos.DBOS.run_step({"name": name}, lambda: json.dumps(drive(kept())))
@@ -86,7 +85,7 @@ class DbosDurability(Durability):
                 return json.dumps(await kept())
 
             result = await self._dbos.DBOS.run_step_async({"name": name}, run)
-        envelope: dict[str, Json] = json.loads(result)
+        envelope: dict[str, Any] = json.loads(result)
         return envelope
 
     def close(self) -> None:

@@ -16,14 +16,13 @@ from foldline.exceptions import FlowError, UsageError
 from foldline.utils.uuid import new_id
 from foldline.workflows.interrupts import FlowInterrupt
 from foldline.workflows.journal import decode_error, encode_error
-from foldline.workflows.values import Json
 
 __all__ = ["ENGINE", "Body", "Durability", "KeptStep", "durable_step"]
 
 T = TypeVar("T")
-Body = Callable[[Json, IO], Coroutine[Any, Any, Json]]
+Body = Callable[[Any, IO], Coroutine[Any, Any, Any]]
 """What a run does: its input as JSON -> its result as JSON."""
-KeptStep = Callable[[], Coroutine[Any, Any, dict[str, Json]]]
+KeptStep = Callable[[], Coroutine[Any, Any, dict[str, Any]]]
 """A step whose result is JSON."""
 
 
@@ -41,7 +40,7 @@ class Durability(ABC):
             )
         self._bodies[name] = body
 
-    async def invoke(self, name: str, run_id: object, payload: Json, io: IO) -> Json:
+    async def invoke(self, name: str, run_id: object, payload: Any, io: IO) -> Any:
         """Run under an id, or wait for the run that has it; return its result."""
         known = str(run_id) if run_id is not None else new_id()
         envelope = await self._start(name, f"{name}/{known}", payload, io)
@@ -54,7 +53,7 @@ class Durability(ABC):
             raise decode_error(envelope["error"], f"{name}/{known}")
         return envelope["value"]
 
-    async def perform(self, name: str, payload: Json, io: IO) -> dict[str, Json]:
+    async def perform(self, name: str, payload: Any, io: IO) -> dict[str, Any]:
         """Run a body inside the engine; called by its workflow. What it raises is part of what it gives."""
         body = self._bodies.get(name)
         if body is None:
@@ -73,11 +72,11 @@ class Durability(ABC):
             ENGINE.reset(token)
 
     @abstractmethod
-    async def _start(self, name: str, run_id: str, payload: Json, io: IO) -> dict[str, Json]:
+    async def _start(self, name: str, run_id: str, payload: Any, io: IO) -> dict[str, Any]:
         """Start a workflow, or find the one of this id; return what `perform` gave."""
 
     @abstractmethod
-    async def step(self, name: str, kept: KeptStep, io: IO) -> dict[str, Json]:
+    async def step(self, name: str, kept: KeptStep, io: IO) -> dict[str, Any]:
         """Run a step of the workflow around it, unless the engine has its result."""
 
     @abstractmethod
@@ -92,8 +91,8 @@ ENGINE: ContextVar[Durability | None] = ContextVar("foldline_engine", default=No
 async def durable_step(
     name: str,
     body: Callable[[], Awaitable[T]],
-    encode: Callable[[T], Json],
-    decode: Callable[[Json], T],
+    encode: Callable[[T], Any],
+    decode: Callable[[Any], T],
     io: IO,
 ) -> T:
     """Run a body as a step of the engine around it; where there is none, just run it."""
@@ -102,7 +101,7 @@ async def durable_step(
         return await body()
     failures: list[Exception] = []
 
-    async def kept() -> dict[str, Json]:
+    async def kept() -> dict[str, Any]:
         token = ENGINE.set(None)  # what runs inside is part of this step
         try:
             return {"value": encode(await body())}

@@ -12,8 +12,6 @@ from foldline.workflows.events import Emit, FlowEvent, Method
 
 __all__ = ["EventOutput"]
 
-Json = Any
-
 
 class EventOutput:
     """Takes events from anywhere inside a run; gives those that somebody wants to the run's reader."""
@@ -32,7 +30,7 @@ class EventOutput:
         else:
             self._held.append(event)
 
-    def tell(self, method: Method, node: str | None, data: Json) -> None:
+    def tell(self, method: Method, node: str | None, data: Any) -> None:
         """Say what happened, if somebody wants to know."""
         if method in self.wants:
             self.say(FlowEvent(method, self.namespace, node, data))

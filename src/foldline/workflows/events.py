@@ -17,7 +17,6 @@ from foldline.messages import BaseMessage
 
 __all__ = ["CHANNELS", "Emit", "FlowEvent", "Method", "envelope", "jsonable"]
 
-Json = Any
 Method = Literal[
     "lifecycle",
     "messages",
@@ -46,9 +45,9 @@ class FlowEvent(NamedTuple):
 Emit = Callable[[FlowEvent], None]
 
 
-def envelope(event: FlowEvent, seq: int) -> dict[str, Json]:
+def envelope(event: FlowEvent, seq: int) -> dict[str, Any]:
     """Give what happened as an event of the protocol."""
-    params: dict[str, Json] = {
+    params: dict[str, Any] = {
         "namespace": list(event.namespace),
         "timestamp": int(time.time() * 1000),
         "data": _data(event),
@@ -64,7 +63,7 @@ def _data(event: FlowEvent) -> object:
     return jsonable(event.data)
 
 
-def jsonable(value: object) -> Json:  # noqa: PLR0911  one line per kind
+def jsonable(value: object) -> object:  # noqa: PLR0911  one line per kind
     """Give a value as JSON; what JSON cannot say is given as text."""
     if value is None or isinstance(value, str | bool | int):
         return value

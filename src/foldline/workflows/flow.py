@@ -31,7 +31,7 @@ from foldline.workflows.interrupts import Command, FlowInterrupt, Interrupt
 from foldline.workflows.journal import KINDS, Journal, chain_of, read_body
 from foldline.workflows.scope import FlowContext, current_scope
 from foldline.workflows.steps import Step
-from foldline.workflows.values import Json, pack, unpack, unpack_plain
+from foldline.workflows.values import pack, unpack, unpack_plain
 from foldline.workflows.views import View
 
 __all__ = ["FlowState", "FlowThread", "JournalRecord", "Workflow", "workflow"]
@@ -48,7 +48,7 @@ class JournalRecord:
     kind: str
     at: str
     place: str | None = None
-    value: Json = None
+    value: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +57,9 @@ class FlowState:
 
     status: str
     """`new`, `running` (or killed), `interrupted`, `failed`, `undone` or `done`."""
-    value: Json
+    value: Any
     interrupts: tuple[Interrupt, ...]
-    steps: dict[str, Json]
+    steps: dict[str, Any]
     """The results of finished steps by place; models and dataclasses as plain data."""
     config: RunnableConfig
 
@@ -104,7 +104,7 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
         if durability is not None:
             durability.register(self.flow_name, self._durable_body)
 
-    async def _durable_body(self, payload: Json, io: IO) -> Json:
+    async def _durable_body(self, payload: Any, io: IO) -> Any:
         """Run inside the engine: arguments and result as JSON."""
         args = tuple(
             unpack(item, "an argument", self.parameter_types.get(place, Any))
@@ -120,7 +120,7 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
             raise FlowInterrupt(flow_run.interrupts)
         return pack(output, f"the result of {self.flow_name}", self.returns)
 
-    async def _durably(self, durability: Durability, value: Json, run: Run) -> Any:
+    async def _durably(self, durability: Durability, value: Any, run: Run) -> Any:
         args, kwargs = self.arguments(value)
         types = self.parameter_types
         payload = [
@@ -139,12 +139,12 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
         """The engine that keeps a run that begins here; inside a run of it, it has begun already."""
         return self.durability if ENGINE.get() is None else None
 
-    def _read_types(self) -> dict[int | str, Json]:
+    def _read_types(self) -> dict[int | str, Any]:
         try:
             hints = get_type_hints(inspect.unwrap(self.function))
         except (NameError, TypeError, AttributeError):
             hints = {}
-        types: dict[int | str, Json] = {}
+        types: dict[int | str, Any] = {}
         for number, parameter in enumerate(self.parameters):
             types[number] = types[parameter.name] = hints.get(parameter.name, Any)
         return types
@@ -155,11 +155,11 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
         """Return the arguments that the caller does not give."""
         return {}
 
-    def ending(self, output: object) -> tuple[Json, Json]:
+    def ending(self, output: object) -> tuple[Any, Any]:
         """Return what the caller gets, and what the thread keeps for the next run."""
         return output, output
 
-    def arguments(self, value: Json) -> Arguments:
+    def arguments(self, value: Any) -> Arguments:
         """Return the function's arguments for the input of `invoke`."""
         if isinstance(value, _Arguments):
             return value.args, value.kwargs
@@ -203,7 +203,7 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
             )
         return output
 
-    async def _once(self, input: Json, run: Run) -> object:
+    async def _once(self, input: Any, run: Run) -> object:
         if (engine := self._engine) is not None:
             return await self._durably(engine, input, run)
         flow_run = FlowRun(self, run)
@@ -214,7 +214,7 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
             raise FlowInterrupt(flow_run.interrupts)
         return {"__interrupt__": list(flow_run.interrupts)} if flow_run.interrupts else output
 
-    async def _pieces(self, input: Json, run: Run) -> AsyncGenerator[Any, None]:
+    async def _pieces(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
         view = View(run.kwargs.get("stream_mode") or "updates", subgraphs=False)
 
         async def body(emit: Emit) -> None:
@@ -358,7 +358,7 @@ def workflow(
     accepts: Collection[str | None] = (),
     durability: Durability | None = None,
 ) -> Callable[[Callable[P, R]], Workflow[P, R]]: ...
-def workflow(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+def workflow(function: Callable[..., Any] | None = None, /, **options: Any) -> object:
     """Make a flow of a function: its steps are kept by the checkpointer, and it goes on where it was.
 
     ```python

@@ -9,7 +9,7 @@ from foldline.workflows.interrupts import Interrupt
 from foldline.workflows.journal import Journal
 from foldline.workflows.scope import FlowContext, current_scope
 from foldline.workflows.tokens import TokenHandler
-from foldline.workflows.values import Json, unpack_plain
+from foldline.workflows.values import unpack_plain
 
 __all__ = ["FlowOutput"]
 
@@ -45,7 +45,7 @@ class FlowOutput:
         given = args[0] if len(args) == 1 and not kwargs else (args, kwargs)
         self._tell_task({"type": "task", "input": given, "triggers": ("__start__",)})
 
-    def tell_end(self, value: Json) -> None:
+    def tell_end(self, value: object) -> None:
         """Say that the flow is done."""
         context = self.context
         context.tell("updates", context.name, {"node": context.name, "values": value})
@@ -63,7 +63,7 @@ class FlowOutput:
     def tell_result(
         self,
         *,
-        result: Json = None,
+        result: object = None,
         error: Exception | None = None,
         interrupts: list[Interrupt] | None = None,
     ) -> None:
@@ -72,15 +72,15 @@ class FlowOutput:
         ending = {"error": error, "result": result or {}, "interrupts": questions}
         self._tell_task({"type": "task_result", **ending})
 
-    def _tell_task(self, data: dict[str, Json]) -> None:
+    def _tell_task(self, data: dict[str, Any]) -> None:
         name = self.context.name
         id = name if self.journal is None else self.journal.run_id
         self.context.tell("tasks", name, {"step": 0, "id": id, "name": name, **data})
 
-    def _tell_record(self, entry: Entry, body: dict[str, Json]) -> None:
+    def _tell_record(self, entry: Entry, body: dict[str, Any]) -> None:
         """Say that a record was written: a thread can be forked from it."""
         names = {"thread_id": self.context.thread_id, "checkpoint_ns": ""}
-        data: dict[str, Json] = {
+        data: dict[str, Any] = {
             key: None if id is None else {"configurable": {**names, "checkpoint_id": id}}
             for key, id in (("config", entry.id), ("parent_config", entry.parent))
         }

@@ -22,7 +22,7 @@ from foldline.workflows.interrupts import (
 from foldline.workflows.journal import Journal, encode_error
 from foldline.workflows.scope import FlowContext, Scope, entered
 from foldline.workflows.steps import digest_of
-from foldline.workflows.values import Json, pack, unpack
+from foldline.workflows.values import pack, unpack
 from foldline.workflows.within import Within, within
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class FlowRun:
             self.context.namespace = (*namespace, flow.flow_name)
         self.output = FlowOutput(self.context, self.journal)
 
-    async def result(self, value: Json) -> Json:
+    async def result(self, value: Any) -> Any:
         """Run to the end, or to a question; the questions are in `interrupts`."""
         if self.journal is not None and self.outer is not None:
             await self.journal.load(self.io)
@@ -95,7 +95,7 @@ class FlowRun:
             if self.journal is not None:
                 await self.journal.release(self.io)
 
-    async def _result(self, value: Json) -> Json:
+    async def _result(self, value: object) -> object:
         arguments = await self._open(value)
         self.context.version = self._version()
         if self.journal is not None and self.journal.interrupts:
@@ -235,7 +235,7 @@ class FlowRun:
 
     # -- the function
 
-    async def _call(self, arguments: Arguments) -> Json:
+    async def _call(self, arguments: Arguments) -> Any:
         args, kwargs = arguments
         function = self.flow.function
         is_async = is_async_callable(function)

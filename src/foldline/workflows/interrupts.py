@@ -18,7 +18,6 @@ from foldline.messages.tool import ToolOutputMixin
 
 __all__ = ["Asking", "Command", "FlowInterrupt", "Interrupt", "answers_for", "interrupt"]
 
-Json = Any
 Goto = TypeVar("Goto")
 
 
@@ -26,7 +25,7 @@ Goto = TypeVar("Goto")
 class Interrupt:
     """A question to a person: what was asked, and the id under which the answer is given."""
 
-    value: Json
+    value: Any
     id: str
 
 
@@ -40,9 +39,9 @@ class Command(ToolOutputMixin, Generic[Goto]):
 
     PARENT: ClassVar[str] = "__parent__"
 
-    resume: Json = None
-    update: Json = None
-    goto: Json = None
+    resume: Any = None
+    update: Any = None
+    goto: Any = None
     graph: str | None = None
 
 
@@ -60,11 +59,11 @@ class Asking:
 
     place: str
     """Names the step: two different steps never have the same."""
-    answers: Mapping[str, Json]
+    answers: Mapping[str, Any]
     can_stop: bool
     count: int = field(default=0)
 
-    def ask(self, value: object) -> Json:
+    def ask(self, value: object) -> Any:
         """Give the answer, or stop for it."""
         name = f"{self.place}/{self.count}"
         self.count += 1
@@ -82,7 +81,7 @@ class Asking:
 asking: ContextVar[Asking | None] = ContextVar("foldline_agent_asking", default=None)
 
 
-def interrupt(value: object) -> Json:
+def interrupt(value: object) -> Any:
     """Stop this run until a person has answered; give the answer."""
     current = asking.get()
     if current is None:
@@ -92,7 +91,7 @@ def interrupt(value: object) -> Json:
     return current.ask(value)
 
 
-def answers_for(resume: object, interrupts: list[Interrupt]) -> dict[str, Json]:
+def answers_for(resume: object, interrupts: list[Interrupt]) -> dict[str, Any]:
     """Return the answers by the ids of their questions."""
     ids = [item.id for item in interrupts]
     if isinstance(resume, Mapping) and resume and set(resume) <= set(ids):

@@ -25,7 +25,7 @@ from foldline.checkpoint.base import BaseCheckpointSaver, Entry
 from foldline.exceptions import FlowChangedError, SchemaError
 from foldline.workflows.interrupts import Interrupt
 from foldline.workflows.log import Lineage, Log, PendingEntry
-from foldline.workflows.values import Json, from_text, pack
+from foldline.workflows.values import from_text, pack
 
 __all__ = ["Journal", "chain_of", "decode_error", "encode_error", "read_body"]
 
@@ -45,18 +45,18 @@ class Journal:
     is_open: bool = False
     head: str | None = None
     """The last record of the chain."""
-    run: dict[str, Json] | None = None
+    run: dict[str, Any] | None = None
     """The record that began the run; None before the first one."""
     run_id: str = ""
-    steps: dict[str, dict[str, Json]] = field(default_factory=dict)
+    steps: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The records of finished and failed steps of this run, by place, in the order of writing."""
     claimed: set[str] = field(default_factory=set)
-    answers: dict[str, Json] = field(default_factory=dict)
+    answers: dict[str, Any] = field(default_factory=dict)
     interrupts: list[Interrupt] = field(default_factory=list)
-    ending: dict[str, Json] | None = None
-    previous: Json = None
+    ending: dict[str, Any] | None = None
+    previous: Any = None
     """The result of the run before this one, packed."""
-    on_write: Callable[[Entry, dict[str, Json]], None] | None = None
+    on_write: Callable[[Entry, dict[str, Any]], None] | None = None
     """Hears of every record that is safe."""
 
     def __post_init__(self) -> None:
@@ -89,7 +89,7 @@ class Journal:
             self._take(entry.id, read_body(entry, KINDS, "a flow"))
         self.is_open = True
 
-    def _take(self, id: str, body: dict[str, Json]) -> None:
+    def _take(self, id: str, body: dict[str, Any]) -> None:
         self.head = id
         self._chain.add(id)
         kind = body["kind"]
@@ -110,14 +110,14 @@ class Journal:
                 f"record {id} of thread {self.thread_id!r} is damaged: {error}"
             ) from error
 
-    def _take_step(self, place: str, body: dict[str, Json]) -> None:
+    def _take_step(self, place: str, body: dict[str, Any]) -> None:
         self.steps[place] = body
         parent = place.rpartition("/")[0]
         while parent:
             self._under.setdefault(parent, []).append(place)
             parent = parent.rpartition("/")[0]
 
-    def _begin(self, id: str, body: dict[str, Json]) -> None:
+    def _begin(self, id: str, body: dict[str, Any]) -> None:
         self.run, self.run_id = body, id
         self._chain.clear()
         self._chain.add(id)
@@ -125,7 +125,7 @@ class Journal:
         self._under.clear()
         self.answers, self.interrupts, self.ending = {}, [], None
 
-    def _end(self, body: dict[str, Json]) -> None:
+    def _end(self, body: dict[str, Any]) -> None:
         self.ending = body
         if "value" in body:
             self.previous = body.get("saved", body["value"])
@@ -160,7 +160,7 @@ class Journal:
                 return place
         return None
 
-    def check_arguments(self, place: str, record: dict[str, Json], digest: str) -> None:
+    def check_arguments(self, place: str, record: dict[str, Any], digest: str) -> None:
         """Raise if a step is called with other arguments than those in the journal."""
         if record.get("args") != digest:
             raise FlowChangedError(
@@ -171,11 +171,11 @@ class Journal:
 
     # -- writing
 
-    def note(self, kind: str, **fields: Json) -> None:
+    def note(self, kind: str, **fields: Any) -> None:
         """Write a record with the next one: it is safe before any later step runs."""
         self._add(kind, fields)
 
-    def _add(self, kind: str, fields: dict[str, Json]) -> PendingEntry:
+    def _add(self, kind: str, fields: dict[str, Any]) -> PendingEntry:
         body = {"v": VERSION, "kind": kind, "at": datetime.now(UTC).isoformat(), **fields}
         with self._lock:
             pending = self._log.add(body, self.head)
@@ -220,7 +220,7 @@ def chain_of(entries: list[Entry], at: str | None = None) -> list[Entry]:
     return chain[::-1]
 
 
-def read_body(entry: Entry, kinds: frozenset[str], what: str) -> dict[str, Json]:
+def read_body(entry: Entry, kinds: frozenset[str], what: str) -> dict[str, Any]:
     """Return the body of an entry; one of another form, or of another face, is refused."""
     body = from_text(entry.body, f"record {entry.id}")
     if body["v"] != VERSION:
@@ -240,7 +240,7 @@ def read_body(entry: Entry, kinds: frozenset[str], what: str) -> dict[str, Json]
 # -- errors of steps
 
 
-def encode_error(error: BaseException) -> dict[str, Json]:
+def encode_error(error: BaseException) -> dict[str, Any]:
     """Describe the error of a step."""
     kind = type(error)
     try:
@@ -250,7 +250,7 @@ def encode_error(error: BaseException) -> dict[str, Json]:
     return {"type": f"{kind.__module__}.{kind.__qualname__}", "args": arguments}
 
 
-def decode_error(described: dict[str, Json], where: str) -> Exception:
+def decode_error(described: dict[str, Any], where: str) -> Exception:
     """Return the error of a step: of its class, if the program has loaded it, without calling its `__init__`."""
     from_class = next(_error_classes(str(described.get("type"))), None)
     arguments = described.get("args")

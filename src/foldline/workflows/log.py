@@ -16,7 +16,7 @@ from foldline._io import IO, Started, mutex, shield
 from foldline.checkpoint.base import BaseCheckpointSaver, Entry
 from foldline.exceptions import FlowChangedError, StoreError, UsageError
 from foldline.utils.uuid import new_id
-from foldline.workflows.values import Json, from_text, to_text
+from foldline.workflows.values import from_text, to_text
 
 __all__ = ["Lineage", "Log", "PendingEntry", "ends_run", "thread_of"]
 
@@ -99,7 +99,7 @@ class Log:
         """The last entry that counts: written, or to be written later with all others."""
         return self.last if self.durability == "sync" else self._newest or self.last
 
-    def add(self, body: dict[str, Json], parent: str | None) -> PendingEntry:
+    def add(self, body: dict[str, Any], parent: str | None) -> PendingEntry:
         """Add an entry that the next `flush` writes."""
         if self.lineage is not None:
             body = {**body, "under": self.lineage.log.current}

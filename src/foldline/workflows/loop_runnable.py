@@ -18,7 +18,6 @@ from foldline.workflows.views import View
 
 __all__ = ["LoopRunnable"]
 
-Json = Any
 Input = TypeVar("Input")
 Output = TypeVar("Output")
 

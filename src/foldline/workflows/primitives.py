@@ -9,13 +9,14 @@ import random as _chance
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID, uuid4
 
 from foldline._io import ASYNC, BLOCKING, IO
 from foldline._io.drive import drive
 from foldline.exceptions import UsageError
 from foldline.workflows.scope import current_scope
-from foldline.workflows.values import Json, pack, unpack
+from foldline.workflows.values import pack, unpack
 
 __all__ = [
     "asleep",
@@ -29,7 +30,7 @@ __all__ = [
 ]
 
 
-def _kept(name: str, make: Callable[[], Json]) -> Json:
+def _kept(name: str, make: Callable[[], Any]) -> Any:
     scope = current_scope.get()
     if scope is None:
         return make()

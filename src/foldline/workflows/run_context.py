@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from foldline._io import IO, mutex
 from foldline._run import Run
@@ -12,7 +12,6 @@ from foldline.workflows.interrupts import Asking
 from foldline.workflows.log import Lineage, Log, thread_of
 from foldline.workflows.nesting import Within
 from foldline.workflows.thread_state import ThreadState
-from foldline.workflows.values import Json
 
 __all__ = ["RunContext"]
 
@@ -78,7 +77,7 @@ class RunContext(Generic[ThreadT]):
 
     # -- keeping
 
-    async def append(self, *bodies: dict[str, Json]) -> list[Entry]:
+    async def append(self, *bodies: dict[str, Any]) -> list[Entry]:
         """Write records, all or none, and wait until they are safe; returns nothing where nothing is kept.
 
         Several tasks of a step come here at once: each record follows the one before it.

@@ -14,7 +14,6 @@ from foldline.workflows.events import FlowEvent
 from foldline.workflows.interrupts import FlowInterrupt, Interrupt
 from foldline.workflows.nesting import Within
 from foldline.workflows.run_context import RunContext
-from foldline.workflows.values import Json
 
 __all__ = ["RunLoop"]
 
@@ -30,7 +29,7 @@ class RunLoop(ABC, Generic[ContextT]):
     # -- what agents and graphs do each in their way
 
     @abstractmethod
-    async def open(self, value: Json) -> None:
+    async def open(self, value: object) -> None:
         """Read the thread and take what the caller gives."""
 
     @abstractmethod
@@ -46,10 +45,10 @@ class RunLoop(ABC, Generic[ContextT]):
         """Write down that the run stopped for these questions."""
 
     @abstractmethod
-    def result(self) -> Json:
+    def result(self) -> Any:
         """Return the state as callers see it, and the questions that are open."""
 
-    def partial_result(self) -> Json:
+    def partial_result(self) -> Any:
         """Return what a run that was left had come to."""
         return self.result()
 
@@ -82,7 +81,7 @@ class RunLoop(ABC, Generic[ContextT]):
         interrupts: list[Interrupt] = self.context.thread.interrupts
         return interrupts
 
-    async def events(self, value: Json) -> AsyncGenerator[FlowEvent, None]:
+    async def events(self, value: object) -> AsyncGenerator[FlowEvent, None]:
         """Run; give what happens."""
         output = self.context.output
         try:

@@ -17,8 +17,7 @@ from foldline.workflows.within import Within, within
 
 __all__ = ["FlowContext", "Scope", "current_scope", "entered"]
 
-Json = Any
-Undo = tuple[str, Callable[..., Any], Json]
+Undo = tuple[str, Callable[..., Any], Any]
 
 
 @dataclass(slots=True)
@@ -34,11 +33,11 @@ class FlowContext:
     failures: dict[int, tuple[BaseException, str]] = field(default_factory=dict)
     """The errors of failed steps by identity, with their places."""
     version: str | None = None
-    previous: Json = None
-    store: Json = None
-    cache: Json = None
-    context: Json = None
-    write: Callable[[Json], None] | None = None
+    previous: Any = None
+    store: Any = None
+    cache: Any = None
+    context: Any = None
+    write: Callable[[Any], None] | None = None
     questions: Asking | None = None
     """Where the whole run asks; every step inside asks at a place of its own."""
     within: Within | None = None
@@ -47,7 +46,7 @@ class FlowContext:
     namespace: tuple[str, ...] = ()
     """Where the flow is inside the run that is streamed."""
 
-    def tell(self, method: Method, node: str | None, data: Json) -> None:
+    def tell(self, method: Method, node: str | None, data: object) -> None:
         """Say to whoever streams the run what happened."""
         if self.emit is not None and method in self.wants:
             self.emit(FlowEvent(method, self.namespace, node, data))

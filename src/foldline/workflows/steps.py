@@ -25,7 +25,7 @@ from foldline.workflows.interrupts import FlowInterrupt, Interrupt
 from foldline.workflows.journal import Journal, decode_error, encode_error
 from foldline.workflows.retry import RetryPolicy, policies_of, run_attempts
 from foldline.workflows.scope import Scope, current_scope, entered
-from foldline.workflows.values import Json, pack, unpack
+from foldline.workflows.values import pack, unpack
 
 __all__ = ["Call", "Step", "agather", "gather", "step"]
 
@@ -71,10 +71,10 @@ class Step(Generic[P, R]):
         self.on_failure = on_failure
         self.is_async = is_async_callable(function)
         self.is_flow = is_flow
-        self._returns: Json = None
+        self._returns: Any = None
 
     @property
-    def returns(self) -> Json:
+    def returns(self) -> object:
         """The declared type of the result; Any where there is none."""
         if self._returns is None:
             self._returns = _return_type(self.function)
@@ -136,7 +136,7 @@ def step(
     timeout: float | None = None,
     on_failure: Callable[..., Any] | None = None,
 ) -> Callable[[Callable[P, R]], Step[P, R]]: ...
-def step(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+def step(function: Callable[..., Any] | None = None, /, **options: Any) -> object:
     """Keep a function's results: inside a flow it runs once per place, and its result is in the journal.
 
     `retry` is a number of attempts or a `RetryPolicy`, `timeout` are the seconds of one attempt, and `on_failure` is
@@ -201,7 +201,7 @@ def _check_order(scope: Scope, journal: Journal, place: str) -> None:
         )
 
 
-def _replay(call: Call[Any], scope: Scope, record: dict[str, Json]) -> object:
+def _replay(call: Call[Any], scope: Scope, record: dict[str, Any]) -> object:
     if record["kind"] == "fail":
         error = decode_error(record.get("error") or {}, call.place)
         scope.flow.failures[id(error)] = (error, call.place)
@@ -235,11 +235,11 @@ async def _run_live(call: Call[Any], io: IO, scope: Scope, journal: Journal, dig
     return value
 
 
-def _tell_value(call: Call[Any], scope: Scope, value: Json) -> None:
+def _tell_value(call: Call[Any], scope: Scope, value: object) -> None:
     scope.flow.tell("updates", call.step.name, {"node": call.step.name, "values": value})
 
 
-async def _tell_task(call: Call[Any], io: IO, scope: Scope) -> Any:
+async def _tell_task(call: Call[Any], io: IO, scope: Scope) -> object:
     """Run a call; say that it begins, and what came of it."""
     flow, name = scope.flow, call.step.name
     if "tasks" not in flow.wants:

@@ -17,7 +17,6 @@ from foldline._io.asynchronous import Inline
 from foldline.exceptions import MissingExtraError, UsageError
 from foldline.utils.uuid import new_id
 from foldline.workflows.durability import Durability, KeptStep
-from foldline.workflows.values import Json
 
 try:
     from temporalio import activity, common, workflow
@@ -72,11 +71,11 @@ class TemporalDurability(Durability):
         self._loop: PrivateLoop | None = None
         _engines[task_queue] = self
 
-    async def _start(self, name: str, run_id: str, payload: Json, io: IO) -> dict[str, Json]:
+    async def _start(self, name: str, run_id: str, payload: Any, io: IO) -> dict[str, Any]:
         if self._loop is None:
             self._loop = PrivateLoop()
 
-        async def execute(client: Client) -> dict[str, Json]:
+        async def execute(client: Client) -> dict[str, Any]:
             handle = await client.start_workflow(
                 FoldlineRun.run,
                 args=[name, payload],
@@ -85,16 +84,16 @@ class TemporalDurability(Durability):
                 id_conflict_policy=common.WorkflowIDConflictPolicy.USE_EXISTING,
                 id_reuse_policy=common.WorkflowIDReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY,
             )
-            envelope: dict[str, Json] = await handle.result()
+            envelope: dict[str, Any] = await handle.result()
             return envelope
 
-        async def execute_or_read(client: Client) -> dict[str, Json]:
+        async def execute_or_read(client: Client) -> dict[str, Any]:
             from temporalio.exceptions import WorkflowAlreadyStartedError  # noqa: PLC0415  beside its use
 
             try:
                 return await execute(client)
             except WorkflowAlreadyStartedError:  # it has ended: its result is what is asked for
-                envelope: dict[str, Json] = await client.get_workflow_handle(run_id).result()
+                envelope: dict[str, Any] = await client.get_workflow_handle(run_id).result()
                 return envelope
 
         return await self._loop.use(self._open, execute_or_read, blocking=io.blocking)
@@ -114,7 +113,7 @@ class TemporalDurability(Durability):
         async with steps, runs:
             yield client
 
-    async def step(self, name: str, kept: KeptStep, io: IO) -> dict[str, Json]:
+    async def step(self, name: str, kept: KeptStep, io: IO) -> dict[str, Any]:
         """Run a step as an activity of this worker."""
         if io.blocking:
             raise UsageError(
@@ -124,7 +123,7 @@ class TemporalDurability(Durability):
         while True:
             _steps[key] = kept
             try:
-                envelope: dict[str, Json] = await workflow.execute_activity(
+                envelope: dict[str, Any] = await workflow.execute_activity(
                     run_step,
                     args=[key, self._beat.total_seconds()],
                     task_queue=self._own_queue,

@@ -13,7 +13,6 @@ from typing import Any, Generic, TypeVar
 from foldline.exceptions import UsageError
 from foldline.workflows.interrupts import Command, answers_for
 from foldline.workflows.run_context import RunContext
-from foldline.workflows.values import Json
 
 __all__ = ["ThreadStart"]
 
@@ -26,7 +25,7 @@ class ThreadStart(ABC, Generic[ContextT]):
     def __init__(self, context: ContextT) -> None:
         self.context = context
 
-    async def open(self, value: Json) -> None:
+    async def open(self, value: object) -> None:
         """Read the thread and take what the caller gives."""
         context, is_fork = self.context, False
         if context.log is not None:
@@ -45,11 +44,11 @@ class ThreadStart(ABC, Generic[ContextT]):
     # -- what agents and graphs do each in their way
 
     @abstractmethod
-    async def load(self, at: str | None, value: Json) -> bool:
+    async def load(self, at: str | None, value: object) -> bool:
         """Read the thread; return whether None goes on from an earlier record than its last, as a fork."""
 
     @abstractmethod
-    async def take_input(self, value: Json) -> None:
+    async def take_input(self, value: object) -> None:
         """Begin a new round with the caller's input."""
 
     @abstractmethod
@@ -57,7 +56,7 @@ class ThreadStart(ABC, Generic[ContextT]):
         """Change the state, and go where a command says besides what comes anyhow; what is open stays open."""
 
     @abstractmethod
-    async def take_answers(self, answers: dict[str, Json], command: Command[Any] | None) -> None:
+    async def take_answers(self, answers: dict[str, Any], command: Command[Any] | None) -> None:
         """Write down the answers, with the change of the state in the same command, and take them."""
 
     @abstractmethod

@@ -9,8 +9,6 @@ from foldline.workflows.interrupts import Interrupt
 
 __all__ = ["ThreadState"]
 
-Json = Any
-
 
 @dataclass(slots=True, kw_only=True)
 class ThreadState:
@@ -26,7 +24,7 @@ class ThreadState:
     interrupts: list[Interrupt] = field(default_factory=list)
     asked: list[Interrupt] = field(default_factory=list)
     """The questions that were answered in the step under way; a wrong answer can be given again."""
-    answers: dict[str, Json] = field(default_factory=dict)
+    answers: dict[str, Any] = field(default_factory=dict)
     at: str | None = None
 
     @property
@@ -39,7 +37,7 @@ class ThreadState:
         """The questions that an answer may be for."""
         return self.interrupts or self.asked
 
-    def take_answers(self, answers: dict[str, Json]) -> None:
+    def take_answers(self, answers: dict[str, Any]) -> None:
         """Add answers: nothing is open any more."""
         self.answers |= answers
         self.asked, self.interrupts = self.questions, []

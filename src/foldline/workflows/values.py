@@ -27,9 +27,8 @@ from foldline.load import dumpd, load
 from foldline.load.serializable import Serializable
 from foldline.utils._surrogates import has_surrogates
 
-__all__ = ["Json", "adapter_of", "from_text", "pack", "to_text", "unpack", "unpack_plain"]
+__all__ = ["Any", "adapter_of", "from_text", "pack", "to_text", "unpack", "unpack_plain"]
 
-Json = Any
 TAG = "__foldline__"
 NUMBER = "__foldline_number__"
 """The key of a number that JSON does not have."""
@@ -45,7 +44,7 @@ class _Packer:
         self.where = where
         self.needs_type: type | None = None
 
-    def pack(self, value: Json, depth: int = 0) -> Json:
+    def pack(self, value: Any, depth: int = 0) -> Any:
         kind = type(value)
         if value is None or kind in (str, int, float, bool):
             return value
@@ -63,7 +62,7 @@ class _Packer:
             return {TAG: kind.__name__, "v": [self.pack(item, depth + 1) for item in items]}
         return self._object(value, depth)
 
-    def _dict(self, value: dict[Json, Json], depth: int) -> object:
+    def _dict(self, value: dict[Any, Any], depth: int) -> object:
         if TAG not in value and all(type(key) is str for key in value):
             return {key: self.pack(item, depth + 1) for key, item in value.items()}
         pairs = [
@@ -74,7 +73,7 @@ class _Packer:
     def _object(self, value: object, depth: int) -> object:
         if isinstance(value, Serializable) and value.is_lc_serializable():
             return {TAG: "lc", "v": dumpd(value)}
-        fields: Json
+        fields: Any
         if isinstance(value, BaseModel):
             fields = {
                 name: self.pack(getattr(value, name), depth + 1)
@@ -102,8 +101,8 @@ class _Packer:
         return {TAG: MODEL, "v": fields}
 
 
-PLAIN: dict[type, Callable[[Any], Json]] = {str: str, int: int, float: float, list: list}
-WRITERS: dict[type, Callable[[Any], Json]] = {
+PLAIN: dict[type, Callable[[Any], Any]] = {str: str, int: int, float: float, list: list}
+WRITERS: dict[type, Callable[[Any], Any]] = {
     bytes: lambda value: base64.b64encode(value).decode(),
     datetime: datetime.isoformat,
     date: date.isoformat,
@@ -113,7 +112,7 @@ WRITERS: dict[type, Callable[[Any], Json]] = {
     UUID: str,
     complex: str,
 }
-READERS: dict[str, Callable[[Any], Json]] = {
+READERS: dict[str, Callable[[Any], Any]] = {
     "bytes": lambda value: base64.b64decode(value, validate=True),
     "datetime": datetime.fromisoformat,
     "date": date.fromisoformat,
@@ -125,7 +124,7 @@ READERS: dict[str, Callable[[Any], Json]] = {
 }
 
 
-def pack(value: Json, where: str, declared: Json = Any) -> Json:
+def pack(value: Any, where: str, declared: Any = Any) -> Any:
     """Return a value as JSON; raise SchemaError, naming where it is, if it would not come back equal."""
     packer = _Packer(where)
     packed = packer.pack(value)
@@ -144,7 +143,7 @@ def pack(value: Json, where: str, declared: Json = Any) -> Json:
     return packed
 
 
-def unpack(packed: Json, where: str, declared: Json = Any) -> Json:
+def unpack(packed: Any, where: str, declared: Any = Any) -> Any:
     """Return the value that was packed; raise SchemaError if it does not fit."""
     reader = _Reader()
     try:
@@ -166,7 +165,7 @@ def unpack(packed: Json, where: str, declared: Json = Any) -> Json:
     return value
 
 
-def unpack_plain(packed: object, where: str) -> Json:
+def unpack_plain(packed: object, where: str) -> Any:
     """Return the value that was packed, with models and dataclasses as plain data: to be looked at."""
     try:
         return _Reader().unpack(packed)
@@ -178,7 +177,7 @@ class _Reader:
     def __init__(self) -> None:
         self.saw_model = False
 
-    def unpack(self, packed: Json) -> Json:  # noqa: PLR0911  one line per kind
+    def unpack(self, packed: Any) -> Any:  # noqa: PLR0911  one line per kind
         if isinstance(packed, list):
             return [self.unpack(item) for item in packed]
         if not isinstance(packed, dict):
@@ -210,7 +209,7 @@ def adapter_of(declared: object) -> TypeAdapter[Any] | None:
         return _build(declared)
 
 
-def _build(declared: Json) -> TypeAdapter[Any] | None:
+def _build(declared: Any) -> TypeAdapter[Any] | None:
     if declared is Any or declared is None or declared is object or isinstance(declared, TypeVar):
         return None
     try:
@@ -229,7 +228,7 @@ def _build(declared: Json) -> TypeAdapter[Any] | None:
 _adapter = lru_cache(maxsize=1024)(_build)
 
 
-def to_text(body: dict[str, Json]) -> str:
+def to_text(body: dict[str, Any]) -> str:
     """Write JSON that any store can keep, and any program can read.
 
     Half a character (a lone surrogate) is escaped, a number that JSON does not have (NaN and the infinities) has a
@@ -243,7 +242,7 @@ def to_text(body: dict[str, Json]) -> str:
     return json.dumps(body) if has_surrogates(text) else text
 
 
-def _tag_numbers(value: Json) -> Json:
+def _tag_numbers(value: object) -> Any:
     if isinstance(value, dict):
         return {key: _tag_numbers(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -253,11 +252,11 @@ def _tag_numbers(value: Json) -> Json:
     return value
 
 
-def _read_number(value: dict[str, Json]) -> Json:
+def _read_number(value: dict[str, Any]) -> Any:
     return NUMBERS.get(str(value[NUMBER]), value) if value.keys() == {NUMBER} else value
 
 
-def from_text(text: str, where: str) -> dict[str, Json]:
+def from_text(text: str, where: str) -> dict[str, Any]:
     """Read the JSON of an entry."""
     try:
         body = json.loads(text, object_hook=_read_number if NUMBER in text else None)

@@ -37,7 +37,6 @@ NEEDS: dict[str, frozenset[str]] = {
     "debug": frozenset({"tasks", "checkpoints"}),
     "events": frozenset(CHANNELS),
 }
-Json = Any
 
 
 class View:
@@ -78,33 +77,33 @@ class View:
                     )
                 yield labelled
 
-    def _events(self, said: FlowEvent) -> Iterator[Json]:
+    def _events(self, said: FlowEvent) -> Iterator[Any]:
         self._seq += 1
         yield envelope(said, self._seq)
 
-    def _updates(self, said: FlowEvent) -> Iterator[Json]:
+    def _updates(self, said: FlowEvent) -> Iterator[Any]:
         if said.method == "updates":
             yield {said.data["node"]: said.data["values"]}
         elif said.method == "input.requested":
             yield {"__interrupt__": (Interrupt(said.data["payload"], said.data["interrupt_id"]),)}
 
-    def _values(self, said: FlowEvent) -> Iterator[Json]:
+    def _values(self, said: FlowEvent) -> Iterator[Any]:
         if said.method == "values":
             yield said.data
 
-    def _custom(self, said: FlowEvent) -> Iterator[Json]:
+    def _custom(self, said: FlowEvent) -> Iterator[Any]:
         if said.method == "custom":
             yield said.data["payload"]
 
-    def _checkpoints(self, said: FlowEvent) -> Iterator[Json]:
+    def _checkpoints(self, said: FlowEvent) -> Iterator[Any]:
         if said.method == "checkpoints":
             yield said.data
 
-    def _tasks(self, said: FlowEvent) -> Iterator[Json]:
+    def _tasks(self, said: FlowEvent) -> Iterator[Any]:
         if said.method == "tasks":
             yield {key: value for key, value in said.data.items() if key not in ("step", "type")}
 
-    def _debug(self, said: FlowEvent) -> Iterator[Json]:
+    def _debug(self, said: FlowEvent) -> Iterator[Any]:
         if said.method in ("tasks", "checkpoints"):
             data = dict(said.data)
             kind = data.pop("type", "checkpoint")
@@ -112,7 +111,7 @@ class View:
             stamp = datetime.now(UTC).isoformat()
             yield {"step": step, "timestamp": stamp, "type": kind, "payload": data}
 
-    def _messages(self, said: FlowEvent) -> Iterator[Json]:
+    def _messages(self, said: FlowEvent) -> Iterator[Any]:
         about = {"langgraph_node": said.node, "namespace": said.namespace}
         if said.method == "messages":
             if said.data.get("event") == "message-start":

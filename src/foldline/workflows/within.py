@@ -17,8 +17,6 @@ from foldline.workflows.log import Lineage
 
 __all__ = ["Within", "within"]
 
-Json = Any
-
 
 @dataclass(slots=True)
 class Within:
@@ -34,7 +32,7 @@ class Within:
     thread_id: str | None
     lineage: Lineage | None
     """Where the run of the step stands in its log."""
-    answers: Mapping[str, Json]
+    answers: Mapping[str, Any]
     tool_call_id: str | None = None
     count: int = field(default=0)
 

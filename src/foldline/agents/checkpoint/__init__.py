@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from foldline._lazy import lazily
+from foldline._lazy import Loader, lazily
 
 if TYPE_CHECKING:
     from foldline.checkpoint.base import BaseCheckpointSaver, Entry, ThreadConflictError
@@ -22,7 +22,7 @@ __all__ = [
     "ThreadConflictError",
 ]
 
-__getattr__ = lazily(
+__getattr__: Loader = lazily(
     __name__,
     {
         "foldline.checkpoint.base": "BaseCheckpointSaver Entry ThreadConflictError",

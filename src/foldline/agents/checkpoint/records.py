@@ -38,7 +38,6 @@ KINDS = frozenset(
 )
 BASES = frozenset({"input", "fork", "node"})
 """The kinds after which another step comes."""
-Json = Any
 
 
 @dataclass(slots=True)
@@ -56,7 +55,7 @@ class Record:
     values: Values = field(default_factory=dict)
     call_id: str | None = None
     interrupts: list[Interrupt] = field(default_factory=list)
-    answers: dict[str, Json] = field(default_factory=dict)
+    answers: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -119,9 +118,9 @@ class Codec:
         self._structured = structured
         """Makes the structured answer out of JSON again; None where the agent has none."""
 
-    def body(self, record: Record) -> dict[str, Json]:
+    def body(self, record: Record) -> dict[str, Any]:
         """Return a record as JSON; empty fields are left out."""
-        body: dict[str, Json] = {
+        body: dict[str, Any] = {
             "v": VERSION, "kind": record.kind, "step": record.step, "at": record.at,
             "node": record.node, "next": record.next, "call_id": record.call_id,
             "interrupts": [[one.id, _plain(one.value, "an interrupt")] for one in record.interrupts],
@@ -152,22 +151,22 @@ class Codec:
                 raise
             raise SchemaError(f"record {entry.id} is damaged and was not read: {error}") from error
 
-    def encode(self, values: Values) -> dict[str, Json]:
+    def encode(self, values: Values) -> dict[str, Any]:
         """Return some values of the state as JSON."""
         return {key: self._packed(key, value) for key, value in values.items()}
 
-    def decode(self, packed: dict[str, Json]) -> Values:
+    def decode(self, packed: dict[str, Any]) -> Values:
         """Return values of the state."""
         return {key: self._unpacked(key, value) for key, value in packed.items()}
 
-    def _packed(self, key: str, value: Json) -> object:
+    def _packed(self, key: str, value: Any) -> object:
         if key == "messages":
             return [dumpd(message) for message in value]
         if isinstance(value, BaseMessage):
             return dumpd(value)
         return _plain(value, f"the state's {key!r}")
 
-    def _unpacked(self, key: str, value: Json) -> object:
+    def _unpacked(self, key: str, value: Any) -> object:
         if key == "messages":
             return [_message(one) for one in value]
         if key == "structured_response" and self._structured is not None:

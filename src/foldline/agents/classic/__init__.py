@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from foldline._lazy import lazily
+from foldline._lazy import Loader, lazily
 
 if TYPE_CHECKING:
     from foldline.agents.classic.executor import AgentExecutor, AgentExecutorIterator
@@ -48,7 +48,7 @@ __all__ = [
     "initialize_agent",
 ]
 
-__getattr__ = lazily(
+__getattr__: Loader = lazily(
     __name__,
     {
         ".executor": "AgentExecutor AgentExecutorIterator",

@@ -98,7 +98,7 @@ class AgentExecutor(Acting):
         return [*given, "intermediate_steps"] if self.return_intermediate_steps else given
 
     @property
-    def _action_agent(self) -> Any:
+    def _action_agent(self) -> object:
         return self.agent
 
     def lookup_tool(self, name: str) -> BaseTool:

@@ -81,7 +81,7 @@ def _described(prompt: Prompt, tools: Sequence[BaseTool], renderer: Renderer) ->
     )
 
 
-def _stopping(llm: Any, stop_sequence: bool | list[str]) -> Any:  # noqa: FBT001  LangChain's argument
+def _stopping(llm: Any, stop_sequence: bool | list[str]) -> object:  # noqa: FBT001  LangChain's argument
     if not stop_sequence:
         return llm
     return llm.bind(stop=["\nObservation"] if stop_sequence is True else stop_sequence)
@@ -163,7 +163,7 @@ def create_json_chat_agent(
         raise UsageError("template_tool_response needs {observation}")
     _check(prompt, ("tools", "tool_names", SCRATCHPAD))
 
-    def write(steps: Any) -> Any:
+    def write(steps: Any) -> object:
         return format_log_to_messages(steps, template_tool_response=template_tool_response)
 
     described = _described(prompt, tools, tools_renderer)

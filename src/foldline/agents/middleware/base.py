@@ -30,7 +30,6 @@ __all__ = [
     "wrap_of",
 ]
 
-Json = Any
 State = dict[str, Any]
 Update = dict[str, Any] | None
 HookName = Literal["before_agent", "before_model", "after_model", "after_agent"]
@@ -86,7 +85,7 @@ class AgentMiddleware:
     async def _after_agent(self, state: State, runtime: Runtime[Any], run: Run) -> Update:
         return None
 
-    async def _around_model(self, request: ModelRequest, handler: Handler, run: Run) -> Json:
+    async def _around_model(self, request: ModelRequest, handler: Handler, run: Run) -> Any:
         return await handler(request)
 
     async def _around_tool(self, request: ToolCallRequest, handler: Handler, run: Run) -> object:
@@ -143,20 +142,20 @@ class AgentMiddleware:
         return answer
 
     def wrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Json]
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]
     ) -> ToolMessage | Any:
         """Around each tool call: call the handler never, once or several times, and return a message."""
         return drive(self._around_tool(request, _awaited(handler), Run.blocking()))
 
     async def awrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Json]]
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Any]]
     ) -> ToolMessage | Any:
         """Around each tool call: call the handler never, once or several times, and return a message."""
         return await self._around_tool(request, handler, Run.asynchronous())
 
 
 def _awaited(handler: Callable[[Any], Any]) -> Handler:
-    async def call(request: Json) -> Json:
+    async def call(request: Any) -> Any:
         return handler(request)
 
     return call
@@ -214,7 +213,7 @@ def wrap_of(middleware: AgentMiddleware, name: Literal["model", "tool"]) -> Wrap
     if not (blocking or awaited):
         return None
 
-    async def call(request: Json, handler: Handler, run: Run) -> Json:
+    async def call(request: Any, handler: Handler, run: Run) -> Any:
         if awaited and (not run.io.blocking or not blocking):
             with run.current():
                 return await run.io.call(getattr(middleware, f"a{public}"), request, handler)
@@ -241,7 +240,7 @@ async def _blocking_handler(io: IO, handler: Handler) -> AsyncGenerator[Callable
 
     async with io.iterate(answers()) as items:
 
-        def call(request: Json) -> Json:
+        def call(request: Any) -> Any:
             asked.append(request)
             value, error = next(items)
             if error is not None:

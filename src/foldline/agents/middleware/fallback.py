@@ -12,7 +12,6 @@ from foldline.exceptions import BlockingCallError, BudgetExceeded
 
 __all__ = ["ModelFallbackMiddleware", "as_model"]
 
-Json = Any
 NOT_THE_MODELS = (BudgetExceeded, BlockingCallError)
 """Errors that another model would not mend."""
 
@@ -29,7 +28,7 @@ class ModelFallbackMiddleware(AgentMiddleware):
         """Name the models, or give them."""
         self.models = [as_model(model) for model in (first_model, *additional_models)]
 
-    async def _around_model(self, request: ModelRequest, handler: Handler, run: Run) -> Json:
+    async def _around_model(self, request: ModelRequest, handler: Handler, run: Run) -> Any:
         failure: Exception | None = None
         for model in (request.model, *self.models):
             try:

@@ -22,7 +22,6 @@ __all__ = ["ModelRetryMiddleware", "RetryOn", "ToolRetryMiddleware", "default_re
 
 RetryOn = tuple[type[Exception], ...] | type[Exception] | Callable[[Exception], bool]
 OnFailure = Literal["continue", "error"] | Callable[[Exception], str]
-Json = Any
 NEVER = (BudgetExceeded, UsageError, BlockingCallError)
 
 
@@ -67,7 +66,7 @@ class _Retry(AgentMiddleware):
 
     async def _again(
         self, request: object, handler: Handler, run: Run
-    ) -> tuple[Json, Exception | None]:
+    ) -> tuple[Any, Exception | None]:
         for attempt in range(self.max_retries + 1):
             try:
                 return await handler(request), None
@@ -92,7 +91,7 @@ class _Retry(AgentMiddleware):
 class ModelRetryMiddleware(_Retry):
     """Ask the model again when it fails; after the last time raise, or end with a message that says so."""
 
-    async def _around_model(self, request: ModelRequest, handler: Handler, run: Run) -> Json:
+    async def _around_model(self, request: ModelRequest, handler: Handler, run: Run) -> Any:
         response, error = await self._again(request, handler, run)
         if error is None:
             return response

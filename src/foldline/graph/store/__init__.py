@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from foldline._lazy import lazily
+from foldline._lazy import Loader, lazily
 
 if TYPE_CHECKING:
     from foldline.graph.store.base import BaseStore, Item, SearchItem
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BaseStore", "InMemoryStore", "Item", "PostgresStore", "SearchItem", "SqliteStore"]
 
-__getattr__ = lazily(
+__getattr__: Loader = lazily(
     __name__,
     {
         ".base": "BaseStore Item SearchItem",

@@ -30,7 +30,6 @@ __all__ = [
     "SearchOp",
 ]
 
-Json = Any
 Namespace = tuple[str, ...]
 
 

@@ -30,7 +30,6 @@ from foldline.graph.store.base import (
 
 __all__ = ["Row", "RowStore", "join_namespace", "matches", "split_namespace"]
 
-Json = Any
 SEPARATOR = "\x1f"
 
 
@@ -191,7 +190,7 @@ def _item(row: Row) -> Item:
     )
 
 
-def _found(row: Row, value: Json, score: float | None) -> SearchItem:
+def _found(row: Row, value: Any, score: float | None) -> SearchItem:
     item = _item(row)
     return SearchItem(value, item.key, item.namespace, item.created_at, item.updated_at, score)
 
@@ -218,7 +217,7 @@ COMPARE = {
 }
 
 
-def matches(value: Json, filter: Mapping[str, Any]) -> bool:
+def matches(value: Any, filter: Mapping[str, Any]) -> bool:
     """Whether a value has the fields that a filter names."""
     return all(_matches(value.get(key), wanted) for key, wanted in filter.items())
 
@@ -241,13 +240,13 @@ def _matches(given: object, wanted: object) -> bool:
     return bool(given == wanted)
 
 
-def texts_at(value: Json, path: str) -> list[str]:
+def texts_at(value: Any, path: str) -> list[str]:
     """Return the texts of a value at a path: `$`, `text`, `facts[*].text`, `facts[0]`, `facts[-1]`."""
     if path == "$":
         return [json.dumps(to_jsonable_python(dict(value)), ensure_ascii=False, sort_keys=True)]
     found = [value]
     for part in re.findall(r"[^.\[\]]+|\[[^\]]*\]", path):
-        following: list[Json] = []
+        following: list[Any] = []
         for one in found:
             following += _inside(one, part)
         found = following
@@ -259,7 +258,7 @@ def texts_at(value: Json, path: str) -> list[str]:
     return [one for one in texts if one]
 
 
-def _inside(value: object, part: str) -> list[Json]:
+def _inside(value: object, part: str) -> list[Any]:
     if part == "[*]":
         return (
             list(value)

@@ -19,7 +19,7 @@ from foldline.language_models.call.request import ChatRequest
 from foldline.messages import AIMessage
 from foldline.outputs import ChatGeneration, Generation
 
-logger = logging.getLogger("foldline.language_models")
+logger: logging.Logger = logging.getLogger("foldline.language_models")
 
 Choice = BaseCache | bool | None
 """What a model says of its cache: one of its own, the global one (True, or None where there is one), none (False)."""

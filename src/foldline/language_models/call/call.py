@@ -62,16 +62,16 @@ class ChatCall:
     """What failed attempts spent."""
     answer: WholeAnswer | None = None
     """The answer, where it came whole."""
-    is_answered = False
+    is_answered: bool = False
     """Whether the next batch is the last."""
-    is_complete = False
+    is_complete: bool = False
     undelivered: Batch = ()
     """The last batch, while the call is concluded: what a reader lacks whom that interrupts."""
     is_closing = False
     """Set by whoever closes the stream while it is read: its failure is then no failure of the model."""
-    is_invoke = False
+    is_invoke: bool = False
     """Whether the caller gets the end only."""
-    emits_tokens = False
+    emits_tokens: bool = False
     """Whether v1 tokens are told (`on_llm_new_token`): under `stream()`, or for a v1 listener."""
     version: OutputVersion | None = None
     """The form of the message; None for the model's own."""
@@ -100,9 +100,9 @@ class ChatCall:
         opening: Opening | None = None,
     ) -> None:
         self.model = model
-        self.run = run if opening is not None else _own_run(model, run)
-        self.value = value
-        self.stream = stream
+        self.run: Run = run if opening is not None else _own_run(model, run)
+        self.value: Any = value
+        self.stream: bool = stream
         self.response_metadata: dict[str, Any] = {}
         if opening is not None:
             self._opening = opening

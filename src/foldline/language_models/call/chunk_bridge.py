@@ -30,7 +30,7 @@ class ChunkBridge:
         self._text = writer.text
         self._is_started = False
         self._id = id
-        self.is_empty = True
+        self.is_empty: bool = True
         """Whether no chunk came at all."""
 
     def feed(self, chunk: ChatGenerationChunk) -> list[Event]:

@@ -45,8 +45,8 @@ class CallListeners:
         self._direct: _DirectTokens | None = None
         self._is_first = True
         """Whether no batch has come yet."""
-        self.tells_events = False
-        self.tells_tokens = False
+        self.tells_events: bool = False
+        self.tells_tokens: bool = False
         self.chunks: list[AIMessageChunk] = []
         """The chunks of the last batch of which handlers were told: the reader gets the same."""
 

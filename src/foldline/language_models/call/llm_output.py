@@ -10,7 +10,6 @@ from foldline.outputs import ChatResult
 
 __all__ = ["combine_llm_outputs", "llm_output_of"]
 
-Json = Any
 
 METADATA_KEYS = ("model_name", "model_provider", "system_fingerprint", "service_tier")
 COUNTS = {
@@ -20,7 +19,7 @@ COUNTS = {
 }
 
 
-def llm_output_of(result: ChatResult) -> dict[str, Json] | None:
+def llm_output_of(result: ChatResult) -> dict[str, Any] | None:
     """Return what the author said in `llm_output`, else what the message knows; None where nothing is known."""
     message = result.generations[0].message
     if result.llm_output or not isinstance(message, AIMessage):
@@ -32,7 +31,7 @@ def llm_output_of(result: ChatResult) -> dict[str, Json] | None:
     return output or result.llm_output
 
 
-def _token_usage(message: AIMessage) -> dict[str, Json]:
+def _token_usage(message: AIMessage) -> dict[str, Any]:
     usage = message.usage_metadata
     sent = message.response_metadata.get("token_usage")
     sent = sent if isinstance(sent, dict) else {}
@@ -42,9 +41,9 @@ def _token_usage(message: AIMessage) -> dict[str, Json]:
     }
 
 
-def combine_llm_outputs(outputs: Sequence[dict[str, Json] | None]) -> dict[str, Json]:
+def combine_llm_outputs(outputs: Sequence[dict[str, Any] | None]) -> dict[str, Any]:
     """Add the counts of several results; of anything else the first value stays."""
-    combined: dict[str, Json] = {}
+    combined: dict[str, Any] = {}
     for output in outputs:
         for key, value in (output or {}).items():
             if key == "token_usage" and isinstance(value, dict):
@@ -54,7 +53,7 @@ def combine_llm_outputs(outputs: Sequence[dict[str, Json] | None]) -> dict[str, 
     return combined
 
 
-def _add_counts(left: dict[str, Json], right: dict[str, Json]) -> dict[str, Json]:
+def _add_counts(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
     total = dict(left)
     for key, value in right.items():
         before = total.get(key)

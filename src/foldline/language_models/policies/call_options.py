@@ -156,7 +156,7 @@ class FromConfig:
     default: Any = None
 
 
-def from_config(key: str, default: object = None) -> Any:
+def from_config(key: str, default: object = None) -> object:
     """Let an option be looked up under `key` in `config["configurable"]` at each call."""
     return FromConfig(key, default)
 

@@ -48,7 +48,7 @@ class CallSettings:
     """AIGNE's word: "file" sends files as bytes also to a model that takes URLs."""
     instructions: str | None = None
 
-    def cache_key(self) -> Any:
+    def cache_key(self) -> object:
         """Return what must tell cached answers apart, as JSON."""
         if not self.checks and not self.guards:
             return None

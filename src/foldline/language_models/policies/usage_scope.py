@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -33,7 +33,7 @@ __all__ = [
     "usage_scope",
 ]
 
-scope_lock = mutex()
+scope_lock: AbstractContextManager[Any] = mutex()
 """Held while the sums of scopes change."""
 
 

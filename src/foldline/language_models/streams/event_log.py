@@ -6,11 +6,25 @@ the event dicts are made anew for every reader, so that a reader who changes an 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, cast
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, assert_never, cast
 
-from foldline.protocol.events import DELTA_FIELDS, Event
+from foldline.protocol.events import DELTA_FIELDS, DELTA_KINDS, DeltaKind, Event
 from foldline.protocol.merge import copy_json
+
+
+def _field_of(kind: DeltaKind) -> str | None:
+    """Name the field whose slices are kept without their headers; None where an event is kept whole."""
+    match kind:
+        case "text-delta" | "reasoning-delta" | "data-delta" | "tool-call-delta":
+            return DELTA_FIELDS[kind][0]
+        case "block-delta":
+            return None
+        case _:
+            assert_never(kind)
+
+
+FIELDS: Final[dict[str, str | None]] = {kind: _field_of(kind) for kind in DELTA_KINDS}
 
 
 class _Slices:
@@ -29,9 +43,9 @@ class EventLog:
     def __init__(self) -> None:
         self._entries: list[Event | _Slices] = []
         self._tail: _Slices | None = None
-        self.count = 0
+        self.count: int = 0
 
-    def append(self, event: Any) -> None:
+    def append(self, event: Mapping[str, Any]) -> None:
         """Keep an event."""
         self.count += 1
         if event["event"] == "content-block-delta":
@@ -41,8 +55,7 @@ class EventLog:
                 if tail is not None and tail.kind == kind and tail.index == event["index"]:
                     tail.parts.append(delta[tail.field])
                     return
-                field = DELTA_FIELDS.get(kind, ("", ""))[0]
-                if field:
+                if field := FIELDS.get(kind):
                     self._tail = _Slices(event["index"], kind, field)
                     self._tail.parts.append(delta[field])
                     self._entries.append(self._tail)

@@ -41,10 +41,10 @@ class Deltas(Generic[D, W]):
 
     def __init__(self, join: Callable[[list[D]], W]) -> None:
         self.items: list[D] = []
-        self.join = join
+        self.join: Callable[[list[D]], W] = join
         self.value: W | None = None
         self.failure: Failure | None = None
-        self.is_done = False
+        self.is_done: bool = False
         self.ask: Callable[[], Any] | None = None
         """How to get more, where somebody else than the stream says so."""
         self.signal: Signal | None = None

@@ -6,19 +6,18 @@ A stream has a source, whose events it takes, or is driven from outside: `dispat
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar, assert_never, cast
 from weakref import ReferenceType
 
 from foldline.exceptions import StreamClosedError
 from foldline.language_models.call.message_bounds import attach_partial, error_of
-from foldline.language_models.call.retry_accounting import RESET
 from foldline.language_models.streams.event_log import EventLog
 from foldline.language_models.streams.fallback_stream import FallbackStream
 from foldline.language_models.streams.projections import Deltas, Failure
 from foldline.language_models.streams.source import StreamSource
 from foldline.messages import AIMessage
-from foldline.protocol.blocks import ToolCall, ToolCallChunk, UsageInfo
-from foldline.protocol.events import Event
+from foldline.protocol.blocks import BlockKind, ToolCall, ToolCallChunk, UsageInfo
+from foldline.protocol.events import DeltaKind, Event, EventKind
 from foldline.protocol.fold import MessageBuilder
 from foldline.runnables._relay import Attempts
 
@@ -172,9 +171,9 @@ class StreamState:
 
     # -- from events to projections
 
-    def _take(self, event: Any) -> None:
+    def _take(self, event: Mapping[str, Any]) -> None:
         self._log.append(event)
-        kind = event["event"]
+        kind: EventKind = event["event"]
         if not self._is_answer:
             return
         if kind == "content-block-delta":
@@ -186,7 +185,7 @@ class StreamState:
                     deltas.signal.set()
             else:
                 self._take_delta(event["index"], delta)
-        elif kind == RESET:
+        elif kind == "message-reset":
             self._restart()
         elif kind == "content-block-start":
             self._take_start(event["index"], event["content"])
@@ -195,35 +194,53 @@ class StreamState:
         elif kind == "message-start":
             # A tool's result is no answer (T100).
             self._is_answer = event.get("role", "ai") != "tool"
+        elif TYPE_CHECKING and not (kind == "message-finish" or kind == "error"):
+            assert_never(kind)
 
     def _take_delta(self, index: int, delta: Mapping[str, Any]) -> None:
-        kind = delta["type"]
-        if kind == "reasoning-delta":
-            self._reasoning.push(delta["reasoning"])
-        elif (call := self._calls.get(index)) is not None:
-            if kind == "tool-call-delta":
-                call["said"] = True
-                self._tool_calls.push(_slice(index, call, delta["args"]))
-            elif kind == "block-delta":
-                late = {key: delta["fields"].get(key) for key in ("id", "name")}
-                call.update({key: value for key, value in late.items() if value})
+        kind: DeltaKind = delta["type"]
+        match kind:
+            case "reasoning-delta":
+                self._reasoning.push(delta["reasoning"])
+            case "tool-call-delta":
+                if (call := self._calls.get(index)) is not None:
+                    call["said"] = True
+                    self._tool_calls.push(_slice(index, call, delta["args"]))
+            case "block-delta":
+                if (call := self._calls.get(index)) is not None:
+                    late = {key: delta["fields"].get(key) for key in ("id", "name")}
+                    call.update({key: value for key, value in late.items() if value})
+            case "text-delta" | "data-delta":
+                pass  # `_take` has taken the text; data is read from the finished block
+            case _:
+                if TYPE_CHECKING:
+                    assert_never(kind)
 
     def _take_start(self, index: int, content: dict[str, Any]) -> None:
-        kind = content["type"]
-        if kind == "text" and content.get("text"):
-            self._text.push(content["text"])
-        elif kind == "reasoning" and content.get("reasoning"):
-            self._reasoning.push(content["reasoning"])
-        elif kind in ("tool_call_chunk", "tool_call"):
-            call = {"id": content.get("id"), "name": content.get("name"), "said": False}
-            self._calls[index] = call
-            if (
-                kind == "tool_call_chunk"
-                and isinstance(content.get("args"), str)
-                and content["args"]
+        kind: BlockKind = content["type"]
+        match kind:
+            case "text":
+                if content.get("text"):
+                    self._text.push(content["text"])
+            case "reasoning":
+                if content.get("reasoning"):
+                    self._reasoning.push(content["reasoning"])
+            case "tool_call_chunk" | "tool_call":
+                call = {"id": content.get("id"), "name": content.get("name"), "said": False}
+                self._calls[index] = call
+                args = content.get("args")
+                if kind == "tool_call_chunk" and isinstance(args, str) and args:
+                    call["said"] = True
+                    self._tool_calls.push(_slice(index, call, args))
+            case (
+                ("image" | "audio" | "video" | "file" | "text-plain" | "non_standard")
+                | ("server_tool_call" | "server_tool_call_chunk" | "server_tool_result")
+                | "invalid_tool_call"
             ):
-                call["said"] = True
-                self._tool_calls.push(_slice(index, call, content["args"]))
+                pass
+            case _:
+                if TYPE_CHECKING:
+                    assert_never(kind)
 
     def _take_finish(self, index: int, content: dict[str, Any]) -> None:
         kind, tail = content["type"], self._builder.tails.get(index)

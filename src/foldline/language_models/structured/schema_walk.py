@@ -37,7 +37,7 @@ def unknown(value: object, schema: object, root: object, path: str) -> Iterator[
             yield where
 
 
-def without_nulls(value: object, schema: object, root: object) -> Any:
+def without_nulls(value: object, schema: object, root: object) -> object:
     """Leave out nulls that the schema does not admit: they stand for properties that are not there."""
     branches = _branches(schema, root)
     if isinstance(value, list):

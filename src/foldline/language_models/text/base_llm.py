@@ -182,7 +182,7 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         self,
         prompts: list[str],
         stop: list[str] | None,
-        manager: Any,
+        manager: object,
         options: Params,
         io: IO,
     ) -> LLMResult:
@@ -382,7 +382,7 @@ class BaseLLM(BaseLanguageModel[str], ABC):
     # -- about the model
 
     @property
-    def OutputType(self) -> Any:
+    def OutputType(self) -> object:
         """Text."""
         return str
 

@@ -63,7 +63,7 @@ class LLM(BaseLLM):
         return own._generate is LLM._generate and own._agenerate is LLM._agenerate
 
     async def _call_each(
-        self, prompts: list[str], stop: list[str] | None, manager: Any, options: Any, io: IO
+        self, prompts: list[str], stop: list[str] | None, manager: object, options: Any, io: IO
     ) -> LLMResult:
         """Ask for one prompt after another, each call with its own share of limits and budgets."""
         counts = self._counts_its_calls()

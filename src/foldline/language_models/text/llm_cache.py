@@ -119,7 +119,7 @@ def create_base_retry_decorator(
 
     def decorate(function: F) -> F:
         @wraps(function)
-        def tried(*args: object, **kwargs: object) -> Any:
+        def tried(*args: object, **kwargs: object) -> object:
             for attempt in range(1, max(1, max_retries) + 1):
                 try:
                     return function(*args, **kwargs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from foldline.messages.block_translators.common import Block, media, rest_of, with_extras
-from foldline.messages.block_translators.pipeline import of_message
+from foldline.messages.block_translators.pipeline import Translate, of_message
 from foldline.protocol.merge import copy_json
 
 __all__ = [
@@ -181,4 +181,5 @@ READERS = {
     "document": _file,
 }
 
-translate_content = translate_content_chunk = of_message(translate)
+translate_content: Translate = of_message(translate)
+translate_content_chunk: Translate = translate_content

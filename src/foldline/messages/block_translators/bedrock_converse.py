@@ -5,7 +5,7 @@ from __future__ import annotations
 from base64 import b64encode
 
 from foldline.messages.block_translators.common import Block, media, rest_of, with_extras
-from foldline.messages.block_translators.pipeline import of_message
+from foldline.messages.block_translators.pipeline import Translate, of_message
 from foldline.protocol.merge import copy_json
 
 __all__ = [
@@ -98,4 +98,5 @@ def _encoded(data: object) -> str | None:
     return data if isinstance(data, str) else None
 
 
-translate_content = translate_content_chunk = of_message(translate)
+translate_content: Translate = of_message(translate)
+translate_content_chunk: Translate = translate_content

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from foldline.messages.block_translators.common import Block, rest_of, with_extras
-from foldline.protocol.blocks import Json
 from foldline.protocol.promote import promote
 
 __all__ = ["said_beside"]
@@ -14,12 +14,12 @@ REASONING_KEYS = ("reasoning_content", "reasoning")
 GROQ_TOOLS = {"python": "code_interpreter", "search": "web_search"}
 
 
-def said_beside(kwargs: Mapping[str, Json], blocks: list[Block]) -> list[Block]:
+def said_beside(kwargs: Mapping[str, Any], blocks: list[Block]) -> list[Block]:
     """Give blocks for what stands in `additional_kwargs` and not in the content."""
     return [*_reasoning(kwargs, blocks), *_executed(kwargs.get("executed_tools"))]
 
 
-def _reasoning(kwargs: Mapping[str, Json], blocks: list[Block]) -> list[Block]:
+def _reasoning(kwargs: Mapping[str, Any], blocks: list[Block]) -> list[Block]:
     if any(block.get("type") == "reasoning" for block in blocks):
         return []
     details = kwargs.get("reasoning_details")

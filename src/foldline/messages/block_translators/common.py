@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
-from foldline.protocol.blocks import BLOCK_TYPES, MEDIA_TYPES, Json
+from foldline.protocol.blocks import BLOCK_TYPES, MEDIA_TYPES
 
 __all__ = [
     "CLIENT_CALLS",
@@ -84,7 +84,7 @@ def _old_media(block: Block) -> Block:
     return with_extras(new, {key: value for key, value in rest.items() if key not in known})
 
 
-def with_extras(block: Block, extras: dict[str, Json]) -> Block:
+def with_extras(block: Block, extras: dict[str, Any]) -> Block:
     """Put what a vendor said besides in `extras`."""
     said = {key: value for key, value in extras.items() if value is not None}
     if not said:
@@ -95,7 +95,7 @@ def with_extras(block: Block, extras: dict[str, Json]) -> Block:
     return {**block, "extras": {**(own or {}), **said}}
 
 
-def rest_of(block: Block, known: Iterable[str]) -> dict[str, Json]:
+def rest_of(block: Block, known: Iterable[str]) -> dict[str, Any]:
     """Give what a translator did not read."""
     skip = {"type", "index", *known}
     return {key: value for key, value in block.items() if key not in skip}
@@ -123,7 +123,7 @@ def data_url(url: str) -> dict[str, str]:
     return {"base64": data, "mime_type": mime_type} if mime_type else {"base64": data}
 
 
-def media(kind: str, fields: dict[str, Json], extras: dict[str, Json] | None = None) -> Block:
+def media(kind: str, fields: dict[str, Any], extras: dict[str, Any] | None = None) -> Block:
     """Make a media block of what is there."""
     known = {key: value for key, value in fields.items() if value is not None}
     return with_extras({"type": kind, **known}, extras or {})

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from collections.abc import Mapping
-from typing import cast
+from typing import Any, cast
 
 from foldline.messages.block_translators.common import Block, media, rest_of, with_extras
-from foldline.messages.block_translators.pipeline import of_message
-from foldline.protocol.blocks import Citation, Json
+from foldline.messages.block_translators.pipeline import Translate, of_message
+from foldline.protocol.blocks import Citation
 from foldline.protocol.merge import copy_json
 from foldline.protocol.promote import promote
 
@@ -50,7 +50,7 @@ def translate(block: Block) -> list[Block] | None:
     return None
 
 
-def with_sources(blocks: list[Block], metadata: Mapping[str, Json]) -> list[Block]:
+def with_sources(blocks: list[Block], metadata: Mapping[str, Any]) -> list[Block]:
     """Put the sources of a grounded answer, which Gemini lists apart, on its text."""
     late = metadata.get("late_citations")
     if isinstance(late, list):
@@ -65,9 +65,9 @@ def with_sources(blocks: list[Block], metadata: Mapping[str, Json]) -> list[Bloc
     return [*blocks[:at], {**blocks[at], "annotations": notes}, *blocks[at + 1 :]]
 
 
-def _with_late(blocks: list[Block], late: list[Json]) -> list[Block]:
+def _with_late(blocks: list[Block], late: list[Any]) -> list[Block]:
     """Put sources that came after their text had ended on the texts that they name by number."""
-    notes: dict[Json, list[Block]] = {}
+    notes: dict[Any, list[Block]] = {}
     for note in late:
         if isinstance(note, dict):
             rest = {name: value for name, value in note.items() if name != "text_block"}
@@ -96,7 +96,7 @@ def translate_grounding_metadata_to_citations(grounding_metadata: Block) -> list
     return cast("list[Citation]", notes)
 
 
-def _numbers(support: Block) -> list[Json]:
+def _numbers(support: Block) -> list[Any]:
     return support.get("grounding_chunk_indices") or support.get("groundingChunkIndices") or []
 
 
@@ -241,4 +241,5 @@ PARTS = {
     "text": _text,
 }
 
-translate_content = translate_content_chunk = of_message(translate)
+translate_content: Translate = of_message(translate)
+translate_content_chunk: Translate = translate_content

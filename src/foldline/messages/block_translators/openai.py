@@ -8,7 +8,7 @@ from typing import Literal
 from foldline.exceptions import UsageError
 from foldline.messages.block_translators import common
 from foldline.messages.block_translators.common import Block, data_url, media, rest_of, with_extras
-from foldline.messages.block_translators.pipeline import of_message
+from foldline.messages.block_translators.pipeline import Translate, of_message
 from foldline.protocol.merge import copy_json
 from foldline.protocol.promote import promote
 from foldline.utils.media_types import media_type_of_block
@@ -306,4 +306,5 @@ def _today(block: Block) -> Block:
     return blocks[0] if blocks else block
 
 
-translate_content = translate_content_chunk = of_message(translate)
+translate_content: Translate = of_message(translate)
+translate_content_chunk: Translate = translate_content

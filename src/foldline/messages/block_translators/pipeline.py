@@ -6,12 +6,12 @@ Translators register here; this file knows no vendor. What nobody knows becomes 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeAlias, cast
 
 from foldline.messages.block_translators import common
 from foldline.messages.block_translators.beside import said_beside
 from foldline.messages.block_translators.common import Block, Translator
-from foldline.protocol.blocks import ContentBlock, Json
+from foldline.protocol.blocks import ContentBlock
 from foldline.protocol.merge import copy_json
 
 __all__ = [
@@ -27,7 +27,7 @@ TRANSLATORS: dict[str, Translator] = {}
 """Provider name (`response_metadata["model_provider"]`) -> how its blocks are read."""
 ANY_PROVIDER: list[Translator] = [common.translate]
 """Tried in this order when the provider is not known: input messages, and answers nobody signed."""
-Finisher = Callable[[list[Block], Mapping[str, Json]], list[Block]]
+Finisher = Callable[[list[Block], Mapping[str, Any]], list[Block]]
 FINISHERS: dict[Translator, Finisher] = {}
 """What a vendor adds to the blocks from response metadata: Gemini's sources."""
 
@@ -43,7 +43,11 @@ class MessageLike(Protocol):
     def additional_kwargs(self) -> dict[Any, Any]: ...
 
 
-def of_message(translate: Translator) -> Callable[[MessageLike], list[ContentBlock]]:
+Translate: TypeAlias = Callable[[MessageLike], list[ContentBlock]]
+"""A message's content as standard blocks."""
+
+
+def of_message(translate: Translator) -> Translate:
     """Make the translator of whole messages out of that of single blocks."""
 
     def translate_content(message: MessageLike) -> list[ContentBlock]:
@@ -65,9 +69,9 @@ def standard_blocks(
     content: str | Sequence[str | dict[Any, Any]],
     provider: str | None,
     *,
-    metadata: Mapping[str, Json] | None = None,
-    additional_kwargs: Mapping[str, Json] | None = None,
-    calls: Sequence[Mapping[str, Json]] = (),
+    metadata: Mapping[str, Any] | None = None,
+    additional_kwargs: Mapping[str, Any] | None = None,
+    calls: Sequence[Mapping[str, Any]] = (),
     translate: Translator | None = None,
 ) -> list[ContentBlock]:
     """Give content as standard blocks, with reasoning and tool calls that were said beside it."""
@@ -102,7 +106,7 @@ def _translated(
     return [common.non_standard(item)]
 
 
-def _with_calls(blocks: list[Block], calls: Sequence[Mapping[str, Json]]) -> list[Block]:
+def _with_calls(blocks: list[Block], calls: Sequence[Mapping[str, Any]]) -> list[Block]:
     """Put the message's calls where its content has them, and the rest at the end."""
     by_id = {call["id"]: call for call in calls if call.get("id")}
     placed: set[str] = set()
@@ -126,7 +130,7 @@ def _with_calls(blocks: list[Block], calls: Sequence[Mapping[str, Json]]) -> lis
     return whole
 
 
-def _as_block(call: Mapping[str, Json]) -> Block:
+def _as_block(call: Mapping[str, Any]) -> Block:
     """Give a call of a message's fields as a block, whose type comes first."""
     order = [key for key in ("type", "id", "name", "args") if key in call]
     return {key: copy_json(call[key]) for key in dict.fromkeys((*order, *call))}

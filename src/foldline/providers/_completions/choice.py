@@ -28,7 +28,6 @@ from foldline.providers._completions.wire import (
 
 __all__ = ["ChoiceDecoder"]
 
-Json = Any
 
 REASONING: Final = ("reasoning_content", "reasoning")
 AUDIO_KEY: Final = "audio"
@@ -64,16 +63,16 @@ class ChoiceDecoder:
         self._audio_format = audio_format
         self._args: dict[int | str, list[str]] = {}
         self._call: int | str | None = None
-        self._customs: dict[int | str | None, dict[str, Json]] = {}
+        self._customs: dict[int | str | None, dict[str, Any]] = {}
         """Calls that take free text, by their indexes, until the choice is over."""
-        self._extra: dict[int | str, Json] = {}
-        self._logprobs: dict[str, list[Json]] = {}
+        self._extra: dict[int | str, Any] = {}
+        self._logprobs: dict[str, list[Any]] = {}
         self._transcript: list[str] = []
-        self._executed: dict[str, dict[str, Json]] = {}
+        self._executed: dict[str, dict[str, Any]] = {}
         """Tools that the host ran, by their ids, as far as they were told."""
         self._told_executed: set[tuple[str, str]] = set()
         self._has_refused = False
-        self._finish_reason: Json = None
+        self._finish_reason: Any = None
 
     def start(self, id: str | None, model: str | None) -> list[Event]:
         """Begin the message."""
@@ -111,14 +110,14 @@ class ChoiceDecoder:
 
     def _keep_rest(self, choice: Choice) -> None:
         """Keep what only some hosts say of a choice: Azure its filters, vLLM the word it stopped at."""
-        rest: dict[str, Json] = {
+        rest: dict[str, Any] = {
             name: value
             for name, value in choice.items()
             if name not in CHOICE_FIELDS and value is not None
         }
         self.writer.metadata(rest)
 
-    def finish(self, metadata: dict[str, Json] | None = None) -> list[Event]:
+    def finish(self, metadata: dict[str, Any] | None = None) -> list[Event]:
         """End the message."""
         events = self._close_audio() if self._transcript else []
         events += self._tell_executed(is_last=True)
@@ -169,7 +168,7 @@ class ChoiceDecoder:
             events += self._whole(image)
         return events + self._refusal(refusal)
 
-    def _whole(self, native: Json) -> list[Event]:
+    def _whole(self, native: Any) -> list[Event]:  # noqa: ANN401  JSON, or whatever was given
         events: list[Event] = []
         for block in translator.translate(native) or [{"type": "non_standard", "value": native}]:
             events += self.writer.block(block, whole=True)
@@ -214,7 +213,7 @@ class ChoiceDecoder:
 
     def _reasoning(self, delta: Delta) -> list[Event]:
         said = next((text for name in REASONING if (text := _texts(delta.get(name)))), None)
-        details: Json = delta.get("reasoning_details")
+        details: Any = delta.get("reasoning_details")
         details = [details] if isinstance(details, dict) else details
         if said is None and not details:
             return []
@@ -227,7 +226,7 @@ class ChoiceDecoder:
             )
         return events + self.writer.reasoning(said)
 
-    def _part(self, part: Json) -> list[Event]:
+    def _part(self, part: Any) -> list[Event]:  # noqa: ANN401  JSON, or whatever was given
         """Read a part of content: Mistral's thinking and references, anybody's text and pictures."""
         if isinstance(part, str):
             return self.writer.text(part)
@@ -253,7 +252,7 @@ class ChoiceDecoder:
         key = given if given is not None else None
         name_and_args = call.get("function") or {}
         args = name_and_args.get("arguments")
-        extras: dict[str, Json] = {}
+        extras: dict[str, Any] = {}
         if custom := call.get("custom"):
             return self._custom(call, custom.get("name"), custom.get("input"))
         if args is not None and not isinstance(args, (str, dict)):
@@ -306,7 +305,7 @@ class ChoiceDecoder:
         return self.writer.close(key, kind="tool_call")
 
     def _audio(self, audio: AudioDelta) -> list[Event]:
-        fields: dict[str, Json] = {}
+        fields: dict[str, Any] = {}
         if self._audio_format:
             fields["mime_type"] = f"audio/{self._audio_format}"
         if audio.get("expires_at"):

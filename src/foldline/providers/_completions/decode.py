@@ -22,8 +22,6 @@ from foldline.utils.json import to_jsonable
 
 __all__ = ["CompletionsDecoder"]
 
-Json = Any
-
 
 class CompletionsDecoder:
     """Turns the chunks of one answer into events."""
@@ -48,12 +46,12 @@ class CompletionsDecoder:
         self._others = others
         self._audio_format = audio_format
         self._first: ChoiceDecoder | None = None
-        self._lead: Json = ...
+        self._lead: Any = ...
         """The index of the first choice: the one that comes first."""
         self._awaited: list[str] = []
         """What the first chunk named and left open."""
-        self._apart: dict[Json, tuple[ChoiceDecoder, list[Event]]] = {}
-        self._metadata: dict[str, Json] = {}
+        self._apart: dict[Any, tuple[ChoiceDecoder, list[Event]]] = {}
+        self._metadata: dict[str, Any] = {}
         self._is_told = False
         self._is_over = False
 
@@ -101,7 +99,7 @@ class CompletionsDecoder:
             self._keep(events + choice.finish())
         return first.finish(self._metadata)
 
-    def heard(self) -> dict[str, Json]:
+    def heard(self) -> dict[str, Any]:
         """Give what was said of usage and metadata so far: for the partial message of a stream that broke."""
         if self._first is None:
             return {"usage": None, "metadata": {}}
@@ -157,7 +155,7 @@ class CompletionsDecoder:
         self._metadata |= said
         self._awaited = [name for name in self._awaited if name not in said]
 
-    def _usage(self, usage: Json, first: ChoiceDecoder) -> None:
+    def _usage(self, usage: Any, first: ChoiceDecoder) -> None:  # noqa: ANN401  JSON, or whatever was given
         if isinstance(usage, dict):  # or it counts nothing, which must not cost the answer
             first.writer.usage(decode_usage(usage))
         self._metadata["token_usage"] = usage
@@ -175,7 +173,7 @@ class CompletionsDecoder:
 
 def _is_failure(data: Chunk) -> bool:
     """See an error that has no place of its own, as older servers send it in a stream that had begun well."""
-    said: Mapping[str, Json] = data
+    said: Mapping[str, Any] = data
     if said.get("object") == "error":
         return True
     return "choices" not in said and bool(said.get("message") or said.get("detail"))

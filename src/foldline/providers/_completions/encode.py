@@ -28,8 +28,7 @@ __all__ = [
     "schema_format",
 ]
 
-Json = Any
-Body = dict[str, Json]
+Body = dict[str, Any]
 
 OURS = frozenset(
     {
@@ -51,7 +50,7 @@ def encode_completion(
     request: ChatRequest,
     host: Host,
     *,
-    settings: Mapping[str, Json],
+    settings: Mapping[str, Any],
     providers: frozenset[str],
     policy: ForeignBlocks = "convert",
 ) -> Body:
@@ -114,7 +113,7 @@ def _tool_options(said: Body, host: Host, request: ChatRequest) -> Body:
 
 @remember_tools
 def encode_tools(
-    tools: list[Json],
+    tools: list[Any],
     notes: list[str],
     host: Host,
     strict: bool | None,  # noqa: FBT001  as options carry it
@@ -167,7 +166,7 @@ def encode_tool_choice(choice: object, tools: list[Body], host: Host) -> object:
     return chosen.as_option()
 
 
-def name_of(tool: Mapping[str, Json]) -> str | None:
+def name_of(tool: Mapping[str, Any]) -> str | None:
     """Give the name of an encoded tool."""
     inner = tool.get("function") or tool.get("custom") or tool
     return inner.get("name")
@@ -199,7 +198,7 @@ def _plain_name(name: str) -> str:
     )[:64]
 
 
-def encode_response_format(given: Json, host: Host, strict: bool | None) -> Body:  # noqa: FBT001
+def encode_response_format(given: Any, host: Host, strict: bool | None) -> Body:  # noqa: ANN401, FBT001
     """Ask for an answer of a certain form: OpenAI's dicts, a class, or a JSON Schema."""
     described = schema_format(given, strict)
     if described is None:

@@ -9,21 +9,20 @@ from __future__ import annotations
 import hashlib
 import string
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, assert_never
 
 from foldline.exceptions import UsageError
 from foldline.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from foldline.messages.openai import convert_to_openai_data_block, openai_role
-from foldline.protocol.blocks import MEDIA_TYPES
+from foldline.protocol.blocks import BlockKind
 from foldline.providers._completions.host import Host
 from foldline.providers._foreign import ForeignBlocks, add_note, blocks_for, is_own, note_title
 from foldline.providers._wire import dump_text
 
 __all__ = ["MessageEncoder"]
 
-Json = Any
-Body = dict[str, Json]
-Block = dict[str, Json]
+Body = dict[str, Any]
+Block = dict[str, Any]
 
 ALPHABET = string.ascii_letters + string.digits
 
@@ -73,18 +72,28 @@ class MessageEncoder:
         return body
 
     def _part(self, block: Block) -> Body:
-        kind = block["type"]
-        if kind == "text":
-            return {"type": "text", "text": block["text"], **_cache_control(block)}
-        if kind == "text-plain" and block.get("text") is not None:
-            note_title(block, self._notes)
-            return {"type": "text", "text": block["text"]}
-        if kind in MEDIA_TYPES and kind != "video":
-            return convert_to_openai_data_block(block)
-        if kind == "video" and block.get("url"):
-            return {"type": "video_url", "video_url": {"url": block["url"]}}
-        if kind == "non_standard":
-            return dict(block["value"])
+        kind: BlockKind = block["type"]
+        match kind:
+            case "text":
+                return {"type": "text", "text": block["text"], **_cache_control(block)}
+            case "text-plain" if block.get("text") is not None:
+                note_title(block, self._notes)
+                return {"type": "text", "text": block["text"]}
+            case "image" | "audio" | "file":
+                return convert_to_openai_data_block(block)
+            case "video" if block.get("url"):
+                return {"type": "video_url", "video_url": {"url": block["url"]}}
+            case "non_standard":
+                return dict(block["value"])
+            case "text-plain" | "video" | "reasoning" | "tool_call" | "invalid_tool_call":
+                pass
+            case "server_tool_call" | "server_tool_result":
+                pass
+            case "tool_call_chunk" | "server_tool_call_chunk":
+                pass
+            case _:
+                if TYPE_CHECKING:
+                    assert_never(kind)
         raise UsageError(
             f"chat completions have no place for a block of the type {kind!r} in this message"
         )
@@ -110,12 +119,24 @@ class MessageEncoder:
         texts: list[str] = []
         calls: list[Body] = []
         for block in blocks:
-            if block["type"] == "text":
-                texts.append(block["text"])
-            elif block["type"] in ("tool_call", "invalid_tool_call"):
-                calls.append(self._call(block))
-            elif block["type"] != "reasoning":
-                self._odd(block, body)
+            kind: BlockKind = block["type"]
+            match kind:
+                case "text":
+                    texts.append(block["text"])
+                case "tool_call" | "invalid_tool_call":
+                    calls.append(self._call(block))
+                case "reasoning":
+                    pass
+                case (
+                    ("image" | "audio" | "video" | "file" | "text-plain" | "non_standard")
+                    | ("server_tool_call" | "server_tool_result")
+                    | ("tool_call_chunk" | "server_tool_call_chunk")
+                ):
+                    self._odd(block, body)
+                case _:
+                    self._odd(block, body)
+                    if TYPE_CHECKING:
+                        assert_never(kind)
         body["content"] = "".join(texts) or None
         if calls:
             body["tool_calls"] = calls

@@ -19,7 +19,6 @@ from foldline.providers._wire import WireDecoder
 
 __all__ = ["ALIASES", "CompletionsModel"]
 
-Json = Any
 
 ALIASES: dict[str, str] = {
     "model_name": "model",
@@ -107,7 +106,7 @@ class CompletionsModel(HttpChatModel):
         found = next((url for name in host.url_variables if (url := os.environ.get(name))), None)
         return found or host.base_url
 
-    def _parameters(self) -> dict[str, Json]:
+    def _parameters(self) -> dict[str, Any]:
         said = super()._parameters()
         if isinstance(said.get("stop"), str):
             said["stop"] = [said["stop"]]
@@ -117,7 +116,7 @@ class CompletionsModel(HttpChatModel):
             said["extra_body"] = {**self.extra_body, **said.get("extra_body", {})}
         return said
 
-    def _encode(self, request: ChatRequest) -> tuple[str, dict[str, Json]]:
+    def _encode(self, request: ChatRequest) -> tuple[str, dict[str, Any]]:
         body = encode.encode_completion(
             request,
             self._host,

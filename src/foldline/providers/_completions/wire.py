@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 from typing_extensions import TypedDict
 
 from foldline.providers._cost import read_cost
-
-Json: TypeAlias = Any
 
 
 class FunctionDelta(TypedDict, total=False):
@@ -33,7 +31,7 @@ class CallDelta(TypedDict, total=False):
     type: str | None
     function: FunctionDelta | None
     custom: CustomDelta | None
-    extra_content: Json
+    extra_content: Any
 
 
 class AudioDelta(TypedDict, total=False):
@@ -49,16 +47,16 @@ class Delta(TypedDict, total=False):
     """What a choice says now; a whole message has the same fields."""
 
     role: str | None
-    content: str | list[dict[str, Json]] | None
+    content: str | list[dict[str, Any]] | None
     refusal: str | None
     reasoning: str | None
     reasoning_content: str | None
-    reasoning_details: list[dict[str, Json]] | None
+    reasoning_details: list[dict[str, Any]] | None
     tool_calls: list[CallDelta] | None
     function_call: FunctionDelta | None
     audio: AudioDelta | None
-    images: list[dict[str, Json]] | None
-    annotations: list[dict[str, Json]] | None
+    images: list[dict[str, Any]] | None
+    annotations: list[dict[str, Any]] | None
 
 
 class Choice(TypedDict, total=False):
@@ -68,9 +66,9 @@ class Choice(TypedDict, total=False):
     delta: Delta | None
     message: Delta | None
     finish_reason: str | None
-    logprobs: dict[str, list[Json] | None] | None
-    usage: dict[str, Json] | None
-    error: Json
+    logprobs: dict[str, list[Any] | None] | None
+    usage: dict[str, Any] | None
+    error: Any
 
 
 class Chunk(TypedDict, total=False):
@@ -81,10 +79,10 @@ class Chunk(TypedDict, total=False):
     created: int
     object: str
     choices: list[Choice] | None
-    usage: dict[str, Json] | None
+    usage: dict[str, Any] | None
     service_tier: str | None
     system_fingerprint: str | None
-    error: Json
+    error: Any
 
 
 HEAD = frozenset({"id", "object", "choices", "usage", "model", "obfuscation", "error"})
@@ -124,7 +122,7 @@ def is_plain(delta: Delta) -> bool:
     return True
 
 
-def decode_usage(usage: dict[str, Json]) -> dict[str, Json]:
+def decode_usage(usage: dict[str, Any]) -> dict[str, Any]:
     """Give a host's counts under our names; details that have no name here keep theirs."""
     told = _totals(usage)
     if usage.keys() <= COUNTS:
@@ -146,7 +144,7 @@ def decode_usage(usage: dict[str, Json]) -> dict[str, Json]:
     return told
 
 
-def _totals(usage: dict[str, Json]) -> dict[str, Json]:
+def _totals(usage: dict[str, Any]) -> dict[str, Any]:
     given, made = usage.get("prompt_tokens"), usage.get("completion_tokens")
     total = usage.get("total_tokens")
     if total is None and isinstance(given, int) and isinstance(made, int):
@@ -157,7 +155,7 @@ def _totals(usage: dict[str, Json]) -> dict[str, Json]:
     return counts
 
 
-def _details(given: object, names: dict[str, str]) -> dict[str, Json]:
+def _details(given: object, names: dict[str, str]) -> dict[str, Any]:
     if not isinstance(given, dict):
         return {}
     return {

@@ -21,7 +21,6 @@ from foldline.providers.anthropic import wire
 
 __all__ = ["AnthropicBatches"]
 
-Json = Any
 PATH: Final = "v1/messages/batches"
 CLOCKS: Final = 300.0
 """Seconds by which our clock and theirs may differ."""
@@ -48,7 +47,7 @@ class AnthropicBatches(BatchClient):
             **({"anthropic-beta": ",".join(betas)} if betas else {}),
         }
 
-    def encode_line(self, custom_id: str, path: str, body: Json) -> bytes:
+    def encode_line(self, custom_id: str, path: str, body: Any) -> bytes:  # noqa: ANN401  JSON, or whatever was given
         """Return a request of the batch."""
         params = {name: value for name, value in body.items() if name != "stream"}
         return dump_body({"custom_id": custom_id, "params": params})
@@ -110,7 +109,7 @@ def _time(text: Any) -> float:  # noqa: ANN401  JSON
         return 0.0
 
 
-def _answer(row: Json) -> BatchAnswer:
+def _answer(row: Any) -> BatchAnswer:  # noqa: ANN401  JSON, or whatever was given
     custom_id, result = str(row.get("custom_id")), row.get("result") or {}
     kind = result.get("type")
     if kind == "succeeded":

@@ -13,8 +13,7 @@ from foldline.utils.media_types import media_type_of_block
 
 __all__ = ["encode_citation", "encode_document", "encode_image", "marked"]
 
-Json = Any
-Block = dict[str, Json]
+Block = dict[str, Any]
 
 DOCUMENT_LOCATIONS: Final = frozenset({"char_location", "page_location", "content_block_location"})
 """Citations of a document, which has a `document_title` where other sources have a `title`."""

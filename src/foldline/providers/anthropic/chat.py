@@ -23,7 +23,6 @@ from foldline.providers.anthropic.errors import ERRORS
 
 __all__ = ["ALIASES", "ChatAnthropic"]
 
-Json = Any
 
 PROVIDER = "anthropic"
 ALIASES: dict[str, str] = {
@@ -151,7 +150,7 @@ class ChatAnthropic(Counting, HttpChatModel):
     def _known(self, model: str | None) -> ModelProfile | None:
         return self.profile if model in (None, self.model) else find_profile(PROVIDER, model)
 
-    def _encode(self, request: ChatRequest) -> tuple[str, dict[str, Json]]:
+    def _encode(self, request: ChatRequest) -> tuple[str, dict[str, Any]]:
         body = encode.encode_message(
             request,
             settings={
@@ -165,7 +164,7 @@ class ChatAnthropic(Counting, HttpChatModel):
         )
         return "v1/messages", body
 
-    def _container(self, request: ChatRequest) -> dict[str, Json]:
+    def _container(self, request: ChatRequest) -> dict[str, Any]:
         if not self.reuse_last_container:
             return {}
         used = (

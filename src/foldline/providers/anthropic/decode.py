@@ -31,7 +31,6 @@ from foldline.providers.anthropic.wire import (
 
 __all__ = ["AnthropicDecoder", "decode_citation", "decode_usage"]
 
-Json = Any
 
 STOP_REASONS: Final = {
     "end_turn": "stop",
@@ -56,14 +55,14 @@ class AnthropicDecoder:
         self._fail = fail
         metadata = {"provider": provider, **({"model": model} if model else {})}
         self._writer = EventWriter(metadata=metadata, usage_mode="last")
-        self._usage: dict[str, Json] = {}
+        self._usage: dict[str, Any] = {}
         self._inputs: dict[int | None, Block] = {}
         """Arguments that came with the start of a call; they count if no slices follow."""
         self._held: dict[int | None, Block] = {}
         """Blocks in Anthropic's own words, which are told when they are over."""
         self._whole: set[int | None] = set()
         self._server: set[int | None] = set()
-        self._metadata: dict[str, Json] = {}
+        self._metadata: dict[str, Any] = {}
         self._is_stopped = False
         self._events: dict[str, Callable[[StreamEvent], list[Event]]] = {
             "message_start": self._message_start,
@@ -118,7 +117,7 @@ class AnthropicDecoder:
             )
         return self._message_stop({})
 
-    def heard(self) -> dict[str, Json]:
+    def heard(self) -> dict[str, Any]:
         """Give what was heard beside the content, for the partial message of a stream that broke."""
         metadata = {**self._writer.metadata_so_far, **self._metadata}
         return {
@@ -192,7 +191,7 @@ class AnthropicDecoder:
         return []
 
     def _text(self, block: Block, key: int | None) -> list[Event]:
-        fields: dict[str, Json] = {}
+        fields: dict[str, Any] = {}
         if block.get("citations"):
             fields["annotations"] = [decode_citation(one) for one in block["citations"]]
         if extras := _rest(block, "type", "text", "citations"):
@@ -245,7 +244,7 @@ class AnthropicDecoder:
             return events + self._writer.close(key)
         return self._writer.close(key) if key not in self._whole else []
 
-    def _fields(self, key: int | None, fields: dict[str, Json]) -> list[Event]:
+    def _fields(self, key: int | None, fields: dict[str, Any]) -> list[Event]:
         """Keep what is newer than this file on the block that it was said of, if that block is open."""
         try:
             return self._writer.fields(fields, key)
@@ -253,7 +252,7 @@ class AnthropicDecoder:
             return []
 
 
-def _arguments(given: object) -> Json:
+def _arguments(given: object) -> Any:  # noqa: ANN401  JSON, or whatever was given
     """Give arguments as the writer takes them; what is no object is judged as the text it is."""
     return given if isinstance(given, (dict, str)) else json.dumps(given)
 
@@ -269,11 +268,11 @@ def decode_citation(citation: Block) -> Block:
     return annotations[0]
 
 
-def decode_usage(usage: Usage) -> dict[str, Json]:
+def decode_usage(usage: Usage) -> dict[str, Any]:
     """Give the counts under our names: input tokens include the cached ones, details say how many those are."""
     read, written = usage.get("cache_read_input_tokens"), usage.get("cache_creation_input_tokens")
     given, made = usage.get("input_tokens"), usage.get("output_tokens")
-    told: dict[str, Json] = {}
+    told: dict[str, Any] = {}
     if _is_number(given):
         told["input_tokens"] = sum(one for one in (given, read, written) if _is_number(one))
     if _is_number(made):
@@ -297,5 +296,5 @@ def _is_number(value: object) -> TypeGuard[int]:
     return type(value) is int
 
 
-def _dict(value: Json) -> dict[str, Json]:
+def _dict(value: Any) -> dict[str, Any]:  # noqa: ANN401  JSON, or whatever was given
     return value if isinstance(value, dict) else {}

@@ -45,8 +45,7 @@ __all__ = [
     "encode_tools",
 ]
 
-Json = Any
-Body = dict[str, Json]
+Body = dict[str, Any]
 
 OURS: Final = frozenset(
     {
@@ -84,7 +83,7 @@ IN_OTHER_WORDS: Final = {
 def encode_message(
     request: ChatRequest,
     *,
-    settings: Mapping[str, Json],
+    settings: Mapping[str, Any],
     providers: frozenset[str],
     policy: ForeignBlocks = "convert",
     profile: ModelProfile | None = None,
@@ -121,7 +120,7 @@ def encode_message(
     return {**body, **(said.get("extra_body") or {})}
 
 
-def _taken(settings: Mapping[str, Json], profile: ModelProfile, notes: list[str]) -> Body:
+def _taken(settings: Mapping[str, Any], profile: ModelProfile, notes: list[str]) -> Body:
     """Leave out settings that the model refuses; options of a call were looked at before."""
     refused = [
         name for name in profile.get("unsupported_options") or () if settings.get(name) is not None
@@ -248,7 +247,7 @@ def encode_tool_choice(choice: ToolChoice, names: list[str]) -> Body:
     return told
 
 
-def describe_tools(tools: list[Json], notes: list[str], strict: bool | None) -> list[Body]:  # noqa: FBT001
+def describe_tools(tools: list[Any], notes: list[str], strict: bool | None) -> list[Body]:  # noqa: FBT001
     """Describe tools; Anthropic's own dicts (server tools, `input_schema`) are sent as they are."""
     encoded = []
     for tool in tools:
@@ -278,7 +277,7 @@ def convert_to_anthropic_tool(tool: object, *, strict: bool | None = None) -> Bo
     return describe_tools([tool], [], strict)[0]
 
 
-def _tool(named: Mapping[str, Json], schema: Body, given: object, strict: bool | None) -> Body:  # noqa: FBT001
+def _tool(named: Mapping[str, Any], schema: Body, given: object, strict: bool | None) -> Body:  # noqa: FBT001
     asked = given.get("strict") if isinstance(given, Mapping) else None
     is_strict = next((one for one in (strict, named.get("strict"), asked) if one is not None), None)
     new: Body = {"name": named["name"]}
@@ -303,7 +302,7 @@ def _extras(tool: object) -> Body:
     return dict(inner) if isinstance(inner, Mapping) else {}
 
 
-def betas_of(said: Mapping[str, Json], request: ChatRequest) -> list[str]:
+def betas_of(said: Mapping[str, Any], request: ChatRequest) -> list[str]:
     """Name the betas of a request: those asked for, and those that its tools and options need."""
     betas = [str(beta) for beta in said.get("betas") or ()]
     types = [str(tool.get("type")) for tool in said.get("tools") or () if isinstance(tool, Mapping)]

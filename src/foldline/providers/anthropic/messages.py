@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from foldline.exceptions import UsageError
 from foldline.language_models.policies.prompt_caching import cache_control_of
 from foldline.messages import AIMessage, BaseMessage, ToolMessage
+from foldline.protocol.blocks import BlockKind
 from foldline.providers._foreign import ForeignBlocks, blocks_for
 from foldline.providers._turns import TurnEncoder
 from foldline.providers._wire import plain_id
@@ -26,8 +27,7 @@ from foldline.providers.anthropic.wire import REMOTE_TOOL
 
 __all__ = ["MessageEncoder", "encode_call_id"]
 
-Json = Any
-Block = dict[str, Json]
+Block = dict[str, Any]
 
 ODD_ID: Final = re.compile(r"[^a-zA-Z0-9_-]")
 CALL_EXTRAS: Final = ("caller", "toolset_name")
@@ -71,18 +71,34 @@ class MessageEncoder(TurnEncoder):
         return _marked_last([one for one in blocks if one is not None], message)
 
     def _input(self, block: Block) -> Block | None:
-        kind = block["type"]
-        if kind == "text":
-            return self._text(block)
-        if kind == "image":
-            return encode_image(block)
-        if kind in ("file", "text-plain"):
-            return encode_document(block)
-        if kind == "non_standard":
-            return self._own_words(block)
+        kind: BlockKind = block["type"]
+        match kind:
+            case "text":
+                return self._text(block)
+            case "image":
+                return encode_image(block)
+            case "file" | "text-plain":
+                return encode_document(block)
+            case "non_standard":
+                return self._own_words(block)
+            case "audio" | "video" | "reasoning" | "tool_call" | "invalid_tool_call":
+                pass
+            case "server_tool_call" | "server_tool_result":
+                pass
+            case "tool_call_chunk" | "server_tool_call_chunk":
+                pass
+            case _:
+                if TYPE_CHECKING:
+                    assert_never(kind)
         raise UsageError(
             f"Anthropic takes no {kind} in a message to it: send text, images or documents"
         )
+
+    def _cited_text(self, block: Block) -> Block | None:
+        text = self._text(block)
+        if text and (cited := self._citations(block)):
+            text["citations"] = cited
+        return text
 
     def _text(self, block: Block) -> Block | None:
         if not block["text"].strip():
@@ -92,7 +108,7 @@ class MessageEncoder(TurnEncoder):
     def _result(self, message: ToolMessage) -> list[Block]:
         result: Block = {"type": "tool_result", "tool_use_id": encode_call_id(message.tool_call_id)}
         if isinstance(message.content, str):
-            said: Json = message.content
+            said: Any = message.content
         else:
             said = self._told(message.model_copy(update={"additional_kwargs": {}}))
         if said:
@@ -113,20 +129,25 @@ class MessageEncoder(TurnEncoder):
         return _marked_last([one for one in said if one is not None], message)
 
     def _said(self, block: Block, *, is_signed: bool) -> Block | None:
-        kind = block["type"]
-        if kind == "reasoning":
-            return self._thinking(block, is_signed=is_signed)
-        if kind == "non_standard":
-            return self._own_words(block)
-        if kind in WRITERS:
-            return WRITERS[kind](block)
-        if kind == "text":
-            text = self._text(block)
-            if text and (cited := self._citations(block)):
-                text["citations"] = cited
-            return text
-        if kind == "invalid_tool_call":
-            return self._broken_call(block)
+        kind: BlockKind = block["type"]
+        match kind:
+            case "reasoning":
+                return self._thinking(block, is_signed=is_signed)
+            case "non_standard":
+                return self._own_words(block)
+            case "tool_call" | "server_tool_call" | "server_tool_result":
+                return WRITERS[kind](block)
+            case "text":
+                return self._cited_text(block)
+            case "invalid_tool_call":
+                return self._broken_call(block)
+            case "image" | "audio" | "video" | "file" | "text-plain":
+                pass
+            case "tool_call_chunk" | "server_tool_call_chunk":
+                pass
+            case _:
+                if TYPE_CHECKING:
+                    assert_never(kind)
         self._note(f"{kind} has no place in an assistant's message of Anthropic")
         return None
 

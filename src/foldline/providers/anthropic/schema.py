@@ -9,8 +9,7 @@ from typing import Any, Final
 
 __all__ = ["encode_schema"]
 
-Json = Any
-Schema = dict[str, Json]
+Schema = dict[str, Any]
 
 KEPT: Final = frozenset(
     {
@@ -78,5 +77,5 @@ def _nested(schema: Schema) -> Schema:
     return new
 
 
-def _inner(value: Json) -> object:
+def _inner(value: Any) -> object:  # noqa: ANN401  JSON, or whatever was given
     return encode_schema(value) if isinstance(value, dict) else value

@@ -20,7 +20,6 @@ from foldline.providers.anthropic.wire import VERSION
 
 __all__ = ["AnthropicLLM"]
 
-Json = Any
 
 ALIASES: Final = {
     "model_name": "model",
@@ -93,7 +92,7 @@ class AnthropicLLM(HttpLLM):
             body["stream"] = True
         return "v1/messages", body
 
-    def _decode(self, answer: Json, prompts: list[str], options: Body) -> LLMResult:
+    def _decode(self, answer: Any, prompts: list[str], options: Body) -> LLMResult:  # noqa: ANN401  JSON, or whatever was given
         if answer.get("type") == "error" or not isinstance(answer.get("content"), list):
             raise self._malformed("the answer has no content: is this a messages endpoint?")
         text = "".join(block["text"] for block in answer["content"] if block.get("type") == "text")
@@ -160,9 +159,10 @@ class MessagesTextDecoder:
     def __init__(self, fail: Fail) -> None:
         self._fail = fail
         self._usage: Body = {}
-        self.is_complete = self.is_stopped = False
+        self.is_complete: bool = False
+        self.is_stopped: bool = False
 
-    def feed(self, data: Json, event: str) -> GenerationChunk | None:
+    def feed(self, data: Any, event: str) -> GenerationChunk | None:  # noqa: ANN401  JSON, or whatever was given
         """Take one event."""
         kind = data.get("type") or event
         if kind == "error" or data.get("error"):
@@ -180,7 +180,7 @@ class MessagesTextDecoder:
             self.is_complete = self.is_stopped = True
         return None
 
-    def _stop(self, data: Json) -> GenerationChunk:
+    def _stop(self, data: Any) -> GenerationChunk:  # noqa: ANN401  JSON, or whatever was given
         self.is_stopped = True
         told = {k: v for k, v in (data.get("usage") or {}).items() if v is not None}
         self._usage |= told

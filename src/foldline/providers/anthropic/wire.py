@@ -9,8 +9,7 @@ from typing import Any, Final, TypeAlias
 
 from typing_extensions import TypedDict
 
-Json: TypeAlias = Any
-Block: TypeAlias = dict[str, Json]
+Block: TypeAlias = dict[str, Any]
 """A content block: it has a `type`; the other fields are its own."""
 
 
@@ -37,10 +36,10 @@ class Message(TypedDict, total=False):
     content: list[Block]
     stop_reason: str | None
     stop_sequence: str | None
-    stop_details: dict[str, Json] | None
+    stop_details: dict[str, Any] | None
     usage: Usage
-    container: dict[str, Json] | None
-    context_management: dict[str, Json] | None
+    container: dict[str, Any] | None
+    context_management: dict[str, Any] | None
 
 
 class Delta(TypedDict, total=False):
@@ -51,7 +50,7 @@ class Delta(TypedDict, total=False):
     thinking: str
     signature: str
     partial_json: str
-    citation: dict[str, Json]
+    citation: dict[str, Any]
     content: str | None
     encrypted_content: str | None
     stop_reason: str | None
@@ -67,8 +66,8 @@ class StreamEvent(TypedDict, total=False):
     content_block: Block
     delta: Delta
     usage: Usage
-    error: dict[str, Json]
-    context_management: dict[str, Json] | None
+    error: dict[str, Any]
+    context_management: dict[str, Any] | None
 
 
 MESSAGE_FIELDS: Final = frozenset({"type", "role", "content", "usage", "model"})

@@ -22,7 +22,6 @@ __all__ = [
     "with_cache_point",
 ]
 
-Json = Any
 
 NATIVE_KINDS: Final = {"image": "image", "video": "video", "audio": "audio"}
 REFUSED_IN_NAME: Final = re.compile(r"[^0-9A-Za-z\s()\[\]-]|(?<=\s)\s")
@@ -34,7 +33,7 @@ CITATION_FIELDS: Final = frozenset({"location", "source", "sourceContent"})
 GUARD_TYPES: Final = ("guard_content", "guardContent")
 
 
-def cache_point(control: Mapping[str, Json]) -> Block:
+def cache_point(control: Mapping[str, Any]) -> Block:
     """Return the point that stands for a `cache_control` mark."""
     point: Block = {"type": "default"}
     if control.get("ttl"):
@@ -120,7 +119,7 @@ def encode_native(value: object) -> Block | None:
     return encoded
 
 
-def _plain_json(value: object) -> Json:
+def _plain_json(value: object) -> Any:  # noqa: ANN401  JSON, or whatever was given
     """Return a value with its bytes in base64, as the wire has them."""
     if isinstance(value, bytes | bytearray):
         return b64encode(value).decode()

@@ -30,7 +30,6 @@ from foldline.providers.bedrock.wire import (
 
 __all__ = ["BedrockDecoder", "decode_citation", "decode_usage"]
 
-Json = Any
 
 STOP_REASONS: Final = {
     "end_turn": "stop",
@@ -56,8 +55,8 @@ class BedrockDecoder:
         self._pending: dict[int | None, Block] = {}
         """Blocks that are written when they are over."""
         self._server_calls: set[int | None] = set()
-        self._metadata: dict[str, Json] = {}
-        self._usage: dict[str, Json] = {}
+        self._metadata: dict[str, Any] = {}
+        self._usage: dict[str, Any] = {}
         self._is_stopped = False
         self._events: dict[str, Callable[[StreamEvent], list[Event]]] = {
             "messageStart": lambda _: self._writer.start(),
@@ -67,7 +66,7 @@ class BedrockDecoder:
             "messageStop": self._message_stop,
             "metadata": self._message_metadata,
         }
-        self._deltas: dict[str, Callable[[int | None, Json], list[Event]]] = {
+        self._deltas: dict[str, Callable[[int | None, Any], list[Event]]] = {
             "text": lambda key, text: self._writer.text(text, key),
             "toolUse": self._call_delta,
             "reasoningContent": self._reasoning_delta,
@@ -117,7 +116,7 @@ class BedrockDecoder:
             raise StreamTruncatedError("the stream ended without messageStop")
         return self._finish()
 
-    def heard(self) -> dict[str, Json]:
+    def heard(self) -> dict[str, Any]:
         """Return what came beside the content, for the partial message of a stream that broke."""
         return {
             "usage": self._writer.usage_so_far,
@@ -289,7 +288,7 @@ def _is_of_known_shape(kind: str, value: object) -> bool:
     return isinstance(value, str if kind == "text" else dict)
 
 
-def _arguments(value: object) -> Json:
+def _arguments(value: object) -> Any:  # noqa: ANN401  JSON, or whatever was given
     """Return arguments as the writer takes them; what is no object is judged as the text it is."""
     return value if isinstance(value, dict | str) else json.dumps(value)
 
@@ -347,11 +346,11 @@ def decode_citation(citation: Block) -> Block:
     return new
 
 
-def decode_usage(usage: Usage) -> dict[str, Json]:
+def decode_usage(usage: Usage) -> dict[str, Any]:
     """Return the counts under our names: input tokens include those of the cache, details say how many those are."""
     read, written = usage.get("cacheReadInputTokens"), usage.get("cacheWriteInputTokens")
     input_count, output_count = usage.get("inputTokens"), usage.get("outputTokens")
-    counts: dict[str, Json] = {}
+    counts: dict[str, Any] = {}
     if _is_number(input_count):
         counts["input_tokens"] = input_count + sum(n for n in (read, written) if _is_number(n))
     if _is_number(output_count):
@@ -368,7 +367,7 @@ def decode_usage(usage: Usage) -> dict[str, Json]:
     return counts
 
 
-def _count_by_lifetime(details: object) -> dict[str, Json]:
+def _count_by_lifetime(details: object) -> dict[str, Any]:
     """Return the tokens written to the cache by how long they stay, under the names that Anthropic has for them."""
     rows = details if isinstance(details, list) else []
     return {

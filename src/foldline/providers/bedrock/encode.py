@@ -30,8 +30,7 @@ from foldline.providers.bedrock.wire import BODY_FIELDS, Block
 
 __all__ = ["base_model_name", "encode_converse", "encode_model_path"]
 
-Json = Any
-Body = dict[str, Json]
+Body = dict[str, Any]
 
 INFERENCE_FIELDS: Final = {"max_tokens": "maxTokens", "temperature": "temperature", "top_p": "topP"}
 RENAMED_FIELDS: Final = {
@@ -72,7 +71,7 @@ def base_model_name(model: str) -> str:
 def encode_converse(
     request: ChatRequest,
     *,
-    settings: Mapping[str, Json],
+    settings: Mapping[str, Any],
     providers: frozenset[str],
     policy: ForeignBlocks = "convert",
     profile: ModelProfile | None = None,
@@ -105,9 +104,7 @@ def encode_converse(
     return {**body, **(options.get("extra_body") or {})}
 
 
-def _drop_unsupported(
-    settings: Mapping[str, Json], profile: ModelProfile, notes: list[str]
-) -> Body:
+def _drop_unsupported(settings: Mapping[str, Any], profile: ModelProfile, notes: list[str]) -> Body:
     """Leave out settings that the model refuses; options of a call were looked at before."""
     refused = [
         name for name in profile.get("unsupported_options") or () if settings.get(name) is not None

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final, assert_never
 
 from foldline.exceptions import UsageError
 from foldline.language_models.policies.prompt_caching import cache_control_of
 from foldline.messages import AIMessage, BaseMessage, ToolMessage
+from foldline.protocol.blocks import BlockKind
 from foldline.providers._foreign import ForeignBlocks, blocks_for
 from foldline.providers._turns import TurnEncoder
 from foldline.providers._wire import plain_id
 from foldline.providers.bedrock.blocks import (
-    NATIVE_KINDS,
     cache_point,
     encode_citation,
     encode_document,
@@ -29,7 +29,6 @@ from foldline.providers.bedrock.wire import SERVER_CALL, Block
 
 __all__ = ["MessageEncoder", "encode_call_id", "guard_last_turn"]
 
-Json = Any
 
 REFUSED_IN_ID: Final = re.compile(r"[^a-zA-Z0-9_.:-]")
 DOCUMENTS: Final = ("file", "text-plain")
@@ -69,15 +68,23 @@ class MessageEncoder(TurnEncoder):
         return blocks
 
     def _encode_input(self, block: Block) -> Block | None:
-        kind = block["type"]
-        if kind == "text":
-            return _encode_text(block)
-        if kind in NATIVE_KINDS:
-            return encode_media(block)
-        if kind in DOCUMENTS:
-            return self._encode_document(block)
-        if kind == "non_standard":
-            return self._encode_native(block)
+        kind: BlockKind = block["type"]
+        match kind:
+            case "text":
+                return _encode_text(block)
+            case "image" | "video" | "audio":
+                return encode_media(block)
+            case "file" | "text-plain":
+                return self._encode_document(block)
+            case "non_standard":
+                return self._encode_native(block)
+            case "reasoning" | "tool_call" | "invalid_tool_call" | "tool_call_chunk":
+                pass
+            case "server_tool_call" | "server_tool_call_chunk" | "server_tool_result":
+                pass
+            case _:
+                if TYPE_CHECKING:
+                    assert_never(kind)
         raise UsageError(
             f"Bedrock takes no {kind} in a message to it: send text, images, documents, video or audio"
         )
@@ -118,15 +125,23 @@ class MessageEncoder(TurnEncoder):
         return blocks + (_message_point(message) if blocks else [])
 
     def _encode_output(self, block: Block, *, is_signed: bool) -> Block | None:
-        kind = block["type"]
-        if kind == "reasoning":
-            return self._encode_reasoning(block, is_signed=is_signed)
-        if kind == "text":
-            return self._encode_cited_text(block)
-        if kind == "invalid_tool_call":
-            return self._encode_broken_call(block)
-        if kind in CALL_ENCODERS:
-            return CALL_ENCODERS[kind](block)
+        kind: BlockKind = block["type"]
+        match kind:
+            case "reasoning":
+                return self._encode_reasoning(block, is_signed=is_signed)
+            case "text":
+                return self._encode_cited_text(block)
+            case "invalid_tool_call":
+                return self._encode_broken_call(block)
+            case "tool_call" | "server_tool_call" | "server_tool_result":
+                return CALL_ENCODERS[kind](block)
+            case "image" | "audio" | "video" | "file" | "text-plain" | "non_standard":
+                pass
+            case "tool_call_chunk" | "server_tool_call_chunk":
+                pass
+            case _:
+                if TYPE_CHECKING:
+                    assert_never(kind)
         return self._encode_input(block)
 
     def _encode_cited_text(self, block: Block) -> Block | None:

@@ -48,7 +48,7 @@ class FrameReading:
         self._is_begun = False
         self.fault: Exception | None = None
         """Why the stream cannot be read on."""
-        self.is_over = False
+        self.is_over: bool = False
         """Whether the answer has come to its end."""
 
     def feed(self, chunk: bytes) -> list[Event]:

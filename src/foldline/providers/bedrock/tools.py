@@ -25,8 +25,7 @@ __all__ = [
     "encode_tools",
 ]
 
-Json = Any
-Schema = dict[str, Json]
+Schema = dict[str, Any]
 
 EMPTY_SCHEMA: Final[Schema] = {"type": "object", "properties": {}}
 FREE_TEXT: Final[Schema] = {
@@ -38,7 +37,7 @@ NATIVE_KEYS: Final = frozenset({"toolSpec", "systemTool", "cachePoint"})
 
 
 def encode_tools(
-    tools: list[Json],
+    tools: list[Any],
     strict: bool | None,  # noqa: FBT001
     notes: list[str],
 ) -> tuple[list[Block], list[Block]]:
@@ -118,7 +117,7 @@ def encode_output_format(option: object, notes: list[str]) -> Block | None:
     return {"type": "json_schema", "structure": {"jsonSchema": definition}}
 
 
-def _read_schema(option: Json) -> tuple[str | None, str | None, Schema]:
+def _read_schema(option: Any) -> tuple[str | None, str | None, Schema]:  # noqa: ANN401  JSON, or whatever was given
     """Return name, description and schema of a response format, a class or a JSON Schema."""
     inner = option.get("json_schema", option) if isinstance(option, Mapping) else option
     if isinstance(inner, Mapping) and isinstance(inner.get("schema"), Mapping):
@@ -129,7 +128,7 @@ def _read_schema(option: Json) -> tuple[str | None, str | None, Schema]:
     return title, description, schema
 
 
-def close_objects(schema: object) -> Json:
+def close_objects(schema: object) -> object:
     """Return a schema whose objects take no properties but those they name, as schemas that are enforced must be."""
     if isinstance(schema, list):
         return [close_objects(item) for item in schema]

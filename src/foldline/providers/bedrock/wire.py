@@ -10,8 +10,7 @@ from typing import Any, Final, TypeAlias
 
 from typing_extensions import TypedDict
 
-Json: TypeAlias = Any
-Block: TypeAlias = dict[str, Json]
+Block: TypeAlias = dict[str, Any]
 """A content block, keyed by its kind."""
 
 
@@ -23,7 +22,7 @@ class Usage(TypedDict, total=False):
     totalTokens: int
     cacheReadInputTokens: int
     cacheWriteInputTokens: int
-    cacheDetails: list[dict[str, Json]]
+    cacheDetails: list[dict[str, Any]]
 
 
 class Message(TypedDict, total=False):
@@ -45,11 +44,11 @@ class Answer(TypedDict, total=False):
     output: Output
     stopReason: str
     usage: Usage
-    metrics: dict[str, Json]
-    additionalModelResponseFields: Json
-    trace: dict[str, Json]
-    performanceConfig: dict[str, Json]
-    serviceTier: dict[str, Json]
+    metrics: dict[str, Any]
+    additionalModelResponseFields: Any
+    trace: dict[str, Any]
+    performanceConfig: dict[str, Any]
+    serviceTier: dict[str, Any]
 
 
 class StreamEvent(TypedDict, total=False):
@@ -61,7 +60,7 @@ class StreamEvent(TypedDict, total=False):
     delta: Block
     stopReason: str
     usage: Usage
-    additionalModelResponseFields: Json
+    additionalModelResponseFields: Any
 
 
 ANSWER_FIELDS: Final = frozenset({"output", "stopReason", "usage"})

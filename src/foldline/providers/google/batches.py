@@ -17,7 +17,6 @@ from foldline.providers._wire import dump_body
 
 __all__ = ["GoogleBatches"]
 
-Json = Any
 ENDED: Final = {"SUCCEEDED": "completed", "EXPIRED": "expired", "CANCELLED": "cancelled"}
 STATUSES: Final = {3: 400, 4: 504, 5: 404, 7: 403, 8: 429, 13: 500, 14: 503, 16: 401}
 """Google's codes of errors -> the status that a call would have had."""
@@ -32,7 +31,7 @@ class GoogleBatches(BatchClient):
     most_requests = 50_000
     most_bytes = 19 * 1024 * 1024
 
-    def encode_line(self, custom_id: str, path: str, body: Json) -> bytes:
+    def encode_line(self, custom_id: str, path: str, body: Any) -> bytes:  # noqa: ANN401  JSON, or whatever was given
         """Return a request of the batch."""
         return dump_body({"request": body, "metadata": {"key": custom_id}})
 
@@ -87,7 +86,7 @@ class GoogleBatches(BatchClient):
             await self.ask(f"{provider_id}:cancel", io, method="POST")
 
 
-def _answer(row: Json) -> BatchAnswer:
+def _answer(row: Any) -> BatchAnswer:  # noqa: ANN401  JSON, or whatever was given
     custom_id = str((row.get("metadata") or {}).get("key"))
     error = row.get("error")
     if not error:

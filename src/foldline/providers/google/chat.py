@@ -21,7 +21,6 @@ from foldline.transports import Request, Response
 
 __all__ = ["ALIASES", "ChatGoogle", "ChatGoogleGenerativeAI"]
 
-Json = Any
 
 PROVIDER = "google_genai"
 ALIASES: dict[str, str] = {
@@ -117,7 +116,7 @@ class ChatGoogle(GoogleEndpoint, Counting, HttpChatModel):
 
     _tool_name_pattern: ClassVar[str | None] = "[a-zA-Z0-9_.:-]"
 
-    def _encode(self, request: ChatRequest) -> tuple[str, dict[str, Json]]:
+    def _encode(self, request: ChatRequest) -> tuple[str, dict[str, Any]]:
         model = request.options.get("model") or self.model
         body = encode.encode_content(
             request,

@@ -15,8 +15,7 @@ from foldline.providers.google.wire import dicts
 
 __all__ = ["SpokenText", "cite", "cite_left"]
 
-Json = Any
-Note = dict[str, Json]
+Note = dict[str, Any]
 
 
 class SpokenText:
@@ -32,11 +31,11 @@ class SpokenText:
         """Number of a part -> how many slices came before it."""
         self.notes: list[Note] = []
         """The sources of the text, as far as they are known."""
-        self.supports: list[Json] = []
+        self.supports: list[Any] = []
         """What the notes were made of: Gemini may send it with several chunks."""
-        self.told = 0
+        self.told: int = 0
         """How many of them were told."""
-        self.is_closed = False
+        self.is_closed: bool = False
 
     @property
     def text(self) -> str:
@@ -55,7 +54,7 @@ class SpokenText:
         return notes
 
 
-def cite_left(text: SpokenText, metadata: dict[str, Json], upcoming: Sequence[str]) -> None:
+def cite_left(text: SpokenText, metadata: dict[str, Any], upcoming: Sequence[str]) -> None:
     """Give a text that is over the citations that are known to be its own; others may be of what is upcoming."""
     grounding = _dict(metadata.get("grounding_metadata"))
     for support in dicts(grounding.get("groundingSupports")):
@@ -70,7 +69,7 @@ def cite_left(text: SpokenText, metadata: dict[str, Json], upcoming: Sequence[st
             _add_support(text, grounding, support, part if type(part) is int else None)
 
 
-def cite(texts: list[SpokenText], metadata: dict[str, Json]) -> None:
+def cite(texts: list[SpokenText], metadata: dict[str, Any]) -> None:
     """Give each text the citations that are its own."""
     texts = [text for text in texts if any(text.slices)]  # some hold a signature alone
     if not texts:
@@ -90,7 +89,7 @@ def cite(texts: list[SpokenText], metadata: dict[str, Json]) -> None:
 
 
 def _add_support(
-    text: SpokenText, grounding: dict[str, Json], support: dict[str, Json], part: int | None
+    text: SpokenText, grounding: dict[str, Any], support: dict[str, Any], part: int | None
 ) -> None:
     if support in text.supports:
         return
@@ -111,7 +110,7 @@ def _meant(texts: list[SpokenText], part: int | None, said: object) -> SpokenTex
     return texts[-1]
 
 
-def _citation(source: dict[str, Json]) -> Note:
+def _citation(source: dict[str, Any]) -> Note:
     fields = {
         "url": source.get("uri"),
         "title": source.get("title"),
@@ -136,5 +135,5 @@ def _in_characters(note: Note, before: str, text: str) -> Note:
     return note
 
 
-def _dict(value: Json) -> dict[str, Json]:
+def _dict(value: Any) -> dict[str, Any]:  # noqa: ANN401  JSON, or whatever was given
     return value if isinstance(value, dict) else {}

@@ -30,7 +30,6 @@ from foldline.providers.google.wire import (
 
 __all__ = ["GoogleDecoder", "decode_usage"]
 
-Json = Any
 
 FINISH_REASONS: Final = {
     "STOP": "stop",
@@ -77,13 +76,13 @@ class CandidateDecoder:
 
     __slots__ = ("_metadata", "is_finished", "parts", "reason", "writer")
 
-    def __init__(self, metadata: dict[str, Json]) -> None:
+    def __init__(self, metadata: dict[str, Any]) -> None:
         self.writer: EventWriter = EventWriter(metadata=metadata, usage_mode="last")
         self.parts: PartsDecoder = PartsDecoder(self.writer)
-        self.is_finished = False
+        self.is_finished: bool = False
         """Whether Gemini said why it stopped."""
         self.reason: str | None = None
-        self._metadata: dict[str, Json] = {}
+        self._metadata: dict[str, Any] = {}
 
     def feed(self, candidate: Candidate) -> list[Event]:
         """Take what the candidate says now."""
@@ -111,12 +110,12 @@ class CandidateDecoder:
         self.writer.metadata({"finish_reason": reason})
         self.writer.reason(FINISH_REASONS.get(reason, reason))
 
-    def finish(self, metadata: dict[str, Json]) -> list[Event]:
+    def finish(self, metadata: dict[str, Any]) -> list[Event]:
         """End the message, with the sources of its text."""
         events = self.parts.finish()
         if self._metadata:
             cite(self.parts.texts, self._metadata)
-        late: list[Json] = []
+        late: list[Any] = []
         said = [text for text in self.parts.texts if any(text.slices)]
         for place, text in enumerate(said):
             notes = text.untold()
@@ -161,7 +160,7 @@ class GoogleDecoder:
         self._others = others
         self._retries_malformed_calls = retries_malformed_calls
         self._id: str | None = None
-        self._metadata: dict[str, Json] = {}
+        self._metadata: dict[str, Any] = {}
         self._usage: UsageMetadata = {}
         self._untold: list[Event] = []
         """Events of a whole answer, which are told when it proves complete."""
@@ -210,7 +209,7 @@ class GoogleDecoder:
             raise StreamTruncatedError("the stream ended without finishReason")
         return self._finish()
 
-    def heard(self) -> dict[str, Json]:
+    def heard(self) -> dict[str, Any]:
         """Give what was heard beside the content, for the partial message of a stream that broke."""
         raw = {"usage_metadata": dict(self._usage)} if self._usage else {}
         return {
@@ -222,7 +221,7 @@ class GoogleDecoder:
     def _count(self, usage: object) -> None:
         """Keep running totals; what is no object counts nothing, and is kept as it came (E1)."""
         if isinstance(usage, dict):
-            grow_usage(cast("dict[str, Json]", self._usage), usage)
+            grow_usage(cast("dict[str, Any]", self._usage), usage)
         else:
             self._metadata["usage_metadata"] = usage
 

@@ -24,8 +24,7 @@ from foldline.utils.function_calling import convert_to_json_schema, convert_to_o
 
 __all__ = ["encode_content", "encode_model", "encode_tools"]
 
-Json = Any
-Body = dict[str, Json]
+Body = dict[str, Any]
 
 OURS: Final = frozenset(
     {
@@ -57,7 +56,7 @@ def encode_model(name: str) -> str:
 def encode_content(
     request: ChatRequest,
     *,
-    settings: Mapping[str, Json],
+    settings: Mapping[str, Any],
     providers: frozenset[str],
     policy: ForeignBlocks = "convert",
     profile: ModelProfile | None = None,
@@ -160,7 +159,7 @@ def _effort(asked: object, said: Body, profile: ModelProfile, notes: list[str]) 
     return {"thinkingBudget": 0} if level == "none" else {"thinkingLevel": level.upper()}
 
 
-def _safety(given: Json) -> list[Body]:
+def _safety(given: Any) -> list[Body]:  # noqa: ANN401  JSON, or whatever was given
     if isinstance(given, Mapping):
         return [{"category": _word(key), "threshold": _word(value)} for key, value in given.items()]
     return [dict(one) for one in given]
@@ -211,7 +210,7 @@ def _mode(choice: ToolChoice, names: list[str], *, strict: bool) -> Body:
 
 
 @remember_tools
-def encode_tools(tools: list[Json], notes: list[str]) -> list[Body]:
+def encode_tools(tools: list[Any], notes: list[str]) -> list[Body]:
     """Describe tools: functions together, Gemini's own tools each by itself."""
     functions: list[Body] = []
     others: list[Body] = []
@@ -245,7 +244,7 @@ def _own_tool(tool: object) -> Body | None:
     return None
 
 
-def _function(tool: Json, notes: list[str]) -> Body:
+def _function(tool: Any, notes: list[str]) -> Body:  # noqa: ANN401  JSON, or whatever was given
     described = convert_to_openai_tool(tool)
     function = described.get("function")
     if not isinstance(function, Mapping):

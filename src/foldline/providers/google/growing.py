@@ -10,7 +10,6 @@ from foldline.exceptions import MalformedStreamError
 
 __all__ = ["GrowingCall"]
 
-Json = Any
 
 PATH: Final = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\['([^']*)'\]")
 VALUES: Final = ("stringValue", "numberValue", "boolValue", "nullValue")
@@ -28,15 +27,15 @@ class GrowingCall:
     def __init__(self) -> None:
         self.id: str | None = None
         self.name: str | None = None
-        self.args: dict[str, Json] = {}
-        self.extras: dict[str, Json] = {}
+        self.args: dict[str, Any] = {}
+        self.extras: dict[str, Any] = {}
 
-    def is_other(self, call: dict[str, Json]) -> bool:
+    def is_other(self, call: dict[str, Any]) -> bool:
         """Say whether what comes now belongs to another call: it has an id or a name that is not this one's."""
         known = ((self.id, call.get("id")), (self.name, call.get("name")))
         return any(own and new and own != new for own, new in known)
 
-    def feed(self, call: dict[str, Json], extras: dict[str, Json]) -> None:
+    def feed(self, call: dict[str, Any], extras: dict[str, Any]) -> None:
         """Take what is told of the call now."""
         self.id = self.id or call.get("id")
         self.name = self.name or call.get("name")
@@ -45,12 +44,12 @@ class GrowingCall:
             _put(self.args, piece)
 
 
-def _put(args: dict[str, Json], piece: dict[str, Json]) -> None:
+def _put(args: dict[str, Any], piece: dict[str, Any]) -> None:
     """Put one argument where its path says; text that is there already goes on."""
     steps = _steps(piece.get("jsonPath") or "")
     if not steps:
         return
-    place: Json = args
+    place: Any = args
     for step, following in pairwise(steps):
         place = _inside(place, step, [] if isinstance(following, int) else {})
     name = next((name for name in VALUES if name in piece), None)
@@ -68,7 +67,7 @@ def _steps(path: str) -> list[str | int]:
     return [int(index[:9]) if index else name or quoted for name, index, quoted in found]
 
 
-def _inside(place: Json, step: str | int, otherwise: Json) -> Json:
+def _inside(place: Any, step: str | int, otherwise: Any) -> Any:  # noqa: ANN401  JSON, or whatever was given
     """Give what is in a place; `otherwise` is put there first where nothing is yet."""
     if isinstance(place, list) and isinstance(step, int):
         gap = step - len(place)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import mimetypes
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from foldline.exceptions import UsageError
 from foldline.messages import AIMessage, BaseMessage, ToolMessage
 from foldline.messages.block_translators.common import data_url
+from foldline.protocol.blocks import BlockKind
 from foldline.providers._foreign import ForeignBlocks, blocks_for, is_own, note_title
 from foldline.providers._turns import TurnEncoder
 from foldline.providers.google.wire import MADE_ID, Part, camel
@@ -20,8 +21,7 @@ from foldline.utils.media_types import media_type_of_block
 
 __all__ = ["MessageEncoder", "encode_media"]
 
-Json = Any
-Block = dict[str, Json]
+Block = dict[str, Any]
 
 FILES: Final = "https://generativelanguage.googleapis.com/v1beta/"
 MEDIA: Final = {
@@ -72,16 +72,24 @@ class MessageEncoder(TurnEncoder):
         return [part for part in parts if part is not None]
 
     def _input(self, block: Block) -> Part | None:
-        kind = block["type"]
-        if kind == "text":
-            return {"text": block["text"]} if block["text"] else None
-        if kind == "text-plain" and block.get("text") is not None:
-            note_title(block, self._notes)
-            return {"text": block["text"]}
-        if kind in MEDIA or kind == "text-plain":
-            return encode_media(block)
-        if kind == "non_standard":
-            return dict(block["value"])
+        kind: BlockKind = block["type"]
+        match kind:
+            case "text":
+                return {"text": block["text"]} if block["text"] else None
+            case "text-plain" if block.get("text") is not None:
+                note_title(block, self._notes)
+                return {"text": block["text"]}
+            case "image" | "audio" | "video" | "file" | "text-plain":
+                return encode_media(block)
+            case "non_standard":
+                return dict(block["value"])
+            case "reasoning" | "tool_call" | "invalid_tool_call" | "tool_call_chunk":
+                pass
+            case "server_tool_call" | "server_tool_call_chunk" | "server_tool_result":
+                pass
+            case _:
+                if TYPE_CHECKING:
+                    assert_never(kind)
         raise UsageError(
             f"Gemini takes no {kind} in a message to it: send text, images, audio, video or files"
         )
@@ -127,24 +135,30 @@ class MessageEncoder(TurnEncoder):
             calls[0]["thoughtSignature"] = UNSIGNED
         return parts
 
-    def _said(self, block: Block, *, own: bool) -> Part | None:
-        kind, extras = block["type"], block.get("extras") or {}
+    def _said(self, block: Block, *, own: bool) -> Part | None:  # noqa: PLR0911  one case per kind
+        kind: BlockKind = block["type"]
+        extras = block.get("extras") or {}
         signed = _signature(extras)
-        if kind == "text":
-            return {"text": block["text"], **signed} if block["text"] or signed else None
-        if kind == "reasoning":
-            return self._thought(block, signed)
-        if kind in ("tool_call", "invalid_tool_call"):
-            return self._call(block, signed, own=own)
-        if kind == "non_standard":
-            return dict(block["value"])
-        if kind not in SERVER and kind not in MEDIA:
-            self._note(f"{kind} has no place in what Gemini said")
-            return None
-        return {
-            **(_server_part(block, extras) if kind in SERVER else encode_media(block)),
-            **signed,
-        }
+        match kind:
+            case "text":
+                return {"text": block["text"], **signed} if block["text"] or signed else None
+            case "reasoning":
+                return self._thought(block, signed)
+            case "tool_call" | "invalid_tool_call":
+                return self._call(block, signed, own=own)
+            case "non_standard":
+                return dict(block["value"])
+            case "server_tool_call" | "server_tool_result":
+                return {**_server_part(block, extras), **signed}
+            case "image" | "audio" | "video" | "file":
+                return {**encode_media(block), **signed}
+            case "text-plain" | "tool_call_chunk" | "server_tool_call_chunk":
+                pass
+            case _:
+                if TYPE_CHECKING:
+                    assert_never(kind)
+        self._note(f"{kind} has no place in what Gemini said")
+        return None
 
     def _thought(self, block: Block, signed: Part) -> Part | None:
         if not block.get("reasoning") and not signed:

@@ -21,7 +21,6 @@ from foldline.providers.google.wire import CODE, MADE_ID, Part
 
 __all__ = ["PartsDecoder"]
 
-Json = Any
 
 PLAIN: Final = frozenset({"text"})
 
@@ -38,9 +37,9 @@ class PartsDecoder:
         self.writer: EventWriter = writer
         self.texts: list[SpokenText] = []
         """What was said, block by block, for citations."""
-        self.sources: dict[str, Json] = {}
+        self.sources: dict[str, Any] = {}
         """What Gemini has told of sources."""
-        self.is_last_chunk = False
+        self.is_last_chunk: bool = False
         self.upcoming: list[str] = []
         """Texts that came with what is read now, and are not read yet."""
         self._base = ""
@@ -126,7 +125,7 @@ class PartsDecoder:
         events = self.writer.text("", text.key, annotations=notes) if notes else []
         return events + self.writer.close(text.key, kind="text")
 
-    def _whole(self, block: dict[str, Json]) -> list[Event]:
+    def _whole(self, block: dict[str, Any]) -> list[Event]:
         return self._leave() + self.writer.block(block, whole=True)
 
     # -- calls
@@ -141,15 +140,15 @@ class PartsDecoder:
         )
         return events + self._called(told)
 
-    def _called(self, block: dict[str, Json]) -> list[Event]:
+    def _called(self, block: dict[str, Any]) -> list[Event]:
         self._calls += 1
         return self._whole(block)
 
     def _call(
-        self, id: str | None, name: str | None, args: object, extras: dict[str, Json]
-    ) -> dict[str, Json]:
+        self, id: str | None, name: str | None, args: object, extras: dict[str, Any]
+    ) -> dict[str, Any]:
         """Give the next call as a block."""
-        block: dict[str, Json] = {
+        block: dict[str, Any] = {
             "type": "tool_call",
             "id": id or self._made_id(self._calls + 1),
             "name": name or "",
@@ -173,7 +172,7 @@ class PartsDecoder:
         self._growing = None
         return self._called(self._call(growing.id, growing.name, growing.args, growing.extras))
 
-    def unfinished(self) -> list[dict[str, Json]]:
+    def unfinished(self) -> list[dict[str, Any]]:
         """Give a call that was begun and is not finished: as it is, and invalid (F-U01)."""
         growing = self._growing
         if growing is None:
@@ -237,10 +236,10 @@ def _kind(part: Part) -> str:
     return "reasoning" if part.get("thought") else "text"
 
 
-def _extras(part: Part, *known: str) -> dict[str, Json]:
+def _extras(part: Part, *known: str) -> dict[str, Any]:
     rest = {name: value for name, value in part.items() if name not in known and value is not None}
     return {translator.CAMEL.get(name, name): value for name, value in rest.items()}
 
 
-def _with(block: dict[str, Json], extras: dict[str, Json]) -> dict[str, Json]:
+def _with(block: dict[str, Any], extras: dict[str, Any]) -> dict[str, Any]:
     return {**block, "extras": extras} if extras else block

@@ -8,17 +8,15 @@ from foldline.providers.google.wire import UsageMetadata, dicts
 
 __all__ = ["decode_usage", "grow_usage"]
 
-Json = Any
 
-
-def grow_usage(usage: dict[str, Json], new: dict[str, Json]) -> None:
+def grow_usage(usage: dict[str, Any], new: dict[str, Any]) -> None:
     """Take newer running totals; what counts nothing takes no count back."""
     for name, value in new.items():
         if type(value) is int or (value is not None and type(usage.get(name)) is not int):
             usage[name] = value
 
 
-def decode_usage(usage: UsageMetadata) -> dict[str, Json]:
+def decode_usage(usage: UsageMetadata) -> dict[str, Any]:
     """Give the counts under our names: thoughts count as output, prompts of Gemini's own tools as input."""
     counts = {name: value for name, value in usage.items() if type(value) is int}
     told = _sums(counts)
@@ -36,7 +34,7 @@ def decode_usage(usage: UsageMetadata) -> dict[str, Json]:
     return {**told, **{name: kinds for name, kinds in details.items() if kinds}}
 
 
-def _sums(counts: dict[str, int]) -> dict[str, Json]:
+def _sums(counts: dict[str, int]) -> dict[str, Any]:
     given = [counts.get("promptTokenCount"), counts.get("toolUsePromptTokenCount")]
     made = [counts.get("candidatesTokenCount"), counts.get("thoughtsTokenCount")]
     if all(count is None for count in (*given, *made)):
@@ -46,7 +44,7 @@ def _sums(counts: dict[str, int]) -> dict[str, Json]:
     return {"input_tokens": into, "output_tokens": out, "total_tokens": into + out}
 
 
-def _details(given: object) -> dict[str, Json]:
+def _details(given: object) -> dict[str, Any]:
     """Count by modality; text is what is left, and not counted apart."""
     found = (
         (str(one.get("modality") or "").lower(), one.get("tokenCount")) for one in dicts(given)

@@ -9,8 +9,7 @@ from typing import Any, Final, TypeAlias
 
 from typing_extensions import TypedDict
 
-Json: TypeAlias = Any
-Part: TypeAlias = dict[str, Json]
+Part: TypeAlias = dict[str, Any]
 
 
 class Content(TypedDict, total=False):
@@ -27,12 +26,12 @@ class Candidate(TypedDict, total=False):
     content: Content | None
     finishReason: str | None
     finishMessage: str | None
-    safetyRatings: list[dict[str, Json]] | None
-    groundingMetadata: dict[str, Json] | None
-    citationMetadata: dict[str, Json] | None
-    urlContextMetadata: dict[str, Json] | None
+    safetyRatings: list[dict[str, Any]] | None
+    groundingMetadata: dict[str, Any] | None
+    citationMetadata: dict[str, Any] | None
+    urlContextMetadata: dict[str, Any] | None
     avgLogprobs: float | None
-    logprobsResult: dict[str, Json] | None
+    logprobsResult: dict[str, Any] | None
     tokenCount: int | None
 
 
@@ -45,20 +44,20 @@ class UsageMetadata(TypedDict, total=False):
     toolUsePromptTokenCount: int | None
     cachedContentTokenCount: int | None
     totalTokenCount: int | None
-    promptTokensDetails: list[dict[str, Json]] | None
-    candidatesTokensDetails: list[dict[str, Json]] | None
+    promptTokensDetails: list[dict[str, Any]] | None
+    candidatesTokensDetails: list[dict[str, Any]] | None
 
 
 class Chunk(TypedDict, total=False):
     """A chunk of a stream, or a whole answer."""
 
     candidates: list[Candidate] | None
-    promptFeedback: dict[str, Json] | None
+    promptFeedback: dict[str, Any] | None
     usageMetadata: UsageMetadata | None
     modelVersion: str | None
     responseId: str | None
     createTime: str | None
-    error: Json
+    error: Any
 
 
 CHUNK_FIELDS: Final = frozenset(
@@ -115,7 +114,7 @@ def camel(name: str) -> str:
     return first + "".join(word.capitalize() for word in rest)
 
 
-def camel_keys(value: object) -> Json:
+def camel_keys(value: object) -> Any:  # noqa: ANN401  JSON, or whatever was given
     """Spell the keys of an option as the wire does, at every depth."""
     if isinstance(value, dict):
         return {
@@ -125,6 +124,6 @@ def camel_keys(value: object) -> Json:
     return [camel_keys(item) for item in value] if isinstance(value, list) else value
 
 
-def dicts(value: object) -> list[dict[str, Json]]:
+def dicts(value: object) -> list[dict[str, Any]]:
     """Give the objects of a list; what is neither counts for nothing."""
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []

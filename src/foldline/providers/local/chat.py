@@ -29,7 +29,6 @@ from foldline.providers.local.session import SMOLLM2, LocalModel
 
 __all__ = ["ChatLlamaCpp"]
 
-Json = Any
 
 LOCAL: Final = Host("local", "", needs_key=False, asks_for_usage=False)
 NICKNAMES: Final = {"smollm2": SMOLLM2, "smollm": SMOLLM2}
@@ -165,7 +164,7 @@ class ChatLlamaCpp(BaseChatModel):
         for event in decoder.end(marked=False):
             yield event
 
-    def _encode(self, request: ChatRequest) -> dict[str, Json]:
+    def _encode(self, request: ChatRequest) -> dict[str, Any]:
         settings = {name: getattr(self, name) for name in SENT if getattr(self, name) is not None}
         is_formal = request.options.get("response_format") or request.tools
         if is_formal and "repeat_penalty" not in self.model_fields_set:
@@ -223,7 +222,7 @@ class ChatLlamaCpp(BaseChatModel):
             return super().count_tokens(messages, tools)
         return TokenCount(local.count_tokens(asked), exact=True)
 
-    def _asked(self, messages: Sequence[BaseMessage], tools: Sequence[Any] | None) -> Json:
+    def _asked(self, messages: Sequence[BaseMessage], tools: Sequence[Any] | None) -> Any:  # noqa: ANN401  JSON, or whatever was given
         options = {"tools": list(tools)} if tools else {}
         return self._encode(ChatRequest(list(messages), options=options))
 

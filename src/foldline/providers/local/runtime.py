@@ -35,9 +35,8 @@ from foldline.providers.local._bridge import Emit, Feed, Lock, stop_all
 from foldline.providers.local.tools import ArgumentMender
 from foldline.utils.short_repr import short_repr
 
-Json = Any
-Request = dict[str, Json]
-Chunk = dict[str, Json]
+Request = dict[str, Any]
+Chunk = dict[str, Any]
 
 PROVIDER = "local"
 BATCH = 64
@@ -185,7 +184,7 @@ class Runtime:
         """Count the prompt of a request, template and tools included."""
         return len(self.tokenize(self.render(request)))
 
-    def ask(self, path: str, body: Json = None, method: str = "POST") -> Json:
+    def ask(self, path: str, body: Any = None, method: str = "POST") -> Any:  # noqa: ANN401  JSON, or whatever was given
         """Ask the server something that exists only over HTTP."""
         connection = http.client.HTTPConnection(self.address.removeprefix("http://"), timeout=60)
         try:
@@ -257,7 +256,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_after_fork)
 
 
-def decode_error(error: Json, model: str) -> ModelError:
+def decode_error(error: Any, model: str) -> ModelError:  # noqa: ANN401  JSON, or whatever was given
     """Turn an error of the server into ours."""
     status, message = int(error.get("code", 500)), str(error.get("message", "the model failed"))
     kind = status_error_class(status)
@@ -296,7 +295,7 @@ def default_threads() -> int:
     return max(1, min(MOST_THREADS, usable - 1))
 
 
-def load_library() -> Json:
+def load_library() -> Any:  # noqa: ANN401  JSON, or whatever was given
     """Import xllamacpp, or say how to install it."""
     try:
         import xllamacpp  # noqa: PLC0415  an extra, and 50 ms
@@ -307,7 +306,7 @@ def load_library() -> Json:
     return xllamacpp
 
 
-def _start(path: Path, settings: Settings, key: str, alias: str) -> Json:
+def _start(path: Path, settings: Settings, key: str, alias: str) -> Any:  # noqa: ANN401  JSON, or whatever was given
     library = load_library()
     _check_file(path)
     params = library.CommonParams()

@@ -21,7 +21,6 @@ from foldline.providers.local.session import SMOLLM2, LocalModel
 
 __all__ = ["LlamaCpp"]
 
-Json = Any
 
 ALIASES: Final = {
     "model_path": "model",

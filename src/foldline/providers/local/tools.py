@@ -13,9 +13,8 @@ from typing import Any
 
 from foldline.exceptions import UsageError
 
-Json = Any
-Request = dict[str, Json]
-Chunk = dict[str, Json]
+Request = dict[str, Any]
+Chunk = dict[str, Any]
 Embed = Callable[[list[str]], list[list[float]]]
 
 THRESHOLD = 0.20
@@ -29,7 +28,7 @@ def encode_tools(
     request: Request, embed: Embed | None = None, *, threshold: float = THRESHOLD
 ) -> Request:
     """Give the request to send: tools bounded, the choice made or forced; `embed` is needed for an auto choice."""
-    tools: list[Json] = request.get("tools") or []
+    tools: list[Any] = request.get("tools") or []
     if not tools or request.get("tool_choice") == "none":
         return without_tools(request)
     bounded = {
@@ -80,7 +79,7 @@ def pin(request: Request, name: str) -> Request:
     return _begin({**request, "tools": tools}, f'{OPENING}{{"name": "{name}", "arguments":')
 
 
-def _named(tools: list[Json], name: str) -> list[Json]:
+def _named(tools: list[Any], name: str) -> list[Any]:
     named = [tool for tool in tools if tool["function"]["name"] == name]
     if not named:
         known = ", ".join(repr(tool["function"]["name"]) for tool in tools)
@@ -99,7 +98,7 @@ def _begin(request: Request, opening: str) -> Request:
 
 
 def route(
-    question: str, tools: Sequence[Json], embed: Embed, *, threshold: float = THRESHOLD
+    question: str, tools: Sequence[Any], embed: Embed, *, threshold: float = THRESHOLD
 ) -> str | None:
     """Name the tool nearest to the question, or none when nothing is near."""
     question_vector, *vectors = embed([question, *map(describe, tools)])
@@ -108,7 +107,7 @@ def route(
     return str(tools[best]["function"]["name"]) if scores[best] >= threshold else None
 
 
-def describe(tool: Json) -> str:
+def describe(tool: Any) -> str:  # noqa: ANN401  JSON, or whatever was given
     """Say in a sentence what a tool is for: its name as words, and its description."""
     function = tool["function"]
     words = str(function["name"]).replace("_", " ").replace("-", " ")
@@ -131,14 +130,14 @@ def cosine(left: Sequence[float], right: Sequence[float]) -> float:
     return sum(a * b for a, b in zip(left, right, strict=True))
 
 
-def bound_tool(tool: Json) -> Json:
+def bound_tool(tool: Any) -> object:  # noqa: ANN401  JSON, or whatever was given
     """Bound every string and list of a tool's schema."""
     function = tool["function"]
     parameters = function.get("parameters") or {"type": "object", "properties": {}}
     return {**tool, "function": {**function, "parameters": bound_schema(parameters)}}
 
 
-def bound_schema(schema: Json) -> Json:
+def bound_schema(schema: Any) -> object:  # noqa: ANN401  JSON, or whatever was given
     """Give a schema whose every value ends: strings and lists get a length, objects take no unknown fields."""
     if isinstance(schema, list):
         return [bound_schema(item) for item in schema]
@@ -156,12 +155,12 @@ def bound_schema(schema: Json) -> Json:
     return bounded
 
 
-def _types_of(schema: Json) -> list[str]:
+def _types_of(schema: Any) -> list[str]:  # noqa: ANN401  JSON, or whatever was given
     kind = schema.get("type", [])
     return [kind] if isinstance(kind, str) else list(kind)
 
 
-def _bound_keyword(key: str, value: Json) -> object:
+def _bound_keyword(key: str, value: Any) -> object:  # noqa: ANN401  JSON, or whatever was given
     if key in ("properties", "$defs", "definitions", "patternProperties"):
         return {name: bound_schema(child) for name, child in value.items()}
     if key in ("items", "prefixItems", "anyOf", "oneOf", "allOf", "additionalProperties"):
@@ -193,7 +192,7 @@ class ArgumentMender:
                     choice["delta"] = delta
         return chunk
 
-    def _mend(self, call: Json) -> None:
+    def _mend(self, call: Any) -> None:  # noqa: ANN401  JSON, or whatever was given
         index, function = call.get("index", 0), call.get("function") or {}
         text = function.get("arguments") or ""
         if not self._seen.setdefault(index, False) and text.strip():

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from foldline._lazy import lazily
+from foldline._lazy import Loader, lazily
 
 if TYPE_CHECKING:
     from foldline.providers.ollama.text import OllamaLLM
 
 __all__ = ["OllamaLLM"]
 
-__getattr__ = lazily(__name__, {".text": "OllamaLLM"})
+__getattr__: Loader = lazily(__name__, {".text": "OllamaLLM"})

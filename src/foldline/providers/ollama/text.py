@@ -14,7 +14,6 @@ from foldline.providers._wire import Fail
 
 __all__ = ["OllamaLLM"]
 
-Json = Any
 
 DEFAULT_URL: Final = "http://localhost:11434"
 OPTIONS: Final = {
@@ -107,7 +106,7 @@ class OllamaLLM(HttpLLM):
             body["options"] = more
         return "api/generate", body
 
-    def _decode(self, answer: Json, prompts: list[str], options: Body) -> LLMResult:
+    def _decode(self, answer: Any, prompts: list[str], options: Body) -> LLMResult:  # noqa: ANN401  JSON, or whatever was given
         if not answer.get("done"):
             raise self._malformed("the answer does not say that it is done", is_retryable=True)
         info = read_info(answer)
@@ -138,14 +137,14 @@ class GenerateDecoder:
 
     def __init__(self, fail: Fail) -> None:
         self._fail = fail
-        self.is_complete = False
+        self.is_complete: bool = False
 
     @property
     def is_stopped(self) -> bool:
         """Whether the last line came."""
         return self.is_complete
 
-    def feed(self, data: Json, event: str) -> GenerationChunk | None:
+    def feed(self, data: Any, event: str) -> GenerationChunk | None:  # noqa: ANN401  JSON, or whatever was given
         """Take one line."""
         if data.get("error"):
             raise self._fail(data)

@@ -20,7 +20,6 @@ from foldline.providers._wire import dump_body
 
 __all__ = ["OpenAIBatches"]
 
-Json = Any
 ENDED: Final = ("completed", "expired", "cancelled")
 TAG: Final = "foldline_part"
 LOOK_BACK: Final = 20
@@ -42,7 +41,7 @@ class OpenAIBatches(BatchClient):
             if (value := getattr(self.endpoint, field, None))
         }
 
-    def encode_line(self, custom_id: str, path: str, body: Json) -> bytes:
+    def encode_line(self, custom_id: str, path: str, body: Any) -> bytes:  # noqa: ANN401  JSON, or whatever was given
         """Return a request as a line of the file."""
         return dump_body(
             {"custom_id": custom_id, "method": "POST", "url": f"/v1/{path}", "body": body}
@@ -60,7 +59,7 @@ class OpenAIBatches(BatchClient):
         made = await self.ask("batches", io, method="POST", body=dump_body(batch), may_repeat=False)
         return str(made["id"])
 
-    async def _upload(self, content: bytes, name: str, io: IO) -> Json:
+    async def _upload(self, content: bytes, name: str, io: IO) -> Any:  # noqa: ANN401  JSON, or whatever was given
         mark = f"foldline{uuid4().hex}"
         head = (
             f'--{mark}\r\ncontent-disposition: form-data; name="purpose"\r\n\r\nbatch\r\n'
@@ -121,7 +120,7 @@ class OpenAIBatches(BatchClient):
             await self.ask(f"batches/{quote(provider_id)}/cancel", io, method="POST")
 
 
-def _answer(row: Json) -> BatchAnswer:
+def _answer(row: Any) -> BatchAnswer:  # noqa: ANN401  JSON, or whatever was given
     custom_id = str(row.get("custom_id"))
     response, error = row.get("response"), row.get("error")
     if isinstance(response, dict) and response.get("status_code"):

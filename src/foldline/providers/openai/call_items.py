@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Final
+from typing import Any, Final
 
 from foldline.exceptions import MalformedStreamError
 from foldline.messages.block_translators import openai as translator
 from foldline.protocol.events import Event
 from foldline.protocol.promote import parse_tool_args
 from foldline.protocol.writer import EventWriter
-from foldline.providers.openai.item import Item, Json, Native, Spoken
+from foldline.providers.openai.item import Item, Native, Spoken
 from foldline.providers.openai.wire import SERVER_TOOLS
 
 __all__ = ["CallItem", "CustomCallItem", "ImageItem", "ServerCallItem"]
@@ -86,7 +86,7 @@ class CallItem(Item):
             return []
         return self.writer.fields({"extras": late}, (self.key, "call"), kind="tool_call")
 
-    def _check(self, final: Json) -> None:
+    def _check(self, final: Any) -> None:  # noqa: ANN401  JSON, or whatever was given
         """Refuse a call whose end contradicts its slices: nobody could say which of the two is meant."""
         said = self._spoken.text
         if not said or not final or final == said:

@@ -22,7 +22,6 @@ from foldline.providers.openai.wire import SERVER_TOOL_TYPES
 
 __all__ = ["ChatOpenAI"]
 
-Json = Any
 
 OWN = frozenset({"openai", "azure", "azure_openai"})
 """Names under which answers of OpenAI's models are signed."""
@@ -162,7 +161,7 @@ class ChatOpenAI(CompletionsModel):
                 said = {name: own[name], **said}
         return _needs_responses(request, said, self._own_providers)
 
-    def _encode(self, request: ChatRequest) -> tuple[str, dict[str, Json]]:
+    def _encode(self, request: ChatRequest) -> tuple[str, dict[str, Any]]:
         if not self._uses_responses(request):
             return super()._encode(request)
         body = encode.encode_response(
@@ -186,7 +185,7 @@ register_profiles("openai", lambda: profiles.PROFILES)
 
 
 def _needs_responses(
-    request: ChatRequest, settings: Mapping[str, Json], providers: frozenset[str]
+    request: ChatRequest, settings: Mapping[str, Any], providers: frozenset[str]
 ) -> bool:
     """Say whether something is asked for that chat completions cannot do; `providers` sign answers of Responses."""
     if settings or request.options:
@@ -204,7 +203,7 @@ def _needs_responses(
     return False
 
 
-def _shows_stored_image(content: list[str | dict[str, Json]]) -> bool:
+def _shows_stored_image(content: list[str | dict[str, Any]]) -> bool:
     """See an image by the id of a stored file, in any spelling: chat completions take none."""
     return any(
         isinstance(block, dict)

@@ -28,8 +28,6 @@ from foldline.utils.json import to_jsonable
 
 __all__ = ["ResponsesDecoder"]
 
-Json = Any
-
 
 class ResponsesDecoder:
     """Turns one response into events."""
@@ -39,9 +37,9 @@ class ResponsesDecoder:
         metadata = {"provider": provider, **({"model": model} if model else {})}
         self._writer = EventWriter(metadata=metadata, usage_mode="last")
         self._items = Roster()
-        self._metadata: dict[str, Json] = {}
+        self._metadata: dict[str, Any] = {}
         self._sequence: int | None = None
-        self._logprobs: list[Json] = []
+        self._logprobs: list[Any] = []
         self._is_over = False
 
     def feed(self, data: object, event: str = "message") -> list[Event]:
@@ -64,7 +62,7 @@ class ResponsesDecoder:
         item, events = self._of(data)
         return events + item.feed(name, data)
 
-    def whole(self, data: Json) -> list[Event]:
+    def whole(self, data: Any) -> list[Event]:  # noqa: ANN401  JSON, or whatever was given
         """Take a response that came in one piece."""
         if not isinstance(data, dict) or not isinstance(data.get("output"), list):
             raise MalformedStreamError("the answer has no output: is this a Responses endpoint?")
@@ -79,7 +77,7 @@ class ResponsesDecoder:
             )
         return []
 
-    def heard(self) -> dict[str, Json]:
+    def heard(self) -> dict[str, Any]:
         """Give what was said of usage and metadata so far: for the partial message of a response that broke."""
         metadata = {**self._writer.metadata_so_far, **to_jsonable(self._metadata)}
         return {"usage": self._writer.usage_so_far, "metadata": metadata}
@@ -93,18 +91,18 @@ class ResponsesDecoder:
             )
         self._sequence = number
 
-    def _begin(self, response: dict[str, Json]) -> list[Event]:
+    def _begin(self, response: dict[str, Any]) -> list[Event]:
         """Take a response as it stands; the last word on it is that of the end."""
         self._hear(response)
         return self._start(response)
 
-    def _start(self, response: dict[str, Json]) -> list[Event]:
+    def _start(self, response: dict[str, Any]) -> list[Event]:
         if self._writer.is_started:
             return []
         model = response.get("model")
         return self._writer.start(response.get("id"), {"model": model} if model else None)
 
-    def _hear(self, response: dict[str, Json]) -> None:
+    def _hear(self, response: dict[str, Any]) -> None:
         """Keep what a response says of itself."""
         self._metadata = {
             name: response[name] for name in KEPT if response.get(name) not in (None, {}, [])
@@ -115,7 +113,7 @@ class ResponsesDecoder:
             self._writer.usage(decode_usage(usage))
             self._metadata["token_usage"] = usage
 
-    def _of(self, data: dict[str, Json]) -> tuple[Item, list[Event]]:
+    def _of(self, data: dict[str, Any]) -> tuple[Item, list[Event]]:
         """Find the item an event belongs to; one that was never added is added now."""
         id, index = data.get("item_id"), data.get("output_index")
         item = self._items.find(id, index)
@@ -125,13 +123,13 @@ class ResponsesDecoder:
         item.is_guess = True
         return item, item.begin()
 
-    def _add(self, native: dict[str, Json], index: int | None) -> Item:
+    def _add(self, native: dict[str, Any], index: int | None) -> Item:
         id = native.get("id")
         item = item_reader(native)(self._writer, {**native, "id": id}, self._items.new_key(id))
         self._items.add(item, index)
         return item
 
-    def _output_item(self, kind: str, data: dict[str, Json]) -> list[Event]:
+    def _output_item(self, kind: str, data: dict[str, Any]) -> list[Event]:
         native, index = data.get("item") or {}, data.get("output_index")
         if kind.endswith(".done"):
             return self._item_done(self._items.find(native.get("id"), index), native, index)
@@ -139,7 +137,7 @@ class ResponsesDecoder:
         return self._known(item, native, index)[1]
 
     def _item_done(
-        self, item: Item | None, native: dict[str, Json], index: int | None
+        self, item: Item | None, native: dict[str, Any], index: int | None
     ) -> list[Event]:
         item, events = self._known(item, native, index)
         if item.is_done:
@@ -150,7 +148,7 @@ class ResponsesDecoder:
         return events
 
     def _known(
-        self, item: Item | None, native: dict[str, Json], index: int | None
+        self, item: Item | None, native: dict[str, Any], index: int | None
     ) -> tuple[Item, list[Event]]:
         """Give the item that a native one is; where it is new, or its type was guessed wrongly, it is added."""
         events: list[Event] = []
@@ -165,7 +163,7 @@ class ResponsesDecoder:
             events += item.begin()
         return item, events
 
-    def _aside(self, name: str, data: dict[str, Json]) -> list[Event]:
+    def _aside(self, name: str, data: dict[str, Any]) -> list[Event]:
         """Hear what belongs to no item: sound."""
         if name == "audio.delta":
             return self._writer.data(data.get("delta") or "", "audio", "audio")
@@ -175,7 +173,7 @@ class ResponsesDecoder:
             )
         return self._writer.close("audio", kind="audio") if name == "audio.transcript.done" else []
 
-    def _end_with(self, kind: str, data: dict[str, Json]) -> list[Event]:
+    def _end_with(self, kind: str, data: dict[str, Any]) -> list[Event]:
         response = data.get("response") or {}
         if response:
             self._hear(response)
@@ -197,12 +195,12 @@ class ResponsesDecoder:
             self._metadata["logprobs"] = {"content": self._logprobs}
         return events + self._writer.finish(self._reason(kind, response), metadata=self._metadata)
 
-    def _failure(self, kind: str, response: dict[str, Json], data: dict[str, Json]) -> ModelError:
+    def _failure(self, kind: str, response: dict[str, Any], data: dict[str, Any]) -> ModelError:
         if response.get("error"):
             return self._fail({"error": response["error"]})
         return self._fail({"error": CANCELLED} if kind == "response.cancelled" else data)
 
-    def _reason(self, kind: str, response: dict[str, Json]) -> str:
+    def _reason(self, kind: str, response: dict[str, Any]) -> str:
         if any(item.has_refused for item in self._items):
             return "refusal"
         if kind in UNFINISHED:

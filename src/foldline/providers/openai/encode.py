@@ -16,8 +16,7 @@ from foldline.providers.openai.input_items import ItemEncoder
 
 __all__ = ["encode_response"]
 
-Json = Any
-Body = dict[str, Json]
+Body = dict[str, Any]
 
 NOT_THERE: Final = frozenset(
     {
@@ -67,7 +66,7 @@ def encode_response(
     request: ChatRequest,
     host: Host,
     *,
-    settings: Mapping[str, Json],
+    settings: Mapping[str, Any],
     providers: frozenset[str],
     policy: ForeignBlocks = "convert",
     use_previous: bool = False,

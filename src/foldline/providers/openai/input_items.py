@@ -7,20 +7,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from foldline.messages import AIMessage, BaseMessage, ToolMessage
 from foldline.messages.openai import convert_to_openai_data_block, openai_role
-from foldline.protocol.blocks import MEDIA_TYPES
+from foldline.protocol.blocks import BlockKind
 from foldline.providers._foreign import ForeignBlocks, add_note, blocks_for, note_title
 from foldline.providers._wire import dump_text
 from foldline.providers.openai.wire import INPUT_ITEMS, ITEM_OF_TOOL, SERVER_TOOLS, SPREAD
 
 __all__ = ["ItemEncoder"]
 
-Json = Any
-Body = dict[str, Json]
-Block = dict[str, Json]
+Body = dict[str, Any]
+Block = dict[str, Any]
 
 CITATION_KEYS: Final = ("url", "title", "start_index", "end_index")
 
@@ -64,25 +63,32 @@ class ItemEncoder:
         return [{"role": role, "content": parts}, *items] if parts else items
 
     def _part(self, block: Block) -> Body:
-        kind = block["type"]
-        if kind in ("text", "text-plain") and block.get("text") is not None:
-            note_title(block, self._notes)
-            return {"type": "input_text", "text": block["text"]}
-        if kind in MEDIA_TYPES:
-            part = convert_to_openai_data_block(block, api="responses")
-            return (
-                {**part, "detail": part.get("detail", "auto")}
-                if part["type"] == "input_image"
-                else part
-            )
-        if kind == "non_standard":
-            return dict(block["value"])
+        kind: BlockKind = block["type"]
+        match kind:
+            case "text" | "text-plain" if block.get("text") is not None:
+                note_title(block, self._notes)
+                return {"type": "input_text", "text": block["text"]}
+            case "image" | "audio" | "video" | "file":
+                part = convert_to_openai_data_block(block, api="responses")
+                is_image = part["type"] == "input_image"
+                return {**part, "detail": part.get("detail", "auto")} if is_image else part
+            case "non_standard":
+                return dict(block["value"])
+            case "text" | "text-plain" | "reasoning" | "tool_call" | "invalid_tool_call":
+                pass
+            case "server_tool_call" | "server_tool_result":
+                pass
+            case "tool_call_chunk" | "server_tool_call_chunk":
+                pass
+            case _:
+                if TYPE_CHECKING:
+                    assert_never(kind)
         add_note(self._notes, f"{kind} has no place in an input message of Responses")
         return {"type": "input_text", "text": ""}
 
     def _result(self, message: ToolMessage) -> Body:
         given = message.additional_kwargs.get("type")
-        output: Json = message.content
+        output: Any = message.content
         if given == "shell_call_output":
             output = _shell_output(message)
             return {"type": given, "call_id": message.tool_call_id, "output": output}
@@ -120,22 +126,31 @@ class ItemEncoder:
         return items
 
     def _item(self, block: Block, results: dict[str, Block]) -> Body | None:  # noqa: PLR0911  one line per kind
-        kind = block["type"]
-        if kind == "text":
-            return _message(block, _output_text(block))
-        if kind == "reasoning":
-            return self._reasoning(block)
-        if kind in ("tool_call", "invalid_tool_call"):
-            return self._call(block)
-        if kind == "server_tool_call":
-            return self._server_call(block, results.get(block["id"]))
-        if kind == "image":
-            return self._image(block)
-        if kind == "non_standard":
-            value = dict(block["value"])
-            return _message(block, value) if _is_part(block) else value
-        if kind != "server_tool_result":
-            add_note(self._notes, f"{kind} has no place in an answer that goes back to Responses")
+        kind: BlockKind = block["type"]
+        match kind:
+            case "text":
+                return _message(block, _output_text(block))
+            case "reasoning":
+                return self._reasoning(block)
+            case "tool_call" | "invalid_tool_call":
+                return self._call(block)
+            case "server_tool_call":
+                return self._server_call(block, results.get(block["id"]))
+            case "image":
+                return self._image(block)
+            case "non_standard":
+                value = dict(block["value"])
+                return _message(block, value) if _is_part(block) else value
+            case "server_tool_result":  # told with its call
+                return None
+            case ("audio" | "video" | "file" | "text-plain") | (
+                "tool_call_chunk" | "server_tool_call_chunk"
+            ):
+                pass
+            case _:
+                if TYPE_CHECKING:
+                    assert_never(kind)
+        add_note(self._notes, f"{kind} has no place in an answer that goes back to Responses")
         return None
 
     def _reasoning(self, block: Block) -> Body | None:

@@ -11,8 +11,7 @@ from foldline.protocol.writer import EventWriter
 
 __all__ = ["Item", "Native", "Spoken", "identity"]
 
-Json = Any
-Native = dict[str, Json]
+Native = dict[str, Any]
 
 
 class Item:
@@ -26,7 +25,7 @@ class Item:
         self.native = native
         self.key = key
         self.id: str | None = native.get("id")
-        self.logprobs: list[Json] = []
+        self.logprobs: list[Any] = []
         self.index: int | None = None
         """Its place in the output, as far as it was told."""
         self.is_done = False

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from foldline.messages.block_translators import openai as translator
 from foldline.protocol.events import Event
 from foldline.protocol.writer import EventWriter
 from foldline.providers.openai.call_items import CallItem, CustomCallItem, ImageItem, ServerCallItem
-from foldline.providers.openai.item import Item, Json, Native, Spoken, identity
+from foldline.providers.openai.item import Item, Native, Spoken, identity
 from foldline.providers.openai.wire import SERVER_TOOLS
 
 __all__ = ["Item", "item_reader"]
@@ -45,7 +45,7 @@ class MessageItem(Item):
         is_told = name == "content_part.done" and data.get("part")
         return self._part_done(place, data["part"]) if is_told else []
 
-    def _rest(self, place: int, final: Json) -> str:
+    def _rest(self, place: int, final: Any) -> str:  # noqa: ANN401  JSON, or whatever was given
         spoken = self._said.get(place)
         return (final or "") if spoken is None else spoken.rest(final)
 
@@ -67,7 +67,7 @@ class MessageItem(Item):
         self._said[place] = Spoken()
         return identity(self.id, extras, is_first=is_first)
 
-    def _annotate(self, place: int, notes: list[Json]) -> list[Event]:
+    def _annotate(self, place: int, notes: list[Any]) -> list[Event]:
         if not notes or place not in self._said:
             return []
         self._noted[place] = self._noted.get(place, 0) + len(notes)
@@ -114,7 +114,7 @@ class MessageItem(Item):
 
     def done(self, native: Native) -> list[Event]:
         """End the parts that have not ended."""
-        self.native: dict[str, Json] = {
+        self.native: dict[str, Any] = {
             **native,
             **{name: value for name, value in self.native.items() if value is not None},
         }
@@ -168,7 +168,7 @@ class ReasoningItem(Item):
         self._said[part].add(text or "")
         return events + self.writer.reasoning(text, key, id, extras or None)
 
-    def _say_rest(self, kind: str, place: int, final: Json) -> list[Event]:
+    def _say_rest(self, kind: str, place: int, final: Any) -> list[Event]:  # noqa: ANN401  JSON, or whatever was given
         spoken = self._said.get((kind, place))
         if spoken is None:
             return self._say(kind, place, final) if final else []

@@ -20,7 +20,6 @@ from foldline.providers.openai.host import OPENAI
 
 __all__ = ["AzureOpenAI", "OpenAI"]
 
-Json = Any
 
 ALIASES: Final = {
     "model_name": "model",
@@ -116,7 +115,7 @@ class OpenAI(HttpLLM):
         body |= self.extra_body or {}
         return "completions", body
 
-    def _decode(self, answer: Json, prompts: list[str], options: Body) -> LLMResult:
+    def _decode(self, answer: Any, prompts: list[str], options: Body) -> LLMResult:  # noqa: ANN401  JSON, or whatever was given
         choices = sorted(answer["choices"], key=lambda choice: choice.get("index") or 0)
         each = int(options.get("n") or 1)
         if len(choices) != len(prompts) * each:
@@ -163,7 +162,7 @@ class CompletionsTextDecoder:
         """Whether the reason to stop was told."""
         return self._is_stopped
 
-    def feed(self, data: Json, event: str) -> GenerationChunk | None:
+    def feed(self, data: Any, event: str) -> GenerationChunk | None:  # noqa: ANN401  JSON, or whatever was given
         """Take one chunk."""
         if data.get("error"):
             raise self._fail(data)

@@ -6,8 +6,6 @@ from typing import Any, Final
 
 from foldline.providers._cost import read_cost
 
-Json = Any
-
 SERVER_TOOLS: Final[dict[str, tuple[str, str | None, str | None]]] = {
     "web_search_call": ("web_search", "action", "results"),
     "file_search_call": ("file_search", "queries", "results"),
@@ -97,7 +95,7 @@ SERVER_TOOL_TYPES: Final = frozenset(
 """Tools that only Responses has."""
 
 
-def decode_usage(usage: object) -> dict[str, Json]:
+def decode_usage(usage: object) -> dict[str, Any]:
     """Give the counts of a response under our names; what counts nothing must not cost the answer."""
     if not isinstance(usage, dict):
         return {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from foldline._lazy import lazily
+from foldline._lazy import Loader, lazily
 
 if TYPE_CHECKING:
     from foldline.providers.vertex.chat import ChatVertexAI
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ChatAnthropicVertex", "ChatVertexAI", "VertexAIEmbeddings"]
 
-__getattr__ = lazily(
+__getattr__: Loader = lazily(
     __name__,
     {
         ".chat": "ChatVertexAI",

@@ -61,7 +61,7 @@ def to_mcp(content: str | Sequence[Any], *, is_error: bool = False) -> Any:
     )
 
 
-def _item(types: Any, block: Any) -> Any:
+def _item(types: Any, block: Any) -> object:
     if isinstance(block, str):
         return types.TextContent(type="text", text=block)
     kind, data = block.get("type"), block.get("base64")

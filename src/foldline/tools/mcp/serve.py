@@ -26,7 +26,7 @@ from foldline.tools.mcp._package import part
 __all__ = ["aserve_mcp", "mcp_app", "mcp_server", "serve_mcp"]
 
 Transport = Literal["stdio", "http"]
-logger = logging.getLogger("foldline.tools.mcp")
+logger: logging.Logger = logging.getLogger("foldline.tools.mcp")
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 MAX_BODY = 4 * 1024 * 1024

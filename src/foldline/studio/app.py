@@ -1,0 +1,114 @@
+"""`create_app`: the studio as an ASGI app, its page and its JSON API behind one guard."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from foldline.exceptions import MissingExtraError
+
+try:
+    from starlette.applications import Starlette
+except ImportError as error:
+    raise MissingExtraError('the studio needs Starlette: pip install "foldline[studio]"') from error
+
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from foldline import __version__
+from foldline.exceptions import StoreError
+from foldline.studio.answers import answer_json, endpoint, plain_error, threaded
+from foldline.studio.datasets import DatasetRoutes
+from foldline.studio.guard import Guard
+from foldline.studio.playground import Playground
+from foldline.studio.settings import StudioSettings
+from foldline.studio.threads import ThreadRoutes
+from foldline.studio.traces import TraceRoutes
+from foldline.tracers.store import TraceStore
+
+__all__ = ["create_app"]
+
+PAGE = Path(__file__).parent / "page"
+TYPES = {
+    ".js": "text/javascript",
+    ".css": "text/css",
+    ".html": "text/html",
+    ".svg": "image/svg+xml",
+}
+FOREVER = {"cache-control": "public, max-age=31536000, immutable"}
+"""The names of built files change with what is in them."""
+
+
+def create_app(settings: StudioSettings | None = None, **options: Any) -> Starlette:
+    """Return the studio as an ASGI app; options are those of `StudioSettings`.
+
+    Served alone, or mounted: `Mount("/studio", create_app(authorize=...))`.
+    """
+    chosen = settings or StudioSettings(**options)
+    playground = Playground(chosen)
+    routes: list[BaseRoute] = [
+        Route("/", _page),
+        Route("/assets/{name}", _asset),
+        Route("/api/info", endpoint(_Info(chosen).answer)),
+        *TraceRoutes(chosen).routes(),
+        *playground.routes(),
+        *ThreadRoutes(chosen, playground).routes(),
+        *DatasetRoutes(chosen, playground).routes(),
+    ]
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncGenerator[None, None]:
+        yield
+        playground.close()
+
+    return Starlette(
+        routes=routes, lifespan=lifespan, middleware=[Middleware(Guard, settings=chosen)]
+    )
+
+
+async def _page(request: Request) -> Response:
+    headers = {"cache-control": "no-cache"}
+    return FileResponse(PAGE / "index.html", media_type="text/html", headers=headers)
+
+
+async def _asset(request: Request) -> Response:
+    name = request.path_params["name"]
+    file = PAGE / "assets" / name
+    if file.suffix not in TYPES or not file.is_file() or file.parent != PAGE / "assets":
+        return answer_json({"error": "there is no such file"}, 404)
+    return FileResponse(file, media_type=TYPES[file.suffix], headers=FOREVER)
+
+
+class _Info:
+    """What the page asks first: what there is, and what is wrong with the file."""
+
+    def __init__(self, settings: StudioSettings) -> None:
+        self._settings = settings
+
+    async def answer(self, request: Request) -> Response:
+        """Return it."""
+        problem = await threaded(self._problem)
+        return answer_json(
+            {
+                "version": __version__,
+                "file": self._settings.traces.name,
+                "is_there": self._settings.traces.exists(),
+                "problem": problem,
+                "apps": sorted(self._settings.apps),
+                "tools": sorted(self._settings.tools),
+            }
+        )
+
+    def _problem(self) -> str | None:
+        if not self._settings.traces.exists():
+            return None
+        try:
+            TraceStore(self._settings.traces).find(limit=1)
+        except (StoreError, json.JSONDecodeError) as error:
+            return plain_error(error)
+        return None

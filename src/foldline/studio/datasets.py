@@ -1,0 +1,267 @@
+"""Datasets: cases made of runs, asked of a model again, with scores beside each other."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import AsyncGenerator
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from foldline._storage.sqlite import Database
+from foldline.exceptions import FoldlineError, UsageError
+from foldline.load import load
+from foldline.studio.answers import (
+    answer_json,
+    endpoint,
+    event,
+    plain_error,
+    read_body,
+    stream,
+    threaded,
+)
+from foldline.studio.messages import message_to_json, messages_from_json
+from foldline.studio.playground import Playground
+from foldline.studio.settings import StudioSettings
+from foldline.tracers._schema import make_folder
+from foldline.tracers.export import all_runs
+from foldline.tracers.store import StoredRun, TraceStore
+from foldline.utils.uuid import uuid7
+
+__all__ = ["DatasetRoutes"]
+
+MIGRATIONS = (
+    """
+    CREATE TABLE cases (
+        id TEXT PRIMARY KEY, dataset TEXT NOT NULL, run_id TEXT, messages TEXT NOT NULL, expected TEXT,
+        added_at REAL NOT NULL
+    ) STRICT;
+    CREATE INDEX cases_by_dataset ON cases (dataset, added_at);
+    CREATE TABLE results (
+        id TEXT PRIMARY KEY, case_id TEXT NOT NULL REFERENCES cases (id) ON DELETE CASCADE, model TEXT NOT NULL,
+        answer TEXT, error TEXT, scores TEXT NOT NULL, seconds REAL, cost REAL, run_at REAL NOT NULL
+    ) STRICT;
+    CREATE INDEX results_by_case ON results (case_id)
+    """,
+)
+ROLES = {"human": "user", "ai": "assistant"}
+
+
+class DatasetRoutes:
+    """The endpoints."""
+
+    def __init__(self, settings: StudioSettings, playground: Playground) -> None:
+        self._settings = settings
+        self._playground = playground
+        self._traces = TraceStore(settings.traces)
+
+    def routes(self) -> list[Route]:
+        """Return the routes."""
+        return [
+            Route("/api/datasets", endpoint(self.show_all)),
+            Route("/api/datasets/{name}", endpoint(self.one), methods=["GET"]),
+            Route("/api/datasets/{name}", endpoint(self.delete), methods=["DELETE"]),
+            Route("/api/datasets/{name}/cases", endpoint(self.add), methods=["POST"]),
+            Route(
+                "/api/datasets/{name}/cases/{id}", endpoint(self.delete_case), methods=["DELETE"]
+            ),
+            Route("/api/datasets/{name}/run", endpoint(self.run), methods=["POST"]),
+        ]
+
+    def _database(self) -> Database:
+        make_folder(self._settings.datasets)
+        return Database(self._settings.datasets, "datasets", MIGRATIONS)
+
+    def _rows(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        if not self._settings.datasets.exists():
+            return []
+        database = self._database()
+        try:
+            return database.rows(statement, values)
+        finally:
+            database.close()
+
+    def _write(self, *statements: tuple[str, tuple[Any, ...]]) -> None:
+        database = self._database()
+        try:
+            with database.write() as connection:
+                for statement, values in statements:
+                    connection.execute(statement, values)
+        finally:
+            database.close()
+
+    async def show_all(self, request: Request) -> Response:
+        """Return the datasets."""
+        rows = await threaded(
+            self._rows,
+            "SELECT dataset, count(*), max(added_at) FROM cases GROUP BY dataset ORDER BY 3 DESC",
+        )
+        names = ("name", "cases", "last")
+        return answer_json({"datasets": [dict(zip(names, row, strict=True)) for row in rows]})
+
+    async def one(self, request: Request) -> Response:
+        """Return the cases of a dataset and the newest result of each model."""
+        return answer_json(await threaded(self._read, request.path_params["name"]))
+
+    def _read(self, name: str) -> dict[str, Any]:
+        rows = self._rows(
+            "SELECT id, run_id, messages, expected FROM cases WHERE dataset = ? ORDER BY added_at",
+            (name,),
+        )
+        if not rows:
+            raise LookupError(f"there is no dataset {name!r}")
+        results: dict[str, dict[str, Any]] = {}
+        for case, model, answer, error, scores, seconds, cost in self._rows(
+            "SELECT case_id, model, answer, error, scores, seconds, cost FROM results WHERE case_id IN "
+            "(SELECT id FROM cases WHERE dataset = ?) ORDER BY run_at",
+            (name,),
+        ):
+            results.setdefault(case, {})[model] = {
+                "answer": answer,
+                "error": error,
+                "scores": json.loads(scores),
+                "seconds": seconds,
+                "cost": cost,
+            }
+        cases = [
+            {
+                "id": case,
+                "run_id": run_id,
+                "messages": json.loads(messages),
+                "expected": expected,
+                "results": results.get(case, {}),
+            }
+            for case, run_id, messages, expected in rows
+        ]
+        models = sorted({model for case in cases for model in case["results"]})
+        return {"name": name, "cases": cases, "models": models}
+
+    async def add(self, request: Request) -> Response:
+        """Add a run, or messages, as a case."""
+        name = request.path_params["name"].strip()
+        if not name or len(name) > 100:
+            raise UsageError("a dataset has a name of at most 100 characters")
+        body = await read_body(request)
+        run_id = None
+        if body.get("run_id"):
+            run_id = str(body["run_id"])
+            messages, expected = await threaded(self._case_of, run_id)
+        else:
+            messages = list(body.get("messages") or [])
+            expected = body.get("expected")
+        messages_from_json(messages)
+        if not messages:
+            raise UsageError("a case has messages")
+        case = str(uuid7())
+        row = (case, name, run_id, json.dumps(messages), expected and str(expected), time.time())
+        await threaded(self._write, ("INSERT INTO cases VALUES (?, ?, ?, ?, ?, ?)", row))
+        return answer_json({"id": case}, 201)
+
+    def _case_of(self, run_id: str) -> tuple[list[dict[str, Any]], str | None]:
+        trace = self._traces.resolve(run_id)
+        root = self._traces.trace(trace) if trace else None
+        if root is None:
+            raise LookupError(f"there is no run {run_id!r}")
+        runs = list(all_runs(root))
+        chosen = next((run for run in runs if str(run.id) == run_id), root)
+        calls = [run for run in runs if run.run_type == "llm" and "messages" in run.inputs]
+        call = chosen if chosen in calls else (calls[-1] if calls else None)
+        if call is None:
+            raise UsageError(f"{root.name}: no call of a chat model is in this trace")
+        return [_plain_message(one) for one in call.inputs["messages"][0]], _answer_text(call)
+
+    async def delete(self, request: Request) -> Response:
+        """Delete a dataset."""
+        name = request.path_params["name"]
+        await threaded(self._read, name)
+        await threaded(self._write, ("DELETE FROM cases WHERE dataset = ?", (name,)))
+        return answer_json({"deleted": name})
+
+    async def delete_case(self, request: Request) -> Response:
+        """Delete a case."""
+        case = request.path_params["id"]
+        await threaded(self._write, ("DELETE FROM cases WHERE id = ?", (case,)))
+        return answer_json({"deleted": case})
+
+    async def run(self, request: Request) -> Response:
+        """Ask a model every case of a dataset, and stream the results."""
+        body = await read_body(request)
+        name = request.path_params["name"]
+        dataset = await threaded(self._read, name)
+        model_name = str(body.get("model") or "")
+        model = await threaded(
+            self._playground.make_model, model_name, dict(body.get("parameters") or {})
+        )
+        return stream(self._results(name, dataset["cases"], model_name, model))
+
+    async def _results(
+        self, name: str, cases: list[dict[str, Any]], model_name: str, model: Any
+    ) -> AsyncGenerator[bytes, None]:
+        config = {
+            "callbacks": [self._playground.tracer()],
+            "tags": ["dataset"],
+            "run_name": "studio dataset",
+            "metadata": {"dataset": name},
+        }
+        for case in cases:
+            begun = time.time()
+            result: dict[str, Any] = {
+                "case_id": case["id"],
+                "answer": None,
+                "error": None,
+                "scores": {},
+            }
+            try:
+                answer = await model.ainvoke(messages_from_json(case["messages"]), config)
+                result["answer"] = str(answer.text)
+                result["scores"] = score_answer(str(answer.text), case["expected"])
+                result["cost"] = self._playground.cost_of(answer)
+            except FoldlineError as error:
+                result["error"] = plain_error(error)
+            result["seconds"] = time.time() - begun
+            row = (
+                str(uuid7()), case["id"], model_name, result["answer"], result["error"],
+                json.dumps(result["scores"]), result["seconds"], result.get("cost"), begun,
+            )  # fmt: skip
+            insert = "INSERT INTO results VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+            await threaded(self._write, (insert, row))
+            yield event("result", result)
+        yield event("end", {"cases": len(cases)})
+
+
+def score_answer(answer: str, expected: str | None) -> dict[str, float]:
+    """Return how near an answer is to the expected one: `equal`, and the share of its words that come."""
+    if not expected:
+        return {}
+    wanted = expected.lower().split()
+    words = set(answer.lower().split())
+    share = sum(word in words for word in wanted) / len(wanted) if wanted else 0.0
+    return {"equal": float(answer.strip() == expected.strip()), "words": round(share, 3)}
+
+
+def _plain_message(dump: Any) -> dict[str, Any]:
+    message = load(dump) if isinstance(dump, dict) and "lc" in dump else dump
+    plain: dict[str, Any] = {
+        "role": ROLES.get(message.type, message.type),
+        "content": message.content,
+    }
+    if getattr(message, "tool_calls", None):
+        plain["tool_calls"] = [
+            {"name": call["name"], "args": call["args"], "id": call["id"]}
+            for call in message.tool_calls
+        ]
+    if getattr(message, "tool_call_id", None):
+        plain["tool_call_id"] = message.tool_call_id
+    return plain
+
+
+def _answer_text(run: StoredRun) -> str | None:
+    generations = (run.outputs or {}).get("generations") or [[]]
+    message = generations[0][0].get("message") if generations and generations[0] else None
+    if message is None:
+        return None
+    blocks = message_to_json(message)["blocks"]
+    return "".join(block["text"] for block in blocks if block["type"] == "text") or None

@@ -1,0 +1,171 @@
+"""Endpoints over conversations and threads: what was said, the checkpoints in time, and answers to interrupts."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from foldline.chat_history import SQLiteChatMessageHistory
+from foldline.exceptions import UsageError
+from foldline.messages import BaseMessage
+from foldline.studio.answers import answer_json, endpoint, read_body, threaded
+from foldline.studio.messages import message_to_json
+from foldline.studio.playground import Playground
+from foldline.studio.settings import StudioSettings
+from foldline.tracers.store import Filters, TraceStore
+from foldline.utils.json import to_jsonable
+from foldline.workflows.interrupts import Command
+
+__all__ = ["ThreadRoutes"]
+
+MOST_CHECKPOINTS = 500
+
+
+class ThreadRoutes:
+    """The endpoints."""
+
+    def __init__(self, settings: StudioSettings, playground: Playground) -> None:
+        self._settings = settings
+        self._playground = playground
+        self._traces = TraceStore(settings.traces)
+
+    def routes(self) -> list[Route]:
+        """Return the routes."""
+        return [
+            Route("/api/sessions", endpoint(self.sessions)),
+            Route("/api/sessions/{name:path}", endpoint(self.session), methods=["GET"]),
+            Route("/api/sessions/{name:path}", endpoint(self.delete_session), methods=["DELETE"]),
+            Route("/api/threads", endpoint(self.threads)),
+            Route("/api/threads/{app}/{id:path}/resume", endpoint(self.resume), methods=["POST"]),
+            Route("/api/threads/{app}/{id:path}", endpoint(self.thread)),
+        ]
+
+    # -- conversations
+
+    async def sessions(self, request: Request) -> Response:
+        """Return the kept conversations, and the sessions that traces name."""
+        kept = await threaded(self._kept)
+        return answer_json({"sessions": kept})
+
+    def _kept(self) -> list[dict[str, Any]]:
+        if not self._settings.sessions.exists():
+            return []
+        history = SQLiteChatMessageHistory("any", self._settings.sessions)
+        try:
+            return [
+                {"name": name, "messages": count, "last": last}
+                for name, count, last in history.sessions()
+            ]
+        finally:
+            history.close()
+
+    async def session(self, request: Request) -> Response:
+        """Return the messages of a conversation."""
+        name = request.path_params["name"]
+        messages = await threaded(self._messages, name)
+        return answer_json({"name": name, "messages": messages})
+
+    def _messages(self, name: str) -> list[dict[str, Any]]:
+        if name not in {kept["name"] for kept in self._kept()}:
+            raise LookupError(f"there is no session {name!r}")
+        history = SQLiteChatMessageHistory(name, self._settings.sessions)
+        try:
+            return [message_to_json(message) for message in history.messages]
+        finally:
+            history.close()
+
+    async def delete_session(self, request: Request) -> Response:
+        """Delete a conversation."""
+        name = request.path_params["name"]
+        await threaded(self._messages, name)
+        history = SQLiteChatMessageHistory(name, self._settings.sessions)
+        await threaded(history.clear)
+        history.close()
+        return answer_json({"deleted": name})
+
+    # -- threads
+
+    async def threads(self, request: Request) -> Response:
+        """Return the threads that the traces know, and the agents that can show them."""
+        known = []
+        if self._settings.traces.exists():
+            known = await threaded(self._known_threads)
+        return answer_json({"threads": known, "apps": sorted(self._settings.apps)})
+
+    def _known_threads(self) -> list[dict[str, Any]]:
+        threads = []
+        for thread in self._traces.values("thread_id")[:200]:
+            newest = self._traces.find(Filters(thread_id=thread), limit=1)
+            last = newest[0] if newest else None
+            threads.append(
+                {
+                    "id": thread,
+                    "traces": self._traces.count(Filters(thread_id=thread)),
+                    "last": None if last is None else last.start_time,
+                    "question": None if last is None else last.question,
+                }
+            )
+        return sorted(threads, key=lambda one: one["last"] or 0, reverse=True)
+
+    def _app(self, name: str) -> Any:
+        app = self._settings.apps.get(name)
+        if app is None:
+            raise LookupError(
+                f"this studio has no agent {name!r}: start it with `foldline studio module:agent`"
+            )
+        return app
+
+    async def thread(self, request: Request) -> Response:
+        """Return the checkpoints of a thread, the newest first."""
+        app, thread = self._app(request.path_params["app"]), request.path_params["id"]
+        config = {"configurable": {"thread_id": thread}}
+        history = await threaded(lambda: list(app.get_state_history(config))[:MOST_CHECKPOINTS])
+        return answer_json({"id": thread, "checkpoints": [_snapshot(one) for one in history]})
+
+    async def resume(self, request: Request) -> Response:
+        """Answer an interrupt, or go on with another message, and return where the thread stands then."""
+        app, thread = self._app(request.path_params["app"]), request.path_params["id"]
+        body = await read_body(request)
+        configurable = {"thread_id": thread}
+        if body.get("checkpoint_id"):
+            configurable["checkpoint_id"] = str(body["checkpoint_id"])
+        config = {"configurable": configurable, "callbacks": [self._playground.tracer()]}
+        config["metadata"] = {"thread_id": thread, "studio": "threads"}
+        if "resume" in body:
+            value: Any = Command(resume=body["resume"])
+        elif body.get("message"):
+            value = {"messages": [{"role": "user", "content": str(body["message"])}]}
+        elif body.get("checkpoint_id"):
+            value = None
+        else:
+            raise UsageError("send `resume` (the answer to an interrupt) or `message`")
+        await app.ainvoke(value, config)
+        state = await threaded(app.get_state, {"configurable": {"thread_id": thread}})
+        return answer_json({"checkpoint": _snapshot(state)})
+
+
+def _snapshot(snapshot: Any) -> dict[str, Any]:
+    values = snapshot.values
+    values = dict(values) if isinstance(values, dict) else {"value": values}
+    messages = values.pop("messages", None)
+    is_list = isinstance(messages, list) and all(isinstance(one, BaseMessage) for one in messages)
+    return {
+        "id": (snapshot.config.get("configurable") or {}).get("checkpoint_id"),
+        "created_at": snapshot.created_at,
+        "next": list(snapshot.next),
+        "messages": [message_to_json(one) for one in messages or []] if is_list else [],
+        "values": to_jsonable(values),
+        "interrupts": [
+            {"id": one.id, "value": to_jsonable(_plain(one.value))} for one in snapshot.interrupts
+        ],
+    }
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
+    return value

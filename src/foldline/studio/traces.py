@@ -1,0 +1,264 @@
+"""Endpoints over the trace file: lists, one trace, one run, figures, scores, live changes, deletion, exports."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from foldline._io import ASYNC
+from foldline.exceptions import StoreError, UsageError
+from foldline.studio.answers import (
+    answer_json,
+    endpoint,
+    event,
+    plain_error,
+    read_body,
+    stream,
+    threaded,
+)
+from foldline.studio.messages import run_content
+from foldline.studio.settings import StudioSettings
+from foldline.tracers.export import all_runs, export_trace
+from foldline.tracers.store import Filters, StoredRun, TraceStore
+from foldline.tracing import forget
+
+__all__ = ["TraceRoutes"]
+
+LIVE_EVERY = 0.25
+"""Seconds between two looks for changes; however many runs there are, the page gets four events a second at most."""
+MOST_LIVE = 200
+"""Summaries in one live event: the page shows no more rows than that at once."""
+MOST_LISTED = 500
+MOST_STEPS = 240
+FORMS = ("otel", "jsonl", "pytest")
+
+
+class TraceRoutes:
+    """The endpoints; the file may not be there yet."""
+
+    def __init__(self, settings: StudioSettings) -> None:
+        self._settings = settings
+        self._store = TraceStore(settings.traces)
+
+    def routes(self) -> list[Route]:
+        """Return the routes."""
+        return [
+            Route("/api/traces", endpoint(self.show_all)),
+            Route("/api/traces/{id}", endpoint(self.one), methods=["GET"]),
+            Route("/api/traces/{id}", endpoint(self.delete), methods=["DELETE"]),
+            Route("/api/traces/{id}/export", endpoint(self.export)),
+            Route("/api/runs/{id}", endpoint(self.run)),
+            Route("/api/runs/{id}/scores", endpoint(self.score), methods=["POST"]),
+            Route("/api/choices", endpoint(self.choices)),
+            Route("/api/figures", endpoint(self.figures)),
+            Route("/api/live", endpoint(self.live)),
+        ]
+
+    @property
+    def _is_there(self) -> bool:
+        return self._settings.traces.exists()
+
+    async def show_all(self, request: Request) -> Response:
+        """Return the newest traces that fit, and how many there are."""
+        query = request.query_params
+        limit = min(_number(query.get("limit"), 100), MOST_LISTED)
+        offset = _number(query.get("offset"), 0)
+        if not self._is_there:
+            return answer_json({"traces": [], "total": 0})
+        filters = _filters(query)
+        found = await threaded(self._store.find, filters, limit=limit, offset=offset)
+        total = await threaded(self._store.count, filters)
+        return answer_json({"traces": [one.to_json() for one in found], "total": total})
+
+    async def one(self, request: Request) -> Response:
+        """Return the runs of a trace, without their contents."""
+        root = await threaded(self._find, request.path_params["id"])
+        [summary] = await threaded(self._store.summaries, [str(root.id)])
+        return answer_json({"trace": summary.to_json(), "runs": _flat(root)})
+
+    async def run(self, request: Request) -> Response:
+        """Return all that was said in one run."""
+        wanted = request.path_params["id"]
+        root = await threaded(self._find, wanted)
+        run = next((run for run in all_runs(root) if str(run.id) == wanted), None)
+        if run is None:
+            raise LookupError(f"there is no run {wanted!r}")
+        return answer_json({**_line(run, 0), **run_content(run)})
+
+    def _find(self, run_id: str) -> StoredRun:
+        trace = self._store.resolve(run_id) if self._is_there else None
+        root = self._store.trace(trace) if trace else None
+        if root is None:
+            raise LookupError(f"there is no trace {run_id!r}")
+        return root
+
+    async def delete(self, request: Request) -> Response:
+        """Delete a trace."""
+        root = await threaded(self._find, request.path_params["id"])
+        counts = await threaded(
+            forget, trace=str(root.id), traces=self._settings.traces, histories=()
+        )
+        return answer_json({"deleted": counts["traces"]})
+
+    async def export(self, request: Request) -> Response:
+        """Return a trace as OTLP, JSON lines or a test."""
+        form = request.query_params.get("form", "jsonl")
+        if form not in FORMS:
+            raise UsageError(f"form is one of {', '.join(FORMS)}, not {form!r}")
+        root = await threaded(self._find, request.path_params["id"])
+        suffix = {"otel": "json", "jsonl": "jsonl", "pytest": "py"}[form]
+        name = f"trace-{str(root.id)[-8:]}.{suffix}"
+        headers = {"content-disposition": f'attachment; filename="{name}"'}
+        return PlainTextResponse(await threaded(export_trace, root, form), headers=headers)
+
+    async def score(self, request: Request) -> Response:
+        """Note a score of a run."""
+        body = await read_body(request)
+        name, value = str(body.get("name") or "").strip(), body.get("value")
+        if not name or not isinstance(value, int | float):
+            raise UsageError("a score has a name and a number as value")
+        score = await threaded(
+            self._store.add_score,
+            request.path_params["id"],
+            name[:100],
+            float(value),
+            comment=str(body["comment"])[:2_000] if body.get("comment") else None,
+            author="studio",
+        )
+        return answer_json({"id": score}, 201)
+
+    async def choices(self, request: Request) -> Response:
+        """Return what lists can be narrowed by."""
+        if not self._is_there:
+            return answer_json({"models": [], "threads": [], "sessions": [], "users": []})
+        names = {
+            "models": "model",
+            "threads": "thread_id",
+            "sessions": "session_id",
+            "users": "user_id",
+        }
+        values = {key: await threaded(self._store.values, name) for key, name in names.items()}
+        return answer_json(values)
+
+    async def figures(self, request: Request) -> Response:
+        """Return calls, tokens, cost, latencies and errors in steps of time."""
+        query = request.query_params
+        until = float(query.get("until") or time.time())
+        since = float(query.get("since") or until - 86_400)
+        steps = min(max(_number(query.get("steps"), 48), 1), MOST_STEPS)
+        if not since < until:
+            raise UsageError("since must be before until")
+        if not self._is_there:
+            return answer_json({"figures": []})
+        step = (until - since) / steps
+        found = await threaded(self._store.figures, since, until, step, query.get("model") or None)
+        return answer_json({"figures": found, "step": step})
+
+    async def live(self, request: Request) -> Response:
+        """Return the summaries of traces as they change."""
+        return stream(self._changes(request))
+
+    async def _changes(self, request: Request) -> AsyncGenerator[bytes, None]:
+        place, watched = -1, set[str]()
+        quiet = 0.0
+        yield event("hello", {})
+        while not await request.is_disconnected():
+            await ASYNC.sleep(LIVE_EVERY)
+            quiet += LIVE_EVERY
+            if not self._is_there:
+                continue
+            try:
+                place, changed, watched = await threaded(self._look, place, watched)
+            except StoreError as error:
+                yield event("trouble", {"error": plain_error(error)})
+                await ASYNC.sleep(2)
+                continue
+            if changed:
+                quiet = 0.0
+                yield event("traces", changed)
+            elif quiet >= 15:
+                quiet = 0.0
+                yield b": still here\n\n"
+
+    def _look(self, place: int, watched: set[str]) -> tuple[int, dict[str, Any] | None, set[str]]:
+        if place < 0:
+            newest, _ = self._store.changed_since(0, limit=1)
+            return newest, None, set(self._store.under_way())
+        newest, new = self._store.changed_since(place, limit=2_000)
+        if not new and not watched:
+            return newest, None, watched
+        running = set(self._store.under_way())
+        wanted = [*new[:MOST_LIVE], *[trace for trace in watched - running if trace not in new]]
+        if not wanted:
+            return newest, None, running
+        summaries = self._store.summaries(wanted[: 2 * MOST_LIVE])
+        return (
+            newest,
+            {"traces": [one.to_json() for one in summaries], "new": len(new)},
+            running,
+        )
+
+
+def _filters(query: Any) -> Filters:
+    def text(name: str) -> str | None:
+        return query.get(name) or None
+
+    return Filters(
+        text=text("q"),
+        only_errors=query.get("errors") in ("1", "true"),
+        model=text("model"),
+        run_type=text("type"),
+        name=text("name"),
+        tag=text("tag"),
+        session_id=text("session"),
+        thread_id=text("thread"),
+        user_id=text("user"),
+        since=float(query["since"]) if query.get("since") else None,
+        until=float(query["until"]) if query.get("until") else None,
+    )
+
+
+def _number(text: str | None, default: int) -> int:
+    number = default if text in (None, "") else int(str(text))
+    if number < 0:
+        raise UsageError(f"{number} is no count")
+    return number
+
+
+def _flat(root: StoredRun, depth: int = 0) -> list[dict[str, Any]]:
+    lines = [_line(root, depth)]
+    for child in root.child_runs:
+        if isinstance(child, StoredRun):
+            lines += _flat(child, depth + 1)
+    return lines
+
+
+def _line(run: StoredRun, depth: int) -> dict[str, Any]:
+    usage = (run.usage if run.run_type == "llm" else None) or {}
+    return {
+        "id": str(run.id),
+        "trace_id": str(run.trace_id),
+        "parent_id": None if run.parent_run_id is None else str(run.parent_run_id),
+        "depth": depth,
+        "name": run.name,
+        "run_type": run.run_type,
+        "start_time": run.start_time.timestamp(),
+        "end_time": None if run.end_time is None else run.end_time.timestamp(),
+        "first_token_time": (
+            None if run.first_token_time is None else run.first_token_time.timestamp()
+        ),
+        "provider": run.provider,
+        "model": run.model,
+        "input_tokens": usage.get("input_tokens"),
+        "output_tokens": usage.get("output_tokens"),
+        "cost": run.cost,
+        "question": run.question,
+        "answer": run.answer,
+        "error_class": run.error_class,
+        "scores": run.scores,
+    }

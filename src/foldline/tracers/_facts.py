@@ -1,0 +1,249 @@
+"""What lists, charts and searches show of a run, found in what went in and came out: model, tokens, cost, first words.
+
+Values are read as they are (messages) and as they were written (`{"lc": 1, "id": [...], "kwargs": {...}}`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from foldline.prices.cost import cost_of, service_of
+from foldline.prices.table import find_prices
+from foldline.tracers.schemas import usage_of
+from foldline.utils._surrogates import mend_surrogates
+
+__all__ = ["describe_end", "describe_run", "describe_start", "first_words", "search_text"]
+
+LONGEST_WORDS = 240
+"""Characters of a question or an answer that a list shows."""
+LONGEST_TEXT = 200_000
+"""Characters of one run that the full-text index sees."""
+QUESTION_KEYS = ("question", "input", "query", "prompt", "topic", "text", "user_input", "messages")
+ANSWER_KEYS = ("answer", "output", "result", "text", "messages", "structured_response")
+PLAIN = (str, int, float, bool)
+SKIPPED_KEYS = frozenset(
+    {
+        "lc", "type", "id", "response_metadata", "usage_metadata", "generation_info", "llm_output", "run",
+        "tool_call_id", "base64", "signature", "index", "usage", "role",
+    }
+)  # fmt: skip
+"""Keys of dumps and messages whose values are no words of anybody."""
+
+Facts = dict[str, Any]
+
+
+def describe_run(run_type: str, inputs: Any, outputs: Any, extra: Any) -> Facts:
+    """Return all facts of a run, as columns."""
+    extra = extra if isinstance(extra, Mapping) else {}
+    facts = describe_start(run_type, inputs, extra)
+    return facts | describe_end(run_type, outputs, extra, facts)
+
+
+def describe_start(run_type: str, inputs: Any, extra: Mapping[str, Any]) -> Facts:
+    """Return what is known when a run begins."""
+    metadata = extra.get("metadata")
+    facts: Facts = {}
+    if metadata:
+        for name, keys in NAMES.items():
+            for key in keys:
+                if (value := metadata.get(key)) is not None:
+                    facts[name] = str(value)[:200]
+                    break
+    if run_type == "llm":
+        parameters = extra.get("invocation_params") or {}
+        metadata = metadata or {}
+        facts["provider"] = metadata.get("ls_provider") or parameters.get("_type")
+        model = metadata.get("ls_model_name") or parameters.get("model")
+        facts["model"] = None if model is None else str(model)[:200]
+    if words := first_words(inputs, QUESTION_KEYS, from_end=True):
+        facts["question"] = words
+    return facts
+
+
+NAMES = {
+    "session_id": ("session_id",),
+    "thread_id": ("thread_id", "conversation_id"),
+    "user_id": ("user_id", "langgraph_auth_user_id"),
+}
+"""Column -> the names under which programs put it into a run's metadata."""
+
+
+def describe_end(run_type: str, outputs: Any, extra: Mapping[str, Any], known: Facts) -> Facts:
+    """Return what is known when a run has ended."""
+    facts: Facts = {}
+    if words := first_words(outputs, ANSWER_KEYS):
+        facts["answer"] = words
+    if run_type != "llm" or not isinstance(outputs, dict):
+        return facts
+    metadata = _response_metadata(outputs)
+    provider = metadata.get("model_provider") or known.get("provider")
+    model = metadata.get("model_name") or metadata.get("model") or known.get("model")
+    if provider:
+        facts["provider"] = str(provider)[:200]
+    if model:
+        facts["model"] = str(model)[:200]
+    usage = usage_of(outputs)
+    if usage:
+        for name in ("input_tokens", "output_tokens", "total_tokens"):
+            count = usage.get(name)
+            facts[name] = count if isinstance(count, int) else None
+        facts["usage"] = json.dumps(usage, default=str)
+        prices = find_prices(facts.get("provider"), facts.get("model"))
+        service = service_of(metadata.get("service_tier"))
+        facts["cost"] = cost_of(usage, prices, service=service)
+    return facts
+
+
+def _response_metadata(outputs: dict[str, Any]) -> Mapping[str, Any]:
+    for generations in outputs.get("generations") or []:
+        for generation in generations:
+            message = generation.get("message") if isinstance(generation, dict) else None
+            found = field_of(message, "response_metadata")
+            if isinstance(found, Mapping):
+                return found
+    return {}
+
+
+def field_of(message: Any, name: str) -> Any:
+    """Return a field of a message, as it is or as it was written; None where it has none."""
+    if isinstance(message, dict):
+        kwargs = message.get("kwargs")
+        return (kwargs if isinstance(kwargs, dict) else message).get(name)
+    return getattr(message, name, None)
+
+
+# -- first words
+
+
+def first_words(value: Any, keys: tuple[str, ...], *, from_end: bool = False) -> str | None:
+    """Return the first words of a question or an answer, in one line; None where there are none."""
+    text = _find_text(value, keys, from_end=from_end, depth=0)
+    if not text:
+        return None
+    line = " ".join(mend_surrogates(text[: LONGEST_WORDS * 4]).split())
+    return line if len(line) <= LONGEST_WORDS else f"{line[: LONGEST_WORDS - 1]}…"
+
+
+def _find_text(value: Any, keys: tuple[str, ...], *, from_end: bool, depth: int) -> str | None:  # noqa: C901, PLR0911, PLR0912  one line per shape
+    if isinstance(value, str):
+        return value
+    if value is None or depth > 6:
+        return None
+    if isinstance(value, int | float | bool):
+        return str(value) if depth else None
+    if isinstance(value, dict):
+        if "generations" in value:
+            return _text_of_generations(value)
+        if "lc" in value and isinstance(value.get("kwargs"), dict):
+            kwargs = value["kwargs"]
+            if "content" in kwargs:
+                return _text_of_message(kwargs)
+            return _find_text(kwargs, keys, from_end=from_end, depth=depth + 1)
+        if isinstance(value.get("text"), str) and value.get("type") == "text":
+            return str(value["text"])
+        if "content" in value and "role" in value:
+            return _text_of_message(value)
+        for key in keys:
+            if key in value and (
+                text := _find_text(value[key], keys, from_end=from_end, depth=depth + 1)
+            ):
+                return text
+        for item in list(value.values())[:8]:
+            if text := _find_text(item, keys, from_end=from_end, depth=depth + 1):
+                return text
+        return None
+    if isinstance(value, list | tuple):
+        for item in reversed(value[-8:]) if from_end or "answer" in keys else value[:8]:
+            if text := _find_text(item, keys, from_end=from_end, depth=depth + 1):
+                return text
+        return None
+    content = getattr(value, "content", None)
+    if content is not None:
+        return _text_of_message(
+            {"content": content, "tool_calls": getattr(value, "tool_calls", None)}
+        )
+    for name in ("messages", "text", "page_content"):
+        if (inner := getattr(value, name, None)) is not None and not callable(inner):
+            return _find_text(inner, keys, from_end=from_end, depth=depth + 1)
+    return None
+
+
+def _text_of_generations(outputs: dict[str, Any]) -> str | None:
+    for generations in outputs.get("generations") or []:
+        for generation in generations:
+            message = generation.get("message")
+            if message is None:
+                return str(generation.get("text") or "")
+            fields = {name: field_of(message, name) for name in ("content", "tool_calls")}
+            return _text_of_message(fields)
+    return None
+
+
+def _text_of_message(fields: Mapping[str, Any]) -> str | None:
+    content = fields.get("content")
+    if isinstance(content, str) and content:
+        return content
+    if isinstance(content, list):
+        texts = [
+            block if isinstance(block, str) else block.get("text")
+            for block in content
+            if isinstance(block, str) or (isinstance(block, dict) and block.get("type") == "text")
+        ]
+        if text := " ".join(text for text in texts if isinstance(text, str)):
+            return text
+    calls = fields.get("tool_calls") or []
+    names = [
+        f"{call.get('name')}({_short(call.get('args'))})"
+        for call in calls
+        if isinstance(call, dict)
+    ]
+    return f"→ {', '.join(names)}" if names else None
+
+
+def _short(args: Any) -> str:
+    try:
+        return json.dumps(args, ensure_ascii=False, default=str)[:80]
+    except (TypeError, ValueError):
+        return "…"
+
+
+# -- what a search finds
+
+
+def search_text(name: str, inputs: Any, outputs: Any, error: str | None) -> str:
+    """Return the words of a run: its name, all texts in what went in and came out, and its error."""
+    texts = [name]
+    length = 0
+    for text in _texts(inputs, 0):
+        texts.append(text)
+        length += len(text)
+        if length > LONGEST_TEXT // 2:
+            break
+    for text in _texts(outputs, 0):
+        texts.append(text)
+        length += len(text)
+        if length > LONGEST_TEXT:
+            break
+    if error:
+        texts.append(error.split("\n", 1)[0][:2_000])
+    return "\n".join(texts)
+
+
+def _texts(value: Any, depth: int) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value[:LONGEST_TEXT]
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield str(value)
+    elif depth > 12:
+        return
+    elif isinstance(value, dict):
+        # The text of a generation is the text of its message.
+        skipped = "text" if "message" in value and "generation_info" in value else None
+        for key, item in value.items():
+            if key not in SKIPPED_KEYS and key != skipped:
+                yield from _texts(item, depth + 1)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(item, depth + 1)

@@ -1,0 +1,209 @@
+"""Lists of traces: which ones fit (`Filters`), and what is shown of each (`TraceSummary`). Reads short columns only."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from foldline.tracers._index import has_index, index_words, match_expression
+
+__all__ = ["Filters", "TraceSummary", "summarize"]
+
+
+@dataclass(frozen=True, slots=True)
+class TraceSummary:
+    """A trace in one line: of its root, and summed over its runs."""
+
+    id: str
+    name: str
+    run_type: str
+    start_time: float
+    end_time: float | None
+    first_token_time: float | None
+    models: list[str]
+    runs: int
+    calls: int
+    """How many calls of models it made."""
+    input_tokens: int | None
+    output_tokens: int | None
+    cost: float | None
+    """None where the price of one of its calls is not known."""
+    session_id: str | None
+    thread_id: str | None
+    user_id: str | None
+    question: str | None
+    answer: str | None
+    error_class: str | None
+    error: str | None
+    """The first line of the root's error."""
+    failed_runs: int
+    scores: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def seconds(self) -> float | None:
+        """How long it took; None while it runs."""
+        return None if self.end_time is None else max(0.0, self.end_time - self.start_time)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {**asdict(self), "seconds": self.seconds}
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Which traces: those of which one run fits. What is None is not asked for."""
+
+    text: str | None = None
+    """Words that a run said, was told, or failed with."""
+    only_errors: bool = False
+    model: str | None = None
+    run_type: str | None = None
+    name: str | None = None
+    tag: str | None = None
+    session_id: str | None = None
+    thread_id: str | None = None
+    user_id: str | None = None
+    since: float | None = None
+    until: float | None = None
+
+    def select(self, connection: sqlite3.Connection, limit: int, offset: int) -> list[str]:
+        """Return the ids of the newest traces that fit."""
+        if not self._restricts:
+            rows = connection.execute(
+                "SELECT id FROM runs WHERE parent_run_id IS NULL ORDER BY start_time DESC LIMIT ? OFFSET ?",
+                (limit, offset),
+            )
+            return [row[0] for row in rows]
+        source, values = self._matches(connection)
+        rows = connection.execute(
+            f"SELECT trace_id, max(start_time) AS at FROM ({source}) GROUP BY trace_id "
+            "ORDER BY at DESC LIMIT ? OFFSET ?",
+            [*values, limit, offset],
+        )
+        return [row[0] for row in rows]
+
+    def count(self, connection: sqlite3.Connection) -> int:
+        """Return how many traces fit."""
+        if not self._restricts:
+            return int(
+                connection.execute(
+                    "SELECT count(*) FROM runs WHERE parent_run_id IS NULL"
+                ).fetchone()[0]
+            )
+        source, values = self._matches(connection)
+        counted = f"SELECT count(DISTINCT trace_id) FROM ({source})"
+        return int(connection.execute(counted, values).fetchone()[0])
+
+    @property
+    def _restricts(self) -> bool:
+        return any(value not in (None, False, "") for value in asdict(self).values())
+
+    def _matches(self, connection: sqlite3.Connection) -> tuple[str, list[Any]]:
+        """Return the query for the newest runs that fit, at most `MOST_MATCHES` of them."""
+        wheres: list[str] = []
+        values: list[Any] = []
+        order = "start_time"
+        source = "runs"
+        if self.text:
+            source, wheres, values = self._search(connection, self.text)
+            if source != "runs":
+                order = "words.rowid"
+        for name in ("model", "run_type", "name", "session_id", "thread_id", "user_id"):
+            if value := getattr(self, name):
+                wheres.append(f"runs.{name} = ?")
+                values.append(value)
+        if self.only_errors:
+            wheres.append("runs.error_class IS NOT NULL")
+        if self.tag:
+            wheres.append("runs.id IN (SELECT run_id FROM tags WHERE tag = ?)")
+            values.append(self.tag)
+        for value, sign in ((self.since, ">="), (self.until, "<")):
+            if value is not None:
+                wheres.append(f"runs.start_time {sign} ?")
+                values.append(value)
+        where = " AND ".join(wheres) or "1"
+        return (
+            f"SELECT runs.trace_id, runs.start_time FROM {source} WHERE {where} "
+            f"ORDER BY {order} DESC LIMIT {MOST_MATCHES}",
+            values,
+        )
+
+    @staticmethod
+    def _search(connection: sqlite3.Connection, text: str) -> tuple[str, list[str], list[Any]]:
+        expression = match_expression(text)
+        if expression is not None and has_index(connection):
+            try:
+                index_words(connection)
+            except (
+                sqlite3.OperationalError
+            ) as error:  # a file that may only be read has what it has
+                if "readonly" not in str(error) and "locked" not in str(error):
+                    raise
+            source = "words CROSS JOIN runs ON runs.seq = words.rowid"
+            return source, ["words MATCH ?"], [expression]
+        pattern = "%" + text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
+        columns = ("inputs", "outputs", "error", "name")
+        like = " OR ".join(f"{name} LIKE ? ESCAPE '\\'" for name in columns)
+        return "runs", [f"({like})"], [pattern] * len(columns)
+
+
+MOST_MATCHES = 20_000
+"""Runs that a list with filters looks at, the newest: a longer list is no list that anybody reads to its end."""
+SHOWN = (
+    "id", "name", "run_type", "start_time", "end_time", "first_token_time", "session_id", "thread_id", "user_id",
+    "question", "answer", "error_class",
+)  # fmt: skip
+
+
+def summarize(connection: sqlite3.Connection, traces: list[str]) -> list[TraceSummary]:
+    """Return the summaries of traces, in this order; one that is gone meanwhile is left out."""
+    marks = ", ".join("?" for _ in traces)
+    roots = {
+        row[0]: {**dict(zip(SHOWN, row, strict=False)), "error": _first_line(row[-1])}
+        for row in connection.execute(
+            f"SELECT {', '.join(SHOWN)}, substr(error, 1, 300) FROM runs WHERE id IN ({marks})",
+            traces,
+        )
+    }
+    sums = {
+        row[0]: row[1:]
+        for row in connection.execute(
+            "SELECT trace_id, count(*), count(model), sum(input_tokens), sum(output_tokens), sum(cost), "
+            "sum(total_tokens IS NOT NULL AND cost IS NULL), group_concat(DISTINCT model), min(first_token_time), "
+            f"sum(error_class IS NOT NULL) FROM runs WHERE trace_id IN ({marks}) GROUP BY trace_id",
+            traces,
+        )
+    }
+    scores: dict[str, dict[str, float]] = {}
+    for trace, name, value in connection.execute(
+        "SELECT runs.trace_id, scores.name, avg(scores.value) FROM scores JOIN runs ON runs.id = scores.run_id "
+        f"WHERE runs.trace_id IN ({marks}) GROUP BY runs.trace_id, scores.name",
+        traces,
+    ):
+        if value is not None:
+            scores.setdefault(trace, {})[name] = value
+    return [
+        _summary(roots[trace], sums[trace], scores.get(trace, {}))
+        for trace in traces
+        if trace in roots and trace in sums
+    ]
+
+
+def _first_line(error: str | None) -> str | None:
+    return error.split("\n", 1)[0] if error else None
+
+
+def _summary(root: dict[str, Any], sums: tuple[Any, ...], scores: dict[str, float]) -> TraceSummary:
+    runs, calls, given, made, cost, unpriced, models, first, failed = sums
+    return TraceSummary(
+        **{**root, "first_token_time": root["first_token_time"] or first},
+        models=sorted(models.split(",")) if models else [],
+        runs=runs,
+        calls=calls,
+        input_tokens=given,
+        output_tokens=made,
+        cost=None if unpriced else cost,
+        failed_runs=failed,
+        scores=scores,
+    )

@@ -1,0 +1,345 @@
+"""The thread that writes traces: reads what the tracer was told, keeps records of the runs under way, writes rows.
+
+Rows go into the file in batches; a run that ends within a moment is one row. The full-text index is not written with
+them: the thread does that when there is nothing else to do, and whoever searches finishes it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+from collections import deque
+from enum import IntEnum
+from pathlib import Path
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from foldline._io import BLOCKING
+from foldline._io.drive import drive
+from foldline._io.locks import mutex
+from foldline._io.waiting import THREADS
+from foldline.callbacks.stdout import name_of
+from foldline.exceptions import StoreError
+from foldline.tracers import _schema as schema
+from foldline.tracers._index import index_words
+from foldline.tracers._redact import Redactor
+from foldline.tracers._rows import RedactHook, Row, RowWriter, RunRecord
+from foldline.tracers.core import describe_retry, llm_outputs
+
+__all__ = ["Action", "TraceWriter"]
+
+logger = logging.getLogger("foldline.tracers")
+
+BATCH = 4_000
+"""Entries of one transaction."""
+GATHERING = 0.05
+"""Seconds that entries gather before they are written together; most runs have ended by then and cost one row."""
+ATTEMPTS = 3
+"""How often a transaction is tried that finds the file locked."""
+INDEX_BACKLOG = 5_000
+"""Runs that may wait for the full-text index while there is other work."""
+LATE = "INSERT OR IGNORE INTO unindexed SELECT seq FROM runs WHERE id = ? AND seq <= (SELECT seq FROM indexed_to)"
+END_RUN = f"UPDATE runs SET {', '.join(f'{name} = ?' for name in schema.ENDS)} WHERE id = ?"
+
+
+INHERITED: list[sqlite3.Connection | None] = []
+"""Connections that a fork carried over: SQLite forbids to use, or even close, them."""
+
+
+class Action(IntEnum):
+    """What an entry of the queue says; one that begins a run has the type of the run in its place."""
+
+    FIRST = 1
+    RETRY = 2
+    REQUEST = 3
+    END = 4
+    ANSWER = 5
+    FAIL = 6
+
+
+Entry = tuple[Any, float, Any, Any, Any]
+
+
+class _Changes(NamedTuple):
+    whole: list[RunRecord]
+    """Runs of which the file has nothing yet."""
+    ended: list[RunRecord]
+    """Runs whose beginning is in the file."""
+
+
+class TraceWriter:
+    """Takes entries without waiting and writes them into a trace file."""
+
+    def __init__(
+        self, path: Path, limit: int, redactor: Redactor, hook: RedactHook | None = None
+    ) -> None:
+        self.path = path
+        self.dropped = 0
+        self._limit = limit
+        self._redactor = redactor
+        self._hook = hook
+        self._is_closed = False
+        self._has_complained = False
+        self._unindexed = 0
+        self._begin()
+        # A file that cannot be used is refused here, not in the middle of a run.
+        schema.connect(path).close()
+
+    def _begin(self) -> None:
+        self._pid = os.getpid()
+        self._connection: sqlite3.Connection | None = None
+        self._inode: int | None = None
+        self._waiting: deque[Entry] = deque()
+        self._open: dict[UUID, RunRecord] = {}
+        """Runs under way, by id: only whoever holds `_file_lock` looks at them."""
+        self._lock = mutex()  # of who writes; what waits needs none
+        self._file_lock = (
+            mutex()
+        )  # held while writing: only the pool's thread and `flush` ever wait for it
+        self._is_writing = False
+
+    def _begin_again_after_fork(self) -> None:
+        """A forked child has its parent's locks but not the thread that holds them."""
+        if self._pid != os.getpid():
+            INHERITED.append(self._connection)
+            self._begin()
+
+    def put(self, entry: Entry) -> None:
+        """Have an entry written, soon."""
+        if self._is_writing and self._pid == os.getpid():
+            if len(self._waiting) < self._limit or type(entry[0]) is Action:
+                self._waiting.append(entry)
+                return
+            self._count_lost(1)
+            return
+        self._begin_again_after_fork()
+        if self._is_closed:
+            if entry[0] not in (Action.FIRST, Action.RETRY, Action.REQUEST):
+                self._count_lost(1)
+            return
+        self._waiting.append(entry)
+        if self._become_writer():
+            THREADS.submit(self._write_waiting)
+
+    def _become_writer(self) -> bool:
+        with self._lock:
+            is_first, self._is_writing = not self._is_writing, True
+        return is_first
+
+    def _count_lost(self, count: int) -> None:
+        with self._lock:
+            self.dropped += count
+
+    def flush(self) -> None:
+        """Write what waits."""
+        self._begin_again_after_fork()
+        while self._waiting:
+            self._write_batch()
+        with self._file_lock:  # what another thread has taken is written when it lets go
+            pass
+
+    def close(self) -> None:
+        """Write what waits, and take nothing more."""
+        self.flush()
+        with self._lock:
+            self._is_closed = True
+            self._is_writing = False
+        self.flush()
+        with self._file_lock:
+            if self._unindexed:
+                self._index()
+            self._disconnect()
+
+    def _write_waiting(self) -> None:
+        while True:
+            drive(BLOCKING.sleep(GATHERING))
+            self._write_batch()
+            if self._waiting:
+                continue
+            with self._file_lock:
+                if self._unindexed:
+                    self._index()
+                    continue
+                self._disconnect()
+            self._is_writing = False
+            # Looked at again: what was put in between found a writer, and sent for no other.
+            if self._is_closed or not self._waiting or not self._become_writer():
+                return
+
+    def _write_batch(self) -> None:
+        with self._file_lock:
+            entries: list[Entry] = []
+            while self._waiting and len(entries) < BATCH:
+                entries.append(self._waiting.popleft())
+            if entries:
+                self._write(entries)
+            if self._unindexed > INDEX_BACKLOG:
+                self._index()
+
+    # -- entries as records
+
+    def _write(self, entries: list[Entry]) -> None:
+        begun: dict[int, RunRecord] = {}
+        """Records of this batch that the file does not have, in the order in which they began."""
+        ended: list[RunRecord] = []
+        for entry in entries:
+            if type(entry[0]) is not Action:
+                record = self._begin_record(entry)
+                begun[id(record)] = record
+            elif (ending := self._apply(entry)) is not None and ending.is_written:
+                ended.append(ending)
+        whole = list(begun.values())
+        # Begun in an earlier batch that could not be written: tried again as a whole.
+        whole += [record for record in self._unwritten(ended) if id(record) not in begun]
+        self._store(_Changes(whole, [record for record in ended if record.is_written]))
+
+    @staticmethod
+    def _unwritten(records: list[RunRecord]) -> list[RunRecord]:
+        return [record for record in records if not record.is_written]
+
+    def _begin_record(self, entry: Entry) -> RunRecord:
+        run_type, start, serialized, inputs, extra = entry
+        run_id: UUID = extra.pop("run_id")
+        parent_id: UUID | None = extra.pop("parent_run_id", None)
+        parent = self._open.get(parent_id) if parent_id is not None else None
+        record = RunRecord(str(run_id), parent, run_type, start)
+        if parent_id is not None and parent is None:
+            extra["parent_run_id"] = str(parent_id)  # a run of which this tracer was told nothing
+        record.serialized = serialized
+        record.inputs = inputs
+        record.tags = extra.pop("tags", None) or []
+        record.name = extra.pop("name", None) or name_of(serialized, {})
+        if not extra.get("metadata"):
+            extra.pop("metadata", None)
+        record.extra = extra
+        record.outer = self._open.get(run_id)
+        self._open[run_id] = record
+        return record
+
+    def _apply(self, entry: Entry) -> RunRecord | None:
+        """Note what an entry says of a run; return the run where that is its end."""
+        action, at, run_id, content, inputs = entry
+        record = self._open.get(run_id)
+        if record is None:  # its beginning was dropped
+            return None
+        if action is Action.FIRST:
+            record.first = record.first or at
+            return None
+        if action is Action.REQUEST:
+            record.request = content
+            return None
+        if action is Action.RETRY:
+            event = {"name": "retry", "time": at, "kwargs": describe_retry(content)}
+            record.events = [*(record.events or []), event]
+            return None
+        record.end = at
+        if action is Action.FAIL:
+            record.error, record.error_class, response, inputs = content
+            if response is not None and getattr(response, "generations", None):
+                record.outputs = llm_outputs(response, dump=False)
+        else:
+            is_answer = action is Action.ANSWER
+            record.outputs = llm_outputs(content, dump=False) if is_answer else content
+        if inputs is not None and not record.is_written:
+            record.inputs = inputs if isinstance(inputs, dict) else {"input": inputs}
+        elif inputs is not None:
+            record.is_written = False  # the whole row is written anew
+            record.inputs = inputs if isinstance(inputs, dict) else {"input": inputs}
+        if record.outer is None:
+            del self._open[run_id]
+        else:
+            self._open[run_id] = record.outer
+        return record
+
+    # -- records as rows
+
+    def _store(self, changes: _Changes) -> None:
+        count = len(changes.whole) + len(changes.ended)
+        try:
+            writer = RowWriter(self._redactor, self._hook)
+            rows = [row for record in changes.whole if (row := writer.row(record)) is not None]
+            ends = [row for record in changes.ended if (row := writer.end_row(record)) is not None]
+            tags = [
+                row
+                for record in changes.whole
+                if record.tags and not record.is_refused
+                for row in writer.tag_rows(record)
+            ]
+            forms = list(writer.forms.items())
+            for attempt in range(1, ATTEMPTS + 1):
+                try:
+                    self._transact(rows, ends, tags, forms)
+                    break
+                except (sqlite3.OperationalError, StoreError) as error:
+                    if "locked" not in str(error) or attempt == ATTEMPTS:
+                        raise
+        except Exception as error:  # noqa: BLE001  whatever is wrong with the file, the run goes on
+            self._lose(count, error)
+            return
+        self._unindexed += len(ends) + sum(record.end is not None for record in changes.whole)
+        for record in changes.whole:
+            record.release()
+
+    def _transact(
+        self,
+        rows: list[Row],
+        ends: list[Row],
+        tags: list[tuple[str, str]],
+        forms: list[tuple[str, str]],
+    ) -> None:
+        connection = self._connect()
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.executemany(schema.UPSERT, rows)
+            if ends:
+                connection.executemany(END_RUN, ends)
+                connection.executemany(LATE, [(row[-1],) for row in ends])
+            connection.executemany("INSERT OR IGNORE INTO tags (tag, run_id) VALUES (?, ?)", tags)
+            connection.executemany("INSERT OR IGNORE INTO forms (id, body) VALUES (?, ?)", forms)
+            connection.execute("COMMIT")  # closing before this line undoes it all
+        except BaseException:
+            self._disconnect()
+            raise
+
+    def _connect(self) -> sqlite3.Connection:
+        """Return the connection of batches that follow each other; a file that was replaced is opened anew."""
+        if self._connection is not None and self._inode != _inode(self.path):
+            self._disconnect()
+        if self._connection is None:
+            self._connection = schema.connect(self.path)
+            self._inode = _inode(self.path)
+        return self._connection
+
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def _index(self) -> None:
+        """Bring the full-text index up to date; where that fails, a search will do it."""
+        self._unindexed = 0
+        try:
+            index_words(self._connect())
+        except (sqlite3.Error, StoreError) as error:
+            logger.debug("%s: the index was not brought up to date: %r", self.path, error)
+
+    def _lose(self, count: int, error: Exception) -> None:
+        self._count_lost(count)
+        if self._has_complained:
+            logger.debug("%s: %d more runs were not written: %r", self.path, count, error)
+            return
+        self._has_complained = True
+        logger.warning(
+            "%s: %d runs were not written: %r; what is lost from now on is counted in `dropped`",
+            self.path,
+            count,
+            error,
+        )
+
+
+def _inode(path: Path) -> int | None:
+    try:
+        return os.stat(path).st_ino
+    except OSError:
+        return None

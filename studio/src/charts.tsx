@@ -1,0 +1,114 @@
+// Figures over time: calls and errors, tokens, cost, latency, time to the first token.
+import { useEffect, useRef, useState } from "preact/hooks";
+import uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+import { get, type Figure } from "./api";
+import { count, money, seconds } from "./format";
+import { Empty, Trouble, useLoaded } from "./ui";
+
+const SPANS = [["1", "Hour"], ["24", "Day"], ["168", "Week"], ["720", "Month"]] as const;
+
+export function Charts() {
+  const [hours, setHours] = useState("24");
+  const [model, setModel] = useState("");
+  const [models, setModels] = useState<string[]>([]);
+  const loaded = useLoaded(() => {
+    const until = Date.now() / 1000;
+    return get<{ figures: Figure[] }>("figures", { since: until - Number(hours) * 3600, until, steps: 48, model });
+  }, [hours, model]);
+  useEffect(() => {
+    get<{ models: string[] }>("choices").then((found) => setModels(found.models), () => undefined);
+  }, []);
+  const figures = loaded.value?.figures ?? [];
+  const sum = (name: "calls" | "errors" | "input_tokens" | "output_tokens" | "cost") => figures.reduce((all, one) => all + (one[name] ?? 0), 0);
+  return (
+    <section class="pad">
+      <div class="bar plain">
+        <h1>Charts</h1>
+        <select aria-label="Time" value={hours} onChange={(event) => setHours(event.currentTarget.value)}>
+          {SPANS.map(([value, label]) => <option value={value}>{label}</option>)}
+        </select>
+        <select aria-label="Model" value={model} onChange={(event) => setModel(event.currentTarget.value)}>
+          <option value="">All models</option>
+          {models.map((name) => <option value={name}>{name}</option>)}
+        </select>
+        <button type="button" class="quiet" onClick={loaded.reload}>Refresh</button>
+      </div>
+      <Trouble error={loaded.error} />
+      {loaded.value && !sum("calls") ? (
+        <Empty title="No calls of models in this time." />
+      ) : (
+        <>
+          <dl class="sums">
+            <div><dt>Calls</dt><dd>{count(sum("calls"))}</dd></div>
+            <div><dt>Errors</dt><dd class={sum("errors") ? "bad" : ""}>{count(sum("errors"))}</dd></div>
+            <div><dt>Tokens in</dt><dd>{count(sum("input_tokens"))}</dd></div>
+            <div><dt>Tokens out</dt><dd>{count(sum("output_tokens"))}</dd></div>
+            <div><dt>Cost</dt><dd>{figures.some((one) => one.cost !== null) ? money(sum("cost")) : "unknown"}</dd></div>
+          </dl>
+          <div class="charts">
+            <Chart title="Calls and errors" figures={figures} lines={[["calls", (one) => one.calls, 0], ["errors", (one) => one.errors, 1]]} write={count} bars />
+            <Chart title="Tokens" figures={figures} lines={[["in", (one) => one.input_tokens, 0], ["out", (one) => one.output_tokens, 2]]} write={count} bars />
+            <Chart title="Cost" figures={figures} lines={[["dollars", (one) => one.cost, 3]]} write={money} bars />
+            <Chart title="Latency" figures={figures} lines={[["p50", (one) => one.p50, 0], ["p95", (one) => one.p95, 1]]} write={seconds} />
+            <Chart title="Time to the first token" figures={figures} lines={[["p50", (one) => one.first_p50, 0], ["p95", (one) => one.first_p95, 1]]} write={seconds} />
+          </div>
+        </>
+      )}
+    </section>
+  );
+}
+
+interface ChartProps {
+  title: string;
+  figures: Figure[];
+  lines: [string, (one: Figure) => number | null, number][];
+  write: (value: number) => string;
+  bars?: boolean;
+}
+
+function Chart({ title, figures, lines, write, bars }: ChartProps) {
+  const place = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const element = place.current;
+    if (!element || !figures.length) return;
+    const style = getComputedStyle(document.documentElement);
+    const colour = (name: string) => style.getPropertyValue(name).trim();
+    const axis = { stroke: colour("--dim"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: "11px system-ui" };
+    const options: uPlot.Options = {
+      width: element.clientWidth,
+      height: 170,
+      legend: { live: true },
+      cursor: { y: false },
+      scales: { y: { range: (_, __, most) => [0, (most || 1) * 1.1] } },
+      axes: [axis, { ...axis, size: 56, values: (_, splits) => splits.map((value) => (value ? write(value) : "0")) }],
+      series: [
+        {},
+        ...lines.map(([label, , tone]) => ({
+          label,
+          stroke: colour(`--c${tone}`),
+          fill: bars ? `${colour(`--c${tone}`)}55` : undefined,
+          width: 1.5,
+          paths: bars ? uPlot.paths.bars!({ size: [0.8, 40] }) : undefined,
+          points: { show: !bars, size: 5 },
+          spanGaps: true,
+          value: (_: uPlot, value: number | null) => (value === null ? "–" : write(value)),
+        })),
+      ],
+    };
+    const data = [figures.map((one) => one.time), ...lines.map(([, read]) => figures.map(read))] as uPlot.AlignedData;
+    const chart = new uPlot(options, data, element);
+    const observer = new ResizeObserver(() => chart.setSize({ width: element.clientWidth, height: 170 }));
+    observer.observe(element);
+    return () => {
+      observer.disconnect();
+      chart.destroy();
+    };
+  }, [figures]);
+  return (
+    <figure class="chart">
+      <figcaption>{title}</figcaption>
+      <div ref={place} role="img" aria-label={`${title} over time`} />
+    </figure>
+  );
+}

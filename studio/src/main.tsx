@@ -1,0 +1,96 @@
+// The frame: navigation, theme, and which screen the address names.
+import { render } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { get } from "./api";
+import { Charts } from "./charts";
+import { Compare } from "./compare";
+import { Datasets } from "./datasets";
+import { Playground } from "./playground";
+import { Sessions } from "./sessions";
+import "./style.css";
+import { TraceScreen } from "./trace";
+import { Traces } from "./traces";
+import { Trouble } from "./ui";
+
+const SCREENS = [
+  ["traces", "Traces"],
+  ["charts", "Charts"],
+  ["playground", "Playground"],
+  ["sessions", "Sessions"],
+  ["datasets", "Datasets"],
+] as const;
+const THEMES = ["auto", "light", "dark"] as const;
+
+interface Info {
+  version: string;
+  file: string;
+  is_there: boolean;
+  problem: string | null;
+  apps: string[];
+}
+
+function useHash(): string[] {
+  const [hash, setHash] = useState(location.hash);
+  useEffect(() => {
+    const changed = () => setHash(location.hash);
+    addEventListener("hashchange", changed);
+    return () => removeEventListener("hashchange", changed);
+  }, []);
+  const parts = hash.replace(/^#\/?/, "").split("/").filter(Boolean).map(decodeURIComponent);
+  return parts.length ? parts : ["traces"];
+}
+
+function App() {
+  const [screen, ...rest] = useHash();
+  const [theme, setTheme] = useState<string>(() => localStorage.getItem("theme") ?? "auto");
+  const [info, setInfo] = useState<Info>();
+  const [error, setError] = useState<string>();
+  useEffect(() => {
+    document.documentElement.dataset.theme = theme;
+    localStorage.setItem("theme", theme);
+  }, [theme]);
+  useEffect(() => {
+    get<Info>("info").then(setInfo, (problem) => setError(problem.message));
+  }, []);
+  useEffect(() => {
+    document.title = `${SCREENS.find(([name]) => name === screen)?.[1] ?? "Traces"} · foldline studio`;
+  }, [screen]);
+  const active = screen === "compare" ? "traces" : screen === "threads" ? "sessions" : screen;
+  return (
+    <div class="frame">
+      <a class="skip" href={`#/${screen}`} onClick={(event) => { event.preventDefault(); document.querySelector<HTMLElement>("main")?.focus(); }}>Skip to content</a>
+      <nav aria-label="Screens">
+        <span class="brand"><i aria-hidden="true" />foldline <b>studio</b></span>
+        {SCREENS.map(([name, label]) => (
+          <a href={`#/${name}`} aria-current={active === name ? "page" : undefined}>{label}</a>
+        ))}
+        <span class="spring" />
+        <button type="button" class="quiet theme" title="Colours" onClick={() => setTheme(THEMES[(THEMES.indexOf(theme as (typeof THEMES)[number]) + 1) % 3])}>
+          {theme === "auto" ? "◐ auto" : theme === "light" ? "○ light" : "● dark"}
+        </button>
+        <span class="version dim">{info?.version}</span>
+      </nav>
+      <main tabIndex={-1}>
+        <Trouble error={error} />
+        <Trouble error={info?.problem ?? undefined} />
+        {active === "traces" && screen === "compare" ? (
+          <Compare first={rest[0]} second={rest[1]} />
+        ) : screen === "charts" ? (
+          <Charts />
+        ) : screen === "playground" ? (
+          <Playground />
+        ) : active === "sessions" ? (
+          <Sessions kind={screen} place={rest} apps={info?.apps ?? []} />
+        ) : screen === "datasets" ? (
+          <Datasets name={rest[0]} />
+        ) : rest[0] ? (
+          <TraceScreen key={rest[0]} id={rest[0]} run={rest[1]} />
+        ) : (
+          <Traces file={info?.file ?? ""} />
+        )}
+      </main>
+    </div>
+  );
+}
+
+render(<App />, document.getElementById("app")!);
