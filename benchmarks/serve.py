@@ -1,8 +1,8 @@
 """CPU of `foldline serve` per request and per event, beside litellm's proxy on the same stub, in one run.
 
-    .venv/bin/python -m benchmarks.serve [--litellm PATH/bin/litellm] [--requests 300] [--events 100]
+    .venv/bin/python -m benchmarks.serve [--litellm PATH/bin/litellm] [--requests 300]
 
-The stub answers as OpenAI's chat completions do. CPU is that of the server's process, from /proc; the memory is its RSS.
+The stub answers as OpenAI's chat completions do. CPU is that of the server's process, from /proc; memory is its RSS.
 """
 
 from __future__ import annotations
@@ -151,16 +151,16 @@ def measure(
     url = f"http://127.0.0.1:{port}"
     try:
         wait_for(url + health, process)
-        run: Callable[..., None] = lambda count, parallel, streams: asyncio.run(  # noqa: E731
+        run: Callable[..., None] = lambda count, parallel, streams=False: asyncio.run(  # noqa: E731
             load(url, "sk-1234", count, parallel, streams=streams)
         )
-        run(20, 4, False)
-        run(4, 4, True)
+        run(20, 4)
+        run(4, 4, streams=True)
         before = cpu(process.pid)
-        run(args.requests, 8, False)
+        run(args.requests, 8)
         per_request = (cpu(process.pid) - before) / args.requests
         before = cpu(process.pid)
-        run(args.streams, args.parallel, True)
+        run(args.streams, args.parallel, streams=True)
         per_event = (cpu(process.pid) - before) / args.streams / args.events
         found = {
             "CPU per request, µs": per_request * 1e6,
@@ -170,7 +170,7 @@ def measure(
         if args.long and name == "foldline":
             sizes = []
             for _ in range(4):
-                run(args.long // 4, 16, False)
+                run(args.long // 4, 16)
                 sizes.append(round(memory(process.pid), 1))
             print("memory after each quarter of", args.long, "requests:", sizes)
         return found
