@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import anthropic
@@ -20,8 +21,9 @@ TOOLS: Any = [
 
 
 @pytest.fixture
-def client(server: ServeProcess) -> anthropic.Anthropic:
-    return anthropic.Anthropic(base_url=server.url, api_key="none", max_retries=0)
+def client(server: ServeProcess) -> Iterator[anthropic.Anthropic]:
+    with anthropic.Anthropic(base_url=server.url, api_key="none", max_retries=0) as client:
+        yield client
 
 
 def asking(text: Any, **options: Any) -> Any:
