@@ -17,6 +17,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from foldline.agents import create_agent
 from foldline.documents import Document
+from foldline.exceptions import UsageError
 from foldline.language_models.fake_chat_models import FakeListChatModel
 from foldline.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from foldline.outputs import ChatGeneration, Generation, LLMResult
@@ -290,3 +291,27 @@ def test_F_Y16_a_run_under_the_id_of_its_parent_has_a_span_of_its_own(call, span
 
     assert spans.names() == ["inner", "outer"]
     assert spans["inner"].parent.span_id == spans["outer"].context.span_id
+
+
+def test_cost_and_scores_are_exported(spans: Spans):
+    tracer = OpenTelemetryTracer(tracer_provider=spans.provider)
+    run_id = uuid4()
+    usage = {"input_tokens": 1_000_000, "output_tokens": 0, "total_tokens": 1_000_000}
+    metadata = {"model_provider": "openai", "model_name": "gpt-4o-mini"}
+    message = AIMessage("hi", usage_metadata=usage, response_metadata=metadata)
+    tracer.on_chat_model_start({"name": "M"}, [[HumanMessage("q")]], run_id=run_id)
+    tracer.add_score(run_id, "early", 0.5)
+    tracer.on_llm_end(LLMResult(generations=[[ChatGeneration(message=message)]]), run_id=run_id)
+    tracer.add_score(run_id, "late", 1, comment="right")
+
+    span, late = spans["chat"], spans["gen_ai.evaluation.result"]
+    assert span.attributes["foldline.usage.cost"] == pytest.approx(0.15)
+    assert span.events[0].attributes["gen_ai.evaluation.name"] == "early"
+    assert late.parent.span_id == span.context.span_id
+    assert dict(late.attributes) == {
+        "gen_ai.evaluation.name": "late",
+        "gen_ai.evaluation.score.value": 1.0,
+        "gen_ai.evaluation.explanation": "right",
+    }
+    with pytest.raises(UsageError, match="no run"):
+        tracer.add_score(uuid4(), "late", 1)
