@@ -30,6 +30,7 @@ COMMANDS = {
     "studio": "a web page over traces, a playground, threads and datasets",
     "replay": "play a recorded stream back",
     "batch": "ask for every row of a file, over hours and processes: run, status, resume, cancel",
+    "serve": "serve models, chains and agents over HTTP, on the wires that clients speak",
     "bench": "time a model: first token, tokens per second",
     "migrate": "rename LangChain's imports in programs and notebooks",
 }

@@ -9,6 +9,7 @@ import typer
 
 from foldline.cli.calling import AsJson
 from foldline.cli.calling import call_command as _call
+from foldline.cli.serve_app import group as serve_group
 from foldline.cli.trace_commands import studio, traces
 
 __all__ = ["app"]
@@ -20,6 +21,9 @@ app: typer.Typer = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["--help", "-h"]},
 )
+
+
+app.add_typer(serve_group, name="serve")
 
 
 @app.callback()

@@ -1,0 +1,208 @@
+"""`foldline serve`: what is served, where, for whom; and the keys."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from foldline.cli.places import data_dir, made, traces_file
+from foldline.exceptions import MissingExtraError, UsageError
+
+__all__ = ["add_key", "list_keys", "make_from_environment", "remove_key", "serve"]
+
+PASSED_ON = "FOLDLINE_SERVE"
+"""The environment variable by which workers learn what they serve."""
+
+
+def serve(
+    targets: Sequence[str],
+    *,
+    models: Sequence[str],
+    config: Path | None,
+    host: str | None,
+    port: int | None,
+    log: str | None,
+    workers: int | None,
+    no_auth: bool,
+    origins: Sequence[str],
+    trace: bool,
+    drain: float | None,
+) -> int:
+    """Serve until told to stop."""
+    _need_extra()
+    import uvicorn
+
+    from foldline.serve.gateway import read_config
+
+    known = read_config(config) if config is not None else {}
+    chosen: dict[str, Any] = dict(known.get("serve") or {})
+    address = host or chosen.pop("host", "127.0.0.1")
+    number = port if port is not None else int(chosen.pop("port", 8000))
+    count = workers if workers is not None else int(chosen.pop("workers", 1))
+    for name in ("host", "port", "workers"):
+        chosen.pop(name, None)
+    chosen["log"] = log or chosen.get("log") or str(made(data_dir() / "serve.db"))
+    if trace and "traces" not in chosen:
+        chosen["traces"] = str(made(traces_file()))
+    if no_auth:
+        chosen["no_auth"] = True
+    if origins:
+        chosen["cors_origins"] = list(origins)
+    if drain is not None:
+        chosen["drain_seconds"] = drain
+    plan = {
+        "targets": list(targets),
+        "models": list(models),
+        "config": str(config) if config is not None else None,
+        "settings": chosen,
+    }
+    note = _check_address(address, chosen)
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    os.environ[PASSED_ON] = json.dumps(plan)
+    app = make_from_environment()  # what cannot be served is an error now
+    _say(f"Serving {', '.join(app.server.apps)} on http://{_shown(address)}:{number}")
+    _say(f"Runs are kept in {_without_password(chosen['log'])}. {note}")
+    options: dict[str, Any] = {
+        "host": address,
+        "port": number,
+        "log_level": "warning",
+        "access_log": False,
+        "timeout_graceful_shutdown": int(chosen.get("drain_seconds", 30)) + 1,
+        "timeout_keep_alive": 75,
+        "server_header": False,
+    }
+    if count > 1:
+        app.server.host.log.close()
+        uvicorn.run(
+            "foldline.cli.serve:make_from_environment", factory=True, workers=count, **options
+        )
+    else:
+        uvicorn.run(app, **options)
+    return 0
+
+
+def make_from_environment() -> Any:
+    """Make the app that the environment describes; each worker does."""
+    from foldline.serve import Settings, create_app
+    from foldline.serve.gateway import make_apps, read_config
+
+    plan = json.loads(os.environ[PASSED_ON])
+    config = read_config(plan["config"]) if plan["config"] else {}
+    apps = make_apps(plan["targets"], plan["models"], config)
+    return create_app(apps, settings=Settings(**plan["settings"]))
+
+
+def _check_address(address: str, chosen: dict[str, Any]) -> str:
+    """Refuse to serve strangers without keys; return a sentence about who may call."""
+    from foldline.serve.keys import KeyStore
+    from foldline.serve.log.sql import open_tables
+    from foldline.serve.server import is_loopback
+
+    tables = open_tables(chosen["log"])
+    has_keys = KeyStore(tables).has_keys()
+    tables.close()
+    if has_keys:
+        return "Callers need a key."
+    if is_loopback(address):
+        return "There are no keys: only this machine may call (`foldline serve keys add NAME`)."
+    if chosen.get("no_auth"):
+        return "THERE ARE NO KEYS, AND ANYBODY WHO REACHES THIS ADDRESS MAY CALL (--no-auth)."
+    raise UsageError(
+        f"there are no keys, so {address} is refused: `foldline serve keys add NAME` makes one; "
+        "--no-auth serves everybody who can reach it"
+    )
+
+
+def _need_extra() -> None:
+    try:
+        import starlette
+        import uvicorn
+    except ImportError as error:
+        raise MissingExtraError(
+            'the server needs starlette and uvicorn: pip install "foldline[serve]"'
+        ) from error
+    del starlette, uvicorn
+
+
+def _say(sentence: str) -> None:
+    sys.stderr.write(f"{sentence}\n")
+    sys.stderr.flush()
+
+
+def _shown(address: str) -> str:
+    return f"[{address}]" if ":" in address else address
+
+
+def _without_password(place: str) -> str:
+    head, at, tail = place.rpartition("@")
+    return f"{head.partition('://')[0]}://…@{tail}" if at and "://" in head else place
+
+
+# -- keys
+
+
+def _keys(log: str | None) -> Any:
+    _need_extra()
+    from foldline.serve.keys import KeyStore
+    from foldline.serve.log.sql import open_tables
+
+    return KeyStore(open_tables(log or str(made(data_dir() / "serve.db"))))
+
+
+def add_key(
+    name: str,
+    *,
+    log: str | None,
+    models: Sequence[str],
+    budget: str | None,
+    rpm: int | None,
+    tpm: int | None,
+) -> int:
+    """Make a key and print it, once."""
+    from foldline.serve.keys import parse_budget
+
+    names = [part.strip() for one in models for part in one.split(",") if part.strip()]
+    text, _ = _keys(log).add(
+        name,
+        models=names or None,
+        budget=parse_budget(budget) if budget is not None else None,
+        rpm=rpm,
+        tpm=tpm,
+    )
+    print(text)  # noqa: T201  the answer of the command
+    _say("This is the only time that the key is shown: only its hash is kept.")
+    return 0
+
+
+def list_keys(*, log: str | None, as_json: bool) -> int:
+    """List the keys: names and limits, never the keys."""
+    keys = _keys(log).all()
+    if as_json:
+        print(json.dumps([asdict(key) for key in keys], indent=2))  # noqa: T201
+        return 0
+    for key in keys:
+        parts = [
+            f"models {','.join(key.models)}" if key.models is not None else "",
+            f"${key.budget:g}/day" if key.budget is not None else "",
+            f"{key.rpm} requests/min" if key.rpm is not None else "",
+            f"{key.tpm} tokens/min" if key.tpm is not None else "",
+        ]
+        limits = " · ".join(part for part in parts if part) or "no limits"
+        print(f"{key.name}  fl_{key.id}_…  {limits}")  # noqa: T201
+    if not keys:
+        _say("There are no keys: `foldline serve keys add NAME` makes one.")
+    return 0
+
+
+def remove_key(name: str, *, log: str | None) -> int:
+    """Remove a key; servers refuse it within seconds."""
+    if not _keys(log).remove(name):
+        raise UsageError(f"there is no key named {name!r}: `foldline serve keys list`")
+    _say(f"{name} is removed; servers refuse it within {2} seconds.")
+    return 0

@@ -1,0 +1,28 @@
+"""`foldline serve`: any model, chain or agent behind HTTP, on the wires that clients already speak.
+
+`create_app` makes the ASGI app; `RemoteRunnable` calls one. Needs the extra `serve` (Starlette and uvicorn).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from foldline._lazy import lazily
+
+if TYPE_CHECKING:
+    from foldline.serve.app import ServeApp, create_app
+    from foldline.serve.apps import ServedApp
+    from foldline.serve.client import RemoteRunnable
+    from foldline.serve.settings import Settings
+
+__all__ = ["RemoteRunnable", "ServeApp", "ServedApp", "Settings", "create_app"]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        ".app": "ServeApp create_app",
+        ".apps": "ServedApp",
+        ".client": "RemoteRunnable",
+        ".settings": "Settings",
+    },
+)

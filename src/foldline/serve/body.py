@@ -1,0 +1,183 @@
+"""`Body`: a JSON request read field by field; what does not fit is refused with the name of its place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pydantic_core import from_json
+from starlette.requests import ClientDisconnect, Request
+
+from foldline.serve.errors import ServeError
+
+__all__ = ["Body", "Json", "check_media", "read_body"]
+
+Json = Any
+LONGEST_NAME: Final = 256
+URL_FIELDS: Final = frozenset({"url", "image_url", "file_url", "video_url", "audio_url"})
+FILE_FIELDS: Final = frozenset({"path", "file_path", "filename_on_server"})
+DEEPEST: Final = 100
+
+
+class Body:
+    """A JSON object of a request."""
+
+    def __init__(self, value: Json, place: str = "") -> None:
+        if not isinstance(value, dict):
+            raise refused(place or "the body", "must be a JSON object")
+        self.value: dict[str, Json] = value
+        self.place = place
+
+    def _name(self, name: str) -> str:
+        return f"{self.place}.{name}" if self.place else name
+
+    def get(self, name: str) -> Json:
+        """Return a field as it is."""
+        return self.value.get(name)
+
+    def refuse(self, name: str, sentence: str) -> ServeError:
+        """Return the error for a field."""
+        return refused(self._name(name), sentence)
+
+    def text(self, name: str, default: str | None = None, *, longest: int | None = None) -> str:
+        """Return a field that is a text; without a default it must be there."""
+        value = self.value.get(name)
+        if value is None and default is not None:
+            return default
+        if not isinstance(value, str):
+            raise self.refuse(name, "must be a string")
+        if longest is not None and len(value) > longest:
+            raise self.refuse(name, f"must have at most {longest} characters")
+        return value
+
+    def maybe_text(self, name: str, *, longest: int | None = None) -> str | None:
+        """Return a field that is a text or absent."""
+        return None if self.value.get(name) is None else self.text(name, longest=longest)
+
+    def name(self, name: str) -> str | None:
+        """Return a field that is a name (an id, an app), or absent."""
+        value = self.maybe_text(name, longest=LONGEST_NAME)
+        if value is not None and (not value or "\x00" in value):
+            raise self.refuse(name, "must not be empty or hold NUL")
+        return value
+
+    def flag(self, name: str, *, default: bool = False) -> bool:
+        """Return a field that is true or false."""
+        value = self.value.get(name)
+        if value is None:
+            return default
+        if not isinstance(value, bool):
+            raise self.refuse(name, "must be true or false")
+        return value
+
+    def number(self, name: str, low: float, high: float) -> float | None:
+        """Return a field that is a number within bounds, or absent."""
+        value = self.value.get(name)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self.refuse(name, "must be a number")
+        if not low <= value <= high:
+            raise self.refuse(name, f"must be from {low:g} to {high:g}")
+        return value
+
+    def whole(self, name: str, low: int, high: int) -> int | None:
+        """Return a field that is a whole number within bounds, or absent."""
+        value = self.number(name, low, high)
+        if value is None:
+            return None
+        if not isinstance(value, int):
+            if not value.is_integer():
+                raise self.refuse(name, "must be a whole number")
+            return int(value)
+        return value
+
+    def items(self, name: str, *, most: int, least: int = 0) -> list[Json]:
+        """Return a field that is a list, empty where it is absent."""
+        value = self.value.get(name)
+        if value is None:
+            value = []
+        if not isinstance(value, list):
+            raise self.refuse(name, "must be a list")
+        if len(value) > most:
+            raise self.refuse(name, f"must have at most {most} items")
+        if len(value) < least:
+            raise self.refuse(name, f"must have at least {least} item(s)")
+        return value
+
+    def objects(self, name: str, *, most: int, least: int = 0) -> list[Body]:
+        """Return a field that is a list of objects."""
+        return [
+            Body(item, f"{self._name(name)}[{place}]")
+            for place, item in enumerate(self.items(name, most=most, least=least))
+        ]
+
+    def object(self, name: str) -> Body | None:
+        """Return a field that is an object, or absent."""
+        value = self.value.get(name)
+        return None if value is None else Body(value, self._name(name))
+
+    def mapping(self, name: str) -> dict[str, Json]:
+        """Return a field that is an object, empty where it is absent."""
+        found = self.object(name)
+        return {} if found is None else found.value
+
+
+def refused(place: str, sentence: str) -> ServeError:
+    """Return the error for a place in a request."""
+    return ServeError("invalid_request", f"{place} {sentence}", code=None)
+
+
+async def read_body(request: Request, largest: int, *, may_be_empty: bool = False) -> Body:
+    """Read a request's JSON object, up to a size."""
+    data = await read_bytes(request, largest)
+    if not data.strip() and may_be_empty:
+        return Body({})
+    return Body(parse_json(data))
+
+
+async def read_bytes(request: Request, largest: int) -> bytes:
+    """Read a request's body, up to a size."""
+    said = request.headers.get("content-length", "")
+    if said.isdigit() and int(said) > largest:
+        raise ServeError("too_large", f"the request is larger than {largest} bytes")
+    data = bytearray()
+    try:
+        async for piece in request.stream():
+            data += piece
+            if len(data) > largest:
+                raise ServeError("too_large", f"the request is larger than {largest} bytes")
+    except ClientDisconnect as error:
+        raise ServeError(
+            "invalid_request", "the client left before its request was read"
+        ) from error
+    return bytes(data)
+
+
+def parse_json(data: bytes) -> Json:
+    """Read JSON; what is none is refused."""
+    try:
+        return from_json(data, allow_inf_nan=False)
+    except (ValueError, RecursionError) as error:
+        raise ServeError("invalid_request", f"the body is not JSON: {str(error)[:200]}") from error
+
+
+def check_media(value: Json, depth: int = 0) -> None:
+    """Refuse files of the server and addresses that are none of the web, wherever they are in a message."""
+    if depth > DEEPEST:
+        raise refused("messages", "nest too deep")
+    if isinstance(value, Mapping):
+        for name, item in value.items():
+            if name in FILE_FIELDS and "type" in value:
+                raise refused(str(name), "may not name a file of the server: send its data")
+            if name in URL_FIELDS:
+                address = item.get("url") if isinstance(item, Mapping) else item
+                if isinstance(address, str) and not address.startswith(
+                    ("https://", "http://", "data:")
+                ):
+                    raise refused(str(name), "must begin with https://, http:// or data:")
+            if isinstance(item, Mapping | list):
+                check_media(item, depth + 1)
+    elif isinstance(value, list):
+        for item in value:
+            check_media(item, depth + 1)

@@ -1,0 +1,246 @@
+"""`RemoteRunnable`: an app of a `foldline serve` somewhere else, called like any runnable.
+
+It speaks our own wire: a stream whose connection breaks is picked up where it was, without a gap and without an event
+twice.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from typing import Any, Final
+
+from foldline._io.drive import drive
+from foldline._run import Run
+from foldline._sse import SSEDecoder
+from foldline.exceptions import (
+    FoldlineError,
+    ModelConnectionError,
+    ModelError,
+    ModelQuotaError,
+    StreamClosedError,
+    StreamInterruptedError,
+    status_error_class,
+)
+from foldline.load import dumpd, load
+from foldline.messages import convert_to_messages
+from foldline.messages._view import ChunkView
+from foldline.runnables.base import Runnable
+from foldline.transports import Request, Response, Timeouts, Transport
+from foldline.transports._default import default_transport
+from foldline.workflows.events import jsonable
+from foldline.workflows.interrupts import Command
+
+__all__ = ["RemoteRunnable"]
+
+Json = Any
+RECONNECTS: Final = 5
+PAUSE: Final = 0.2
+
+
+class RemoteRunnable(Runnable[Any, Any]):
+    """Calls an app of a server.
+
+    ```python {test="skip: needs a server"}
+    from foldline.serve import RemoteRunnable
+
+    agent = RemoteRunnable("http://127.0.0.1:8000", app="weather", key="fl_...")
+    print(agent.invoke({"messages": "Oslo?"})["messages"][-1].text)
+    ```
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        app: str | None = None,
+        key: str | None = None,
+        timeouts: Timeouts | None = None,
+        transport: Transport | None = None,
+    ) -> None:
+        """Take the server's address, the app's name (where it serves several), and the caller's key."""
+        self.url = url.rstrip("/")
+        self.app = app
+        self.name = app or "remote"
+        self._key = key
+        self._timeouts = timeouts or Timeouts()
+        self._transport = transport
+
+    def __repr__(self) -> str:
+        return f"RemoteRunnable({self.url!r}, app={self.app!r})"
+
+    # -- running
+
+    async def _once(self, input: Any, run: Run) -> Any:
+        body = {**self._body(input, run), "wait": True}
+        path = self._path(body)
+        result = await self._json(run, "POST", path, body)
+        return revive(result.get("output"))
+
+    async def _pieces(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
+        view = RemotePieces()
+        body = {**self._body(input, run), "stream": True}
+        async with aclosing(self._events(body, run)) as events:
+            async for event in events:
+                for piece in view.take(event):
+                    yield piece
+
+    def _path(self, body: dict[str, Json]) -> str:
+        run_id = body.pop("resume_run", None)
+        return f"/runs/{run_id}/resume" if run_id else "/runs"
+
+    def _body(self, input: Any, run: Run) -> dict[str, Json]:
+        body: dict[str, Json] = {"app": self.app} if self.app is not None else {}
+        thread = run.configurable.get("thread_id")
+        if thread is not None:
+            body["thread_id"] = str(thread)
+        if isinstance(input, Command):
+            run_id = run.configurable.get("run_id")
+            if run_id is None:
+                raise ModelError(
+                    "a question is answered in its run: config={'configurable': {'run_id': …}} names it"
+                )
+            return {"resume_run": str(run_id), "answers": jsonable(input.resume)}
+        body["input"] = jsonable(dumpd(input))
+        if run.kwargs:
+            body["options"] = jsonable(dict(run.kwargs))
+        return body
+
+    async def _events(self, body: dict[str, Json], run: Run) -> AsyncGenerator[Json, None]:
+        """Give the events of a new run; where the connection breaks, go on after the last one."""
+        run_id, last, breaks = None, 0, 0
+        request = self._request("POST", self._path(body), body)
+        while True:
+            try:
+                async with (
+                    self._open(request, run) as response,
+                    aclosing(self._read(response)) as events,
+                ):
+                    async for event in events:
+                        last = event.get("seq", last)
+                        data = event["params"]["data"]
+                        if event["method"] == "run":
+                            run_id = data.get("run_id", run_id)
+                            if data["event"] != "started":
+                                _raise_if_failed(data)
+                                return
+                        yield event
+                raise StreamInterruptedError("the stream ended before the run did")
+            except (ModelConnectionError, StreamInterruptedError):
+                breaks += 1
+                if run_id is None or breaks > RECONNECTS:
+                    raise
+                await run.io.sleep(PAUSE * breaks)
+                request = self._request("GET", f"/runs/{run_id}/events?after={last}", None)
+
+    # -- HTTP
+
+    def _request(self, method: str, path: str, body: Json) -> Request:
+        headers = {
+            "content-type": "application/json",
+            "accept": "application/json, text/event-stream",
+        }
+        if self._key is not None:
+            headers["authorization"] = f"Bearer {self._key}"
+        data = json.dumps(body).encode() if body is not None else b""
+        return Request(
+            url=self.url + path, method=method, headers=headers, body=data, timeouts=self._timeouts
+        )
+
+    def _open(self, request: Request, run: Run) -> Any:
+        transport = self._transport or default_transport()
+        return transport.open(request, blocking=run.io.blocking)
+
+    async def _json(self, run: Run, method: str, path: str, body: Json) -> Json:
+        async with self._open(self._request(method, path, body), run) as response:
+            await _check(response)
+            return json.loads(await response.read())
+
+    async def _read(self, response: Response) -> AsyncGenerator[Json, None]:
+        await _check(response)
+        decoder = SSEDecoder()
+        async with aclosing(response.chunks()) as chunks:
+            async for chunk in chunks:
+                for event in decoder.feed(chunk):
+                    yield json.loads(event.data)
+
+    # -- runs
+
+    def stop(self, run_id: str) -> None:
+        """End a run."""
+        drive(self._json(Run.blocking(None), "POST", f"/runs/{run_id}/stop", {}))
+
+    async def astop(self, run_id: str) -> None:
+        """End a run."""
+        await self._json(Run.asynchronous(None), "POST", f"/runs/{run_id}/stop", {})
+
+
+class RemotePieces:
+    """Turns a run's events into the pieces that the app itself would stream."""
+
+    def __init__(self) -> None:
+        self._view = ChunkView("v0")
+        self._is_agent = False
+
+    def take(self, event: Mapping[str, Json]) -> list[Any]:
+        """Give the pieces of one event."""
+        method, params = event["method"], event["params"]
+        data = params["data"]
+        if params["namespace"]:
+            return []
+        if method in ("lifecycle", "updates", "values"):
+            self._is_agent = True
+        if method == "updates":
+            return [{data["node"]: revive(data["values"])}]
+        if method == "input.requested":
+            return [{"__interrupt__": [{"id": data["interrupt_id"], "value": data["payload"]}]}]
+        if method == "chunk":
+            return [revive(data)]
+        if method == "messages" and not self._is_agent:
+            chunk = self._view.feed(data)
+            return [chunk] if chunk is not None else []
+        return []
+
+
+def revive(value: Json) -> Any:
+    """Read messages and documents in an answer; nothing else is loaded."""
+    if isinstance(value, list):
+        return [revive(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if value.get("lc") == 1 and value.get("type") == "constructor":
+        try:
+            return load(value)
+        except FoldlineError:
+            return value
+    if isinstance(value.get("messages"), list):
+        items = [dict(item) if isinstance(item, dict) else item for item in value["messages"]]
+        value = {**value, "messages": convert_to_messages(items)}
+    return {name: revive(item) for name, item in value.items()}
+
+
+async def _check(response: Response) -> None:
+    if response.status < 400:
+        return
+    text = (await response.read_error()).decode("utf-8", "replace")
+    try:
+        problem = json.loads(text)["error"]
+        message, wait = str(problem["message"]), problem.get("retry_after")
+    except (ValueError, KeyError, TypeError):
+        message, wait = text[:200], None
+    raise status_error_class(response.status)(
+        message, provider="foldline serve", status=response.status, retry_after=wait
+    )
+
+
+def _raise_if_failed(data: Mapping[str, Json]) -> None:
+    if data["event"] in ("success", "waiting"):
+        return
+    problem = data.get("error") or {"message": f"the run was {data['event']}", "kind": "stopped"}
+    statuses = {"rate_limit": 429, "invalid_request": 400, "budget": 402, "overloaded": 529}
+    kind = statuses.get(str(problem.get("kind")), 500)
+    cls = ModelQuotaError if kind == 402 else status_error_class(kind)
+    if data["event"] == "stopped":
+        raise StreamClosedError(str(problem["message"]), provider="foldline serve")
+    raise cls(str(problem["message"]), provider="foldline serve", status=kind)

@@ -1,0 +1,203 @@
+"""`ServeError`: why a request was not answered, before a wire gives it its own shape; and which error is which.
+
+What a provider said stays on the server, but for what it said about the request itself: that is given with everything
+that looks like a key masked. Keys of providers and the bodies of their errors never leave.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from pydantic import ValidationError
+
+from foldline.exceptions import (
+    BudgetExceeded,
+    ContextOverflowError,
+    FlowError,
+    LimitExceededError,
+    ModelAuthenticationError,
+    ModelConnectionError,
+    ModelError,
+    ModelInvalidRequestError,
+    ModelNotFoundError,
+    ModelOverloadedError,
+    ModelPermissionDeniedError,
+    ModelQuotaError,
+    ModelRateLimitError,
+    ModelTimeoutError,
+    RateLimitError,
+    SchemaError,
+    SecurityError,
+    StructuredOutputError,
+    UsageError,
+)
+
+__all__ = ["ErrorKind", "ServeError", "failure_of", "masked"]
+
+ErrorKind = Literal[
+    "invalid_request",
+    "too_large",
+    "authentication",
+    "permission",
+    "not_found",
+    "conflict",
+    "budget",
+    "rate_limit",
+    "overloaded",
+    "timeout",
+    "upstream",
+    "internal",
+    "unavailable",
+]
+
+STATUSES: Final[dict[ErrorKind, int]] = {
+    "invalid_request": 400,
+    "too_large": 413,
+    "authentication": 401,
+    "permission": 403,
+    "not_found": 404,
+    "conflict": 409,
+    "budget": 402,
+    "rate_limit": 429,
+    "overloaded": 503,
+    "timeout": 504,
+    "upstream": 502,
+    "internal": 500,
+    "unavailable": 503,
+}
+
+LONGEST_MESSAGE: Final = 600
+SECRETS: Final = re.compile(
+    r"(?i)\b(?:sk|pk|rk|fl|gsk|xai|key|api|tok|ghp|hf|AIza|AKIA)[-_][A-Za-z0-9_\-*]{6,}|"
+    r"\b(?:AIza|AKIA|eyJ)[A-Za-z0-9_\-.]{10,}|"
+    r"(?i:bearer\s+\S+)|[A-Za-z0-9_\-+/]{40,}"
+)
+
+
+@dataclass
+class ServeError(Exception):
+    """A request that is not answered: the kind, and a sentence for its sender."""
+
+    kind: ErrorKind
+    message: str
+    retry_after: float | None = None
+    code: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__init__(self.message)
+
+    @property
+    def status(self) -> int:
+        """The HTTP status."""
+        return STATUSES[self.kind]
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers that go with it."""
+        if self.retry_after is None:
+            return {}
+        return {"retry-after": str(max(1, int(self.retry_after + 0.999)))}
+
+    def as_json(self) -> dict[str, object]:
+        """Return it as the run log keeps it."""
+        data: dict[str, object] = {"kind": self.kind, "message": self.message}
+        if self.retry_after is not None:
+            data["retry_after"] = self.retry_after
+        if self.code is not None:
+            data["code"] = self.code
+        return data
+
+    @classmethod
+    def from_json(cls, data: dict[str, object]) -> ServeError:
+        """Read it from the run log."""
+        kind = data.get("kind")
+        wait = data.get("retry_after")
+        code = data.get("code")
+        return cls(
+            kind if kind in STATUSES else "internal",
+            str(data.get("message", "the run failed")),
+            float(wait) if isinstance(wait, int | float) else None,
+            code if isinstance(code, str) else None,
+        )
+
+
+def masked(text: str) -> str:
+    """Return a sentence without what looks like a key, and not too long."""
+    short = SECRETS.sub("…", text)
+    return short if len(short) <= LONGEST_MESSAGE else short[:LONGEST_MESSAGE] + "…"
+
+
+FIXED: Final[tuple[tuple[type[BaseException], ErrorKind, str], ...]] = (
+    (
+        ModelAuthenticationError,
+        "upstream",
+        "the model's provider did not take this server's key: tell whoever runs the server",
+    ),
+    (
+        ModelPermissionDeniedError,
+        "upstream",
+        "this server may not use that model at its provider: tell whoever runs the server",
+    ),
+    (ModelNotFoundError, "upstream", "the model's provider does not have that model"),
+    (
+        ModelQuotaError,
+        "upstream",
+        "this server's account at the provider is used up: tell whoever runs the server",
+    ),
+    (ModelRateLimitError, "rate_limit", "the model's provider has too many requests: try later"),
+    (RateLimitError, "rate_limit", "too many requests for this model: try later"),
+    (ModelOverloadedError, "overloaded", "the model's provider is overloaded: try later"),
+    (ModelTimeoutError, "timeout", "the model did not answer in time"),
+    (ModelConnectionError, "upstream", "the model's provider could not be reached"),
+    (StructuredOutputError, "upstream", "the model's answer did not fit the schema"),
+)
+"""Errors whose own words stay on the server, the first that fits."""
+
+
+def failure_of(error: BaseException) -> ServeError:
+    """Return what the client is told about an error of a run."""
+    if isinstance(error, ServeError):
+        return error
+    for kind_of_error, kind, message in FIXED:
+        if isinstance(error, kind_of_error):
+            return ServeError(kind, message, _wait_of(error, kind))
+    sentence = _sentence_about_request(error)
+    if sentence is not None:
+        return sentence
+    if isinstance(error, ModelError):
+        return ServeError("upstream", f"the model's answer failed ({type(error).__name__})")
+    return ServeError("internal", f"the app failed ({type(error).__name__}): see the server's log")
+
+
+def _wait_of(error: BaseException, kind: ErrorKind) -> float | None:
+    if kind not in ("rate_limit", "overloaded"):
+        return None
+    wait = getattr(error, "retry_after", None) or getattr(error, "wait", None)
+    return float(wait) if wait is not None else 1.0
+
+
+def _sentence_about_request(error: BaseException) -> ServeError | None:
+    """Return what is told of an error that the request itself made."""
+    if isinstance(error, ContextOverflowError):
+        message = f"the request is too long for the model: {error.message}"
+        return ServeError("invalid_request", masked(message), code="context_length_exceeded")
+    if isinstance(error, ModelInvalidRequestError | LimitExceededError):
+        return ServeError("invalid_request", masked(error.message or str(error)))
+    if isinstance(error, BudgetExceeded):
+        return ServeError("budget", masked(str(error)))
+    if isinstance(error, ValidationError):
+        return ServeError("invalid_request", masked(validation_sentence(error)))
+    if isinstance(error, UsageError | SchemaError | SecurityError | FlowError):
+        return ServeError("invalid_request", masked(str(error)))
+    return None
+
+
+def validation_sentence(error: ValidationError) -> str:
+    """Say what is wrong with an input, without repeating the input."""
+    parts = [
+        f"{'.'.join(str(place) for place in item['loc']) or 'the input'}: {item['msg']}"
+        for item in error.errors(include_url=False, include_input=False)[:5]
+    ]
+    return "; ".join(parts)

@@ -1,0 +1,391 @@
+"""`RunHost`: starts runs, follows them, stops them; those of other workers too, over the run log."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+from foldline._config import RunnableConfig
+from foldline.callbacks.base import BaseCallbackHandler
+from foldline.language_models.policies.usage_scope import Limits, UsageScope, usage_scope
+from foldline.prices import cost_of, find_prices
+from foldline.serve.apps import RunRequest, ServedApp
+from foldline.serve.errors import ServeError, failure_of
+from foldline.serve.estimate import Estimate
+from foldline.serve.keys import Caller
+from foldline.serve.live import Committer, Events, LiveRun
+from foldline.serve.log.records import RunInfo, RunStatus
+from foldline.serve.log.run_log import RunLog
+from foldline.serve.metrics import Metrics
+from foldline.serve.quotas import Quotas, Reservation
+from foldline.serve.settings import Settings
+from foldline.utils.uuid import uuid7
+
+__all__ = ["RunHost"]
+
+logger = logging.getLogger("foldline.serve")
+
+Json = Any
+PING: Final = 15.0
+BEAT: Final = 0.5
+"""Seconds between looks for runs that somebody asked another worker to stop."""
+POLL: Final = 0.05
+"""Seconds between looks at a run of another worker."""
+
+
+@dataclass(slots=True)
+class _Work:
+    run: LiveRun
+    app: ServedApp
+    request: RunRequest
+    reservation: Reservation | None
+
+
+class RunHost:
+    """The runs of one server process."""
+
+    def __init__(
+        self,
+        log: RunLog,
+        settings: Settings,
+        metrics: Metrics,
+        callbacks: list[BaseCallbackHandler],
+    ) -> None:
+        self.log = log
+        self.settings = settings
+        self.metrics = metrics
+        self.quotas = Quotas(log.tables)
+        self.live: dict[str, LiveRun] = {}
+        self.is_closing = False
+        self.is_open = False
+        self._callbacks = callbacks
+        self._committer = Committer(log, self._drop)
+        self._readers = ThreadPoolExecutor(4, "foldline-serve-read")
+        self._beating: asyncio.Task[None] | None = None
+        self._stopped: set[str] = set()
+
+    # -- the process
+
+    async def open(self) -> None:
+        """Mark what a worker that is gone has left, and say that this one is alive; once."""
+        if self.is_open:
+            return
+        self.is_open = True
+        await self.call(self.log.mark_interrupted)
+        await self.call(self.log.beat)
+        if self.settings.keep_days is not None:
+            await self.call(self.log.prune, time.time() - self.settings.keep_days * 86_400)
+        self._beating = asyncio.get_running_loop().create_task(self._beat_on())
+
+    async def close(self) -> None:
+        """Let runs finish for the time that is allowed, stop the others, and leave."""
+        self.is_closing = True
+        deadline = time.monotonic() + self.settings.drain_seconds
+        while self.live and time.monotonic() < deadline:
+            await asyncio.sleep(0.02)
+        tasks = [run.task for run in self.live.values() if run.task is not None]
+        for task in tasks:
+            task.cancel("the server is shutting down")
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._beating is not None:
+            self._beating.cancel()
+            await asyncio.gather(self._beating, return_exceptions=True)
+        await self._committer.close()
+        with suppress(Exception):
+            await self.call(self.log.leave)
+        self._readers.shutdown(wait=True)
+        self.log.close()
+
+    @property
+    def commits(self) -> int:
+        """How many transactions of the log there were."""
+        return self._committer.commits
+
+    async def call(self, function: Any, *values: Any) -> Any:
+        """Call a function that blocks in a thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._readers, function, *values)
+
+    async def _beat_on(self) -> None:
+        count = 0
+        while True:
+            await asyncio.sleep(BEAT)
+            count += 1
+            with suppress(Exception):
+                asked: set[str] = (
+                    await self.call(self.log.beat)
+                    if count % 6 == 0
+                    else await self.call(self.log.asked_to_stop)
+                    if self.live
+                    else set()
+                )
+                for id in asked:
+                    if id in self.live:
+                        self._cancel(self.live[id])
+
+    # -- starting
+
+    async def start(
+        self,
+        caller: Caller,
+        app: ServedApp,
+        request: RunRequest,
+        *,
+        wire: str,
+        thread: str | None = None,
+        run_id: str | None = None,
+        kept_request: Json = None,
+    ) -> LiveRun:
+        """Start a run; raise `ServeError` where its owner may not."""
+        if self.is_closing:
+            raise ServeError("unavailable", "the server is shutting down: try again", 1.0)
+        if caller.key is not None and not caller.key.allows(app.name):
+            raise ServeError("permission", f"this key may not use {app.name!r}")
+        if len(self.live) >= self.settings.max_runs:
+            raise ServeError("overloaded", "the server has too many runs under way", 1.0)
+        reservation = await self._reserve(caller, app, request)
+        info = RunInfo(
+            run_id or str(uuid7()), caller.owner, app.name, wire, thread, "running", time.time(),
+            self.log.worker, kept_request,
+        )  # fmt: skip
+        run = LiveRun(info, self._committer, self.settings.max_events)
+        self.live[info.id] = run
+        self.metrics.started(wire)
+        run.task = asyncio.get_running_loop().create_task(
+            self._run(_Work(run, app, request, reservation))
+        )
+        return run
+
+    async def _reserve(
+        self, caller: Caller, app: ServedApp, request: RunRequest
+    ) -> Reservation | None:
+        key = caller.key
+        if key is None or not key.is_limited:
+            return None
+        estimate = Estimate.of(app, request)
+        if key.budget is not None and app.kind == "model" and estimate.cost is None:
+            raise ServeError(
+                "permission",
+                f"this key has a budget, and what {app.name!r} costs is not known: the server needs its prices",
+            )
+        reservation: Reservation = await self.call(
+            lambda: self.quotas.reserve(key, tokens=estimate.tokens, cost=estimate.cost or 0.0)
+        )
+        return reservation
+
+    async def _run(self, work: _Work) -> None:
+        run, app, request = work.run, work.app, work.request
+        remaining = work.reservation.remaining if work.reservation is not None else None
+        limits = Limits(cost=remaining) if remaining is not None else None
+        status: RunStatus = "success"
+        result: dict[str, Json] = {}
+        needs_scope = limits is not None or app.kind != "model"
+        scope: UsageScope | None = None
+        request.config = self._config(run, app, request)
+        try:
+            run.emit("run", {"event": "started", "run_id": run.info.id, "app": app.name})
+            if needs_scope:
+                with usage_scope(limits) as scope:
+                    run.output = await app.run(request, run.emit)
+            else:
+                run.output = await app.run(request, run.emit)
+            questions = _questions(run)
+            if questions:
+                status, result["interrupts"] = "waiting", questions
+        except asyncio.CancelledError:
+            status = "stopped"
+            if self.is_closing and run.info.id not in self._stopped:
+                status = "interrupted"
+        except Exception as error:  # noqa: BLE001  whatever the app raised ends the run, not the server
+            failure = failure_of(error)
+            status, result["error"] = "error", failure.as_json()
+            self._log_failure(run, error, failure)
+        await self._end(work, status, result, scope)
+
+    async def _end(
+        self,
+        work: _Work,
+        status: RunStatus,
+        result: dict[str, Json],
+        scope: UsageScope | None,
+    ) -> None:
+        run, app = work.run, work.app
+        usage, cost = _spent(run, scope, app)
+        result["usage"], result["cost"] = usage, cost
+        if work.request.thread is None or not app.has_threads:
+            result["output"] = run.output
+        run.end(status, result)
+        self.metrics.ended(run.info.wire, status, usage, cost)
+        try:
+            await asyncio.shield(run.ended())
+            if work.reservation is not None:
+                tokens = usage.get("total_tokens") if usage else None
+                reservation = work.reservation
+                with suppress(Exception):
+                    await self.call(
+                        lambda: self.quotas.settle(reservation, tokens=tokens, cost=cost)
+                    )
+            if run.forgets:
+                await self.call(self.log.delete_run, run.info.id)
+        finally:
+            self.live.pop(run.info.id, None)
+            self._stopped.discard(run.info.id)
+
+    def _config(self, run: LiveRun, app: ServedApp, request: RunRequest) -> RunnableConfig:
+        config = RunnableConfig(**request.config)
+        config.setdefault("run_name", app.name)
+        metadata = {**config.get("metadata", {}), "serve_run_id": run.info.id}
+        if run.info.owner:
+            metadata["serve_key"] = run.info.owner
+        if request.thread is not None:
+            config["configurable"] = {
+                **config.get("configurable", {}),
+                "thread_id": request.thread,
+            }
+            metadata["thread_id"] = run.info.thread
+        config["metadata"] = metadata
+        if self._callbacks:
+            config["callbacks"] = list(self._callbacks)
+        return config
+
+    def _log_failure(self, run: LiveRun, error: Exception, failure: ServeError) -> None:
+        if failure.kind == "internal":
+            logger.error("run %s of %s failed", run.info.id, run.info.app, exc_info=error)
+        else:
+            logger.info("run %s of %s failed: %s", run.info.id, run.info.app, failure.message)
+
+    def _drop(self, runs: list[LiveRun]) -> None:
+        for run in runs:
+            self.live.pop(run.info.id, None)
+            if run.task is not None and not run.task.done():
+                run.task.cancel()
+            run.info.status = "error"
+            failure = ServeError("unavailable", "the server's run log cannot be written", 5.0)
+            run.info.result = {"error": failure.as_json()}
+            run.lose()
+
+    async def embed(self, caller: Caller, app: ServedApp, texts: list[str]) -> list[list[float]]:
+        """Turn texts into vectors, within the caller's limits."""
+        if caller.key is not None and not caller.key.allows(app.name):
+            raise ServeError("permission", f"this key may not use {app.name!r}")
+        reservation = await self._reserve(caller, app, RunRequest(texts, {"max_tokens": 1}))
+        self.metrics.started("embeddings")
+        try:
+            vectors: list[list[float]] = await app.target.aembed_documents(texts)
+        except Exception as error:
+            failure = failure_of(error)
+            if failure.kind == "internal":
+                logger.error("embeddings of %s failed", app.name, exc_info=error)
+            raise failure from error
+        finally:
+            if reservation is not None:
+                taken = reservation
+                await self.call(
+                    lambda: self.quotas.settle(taken, tokens=taken.tokens, cost=taken.cost)
+                )
+        self.metrics.ended("embeddings", "success", None, None)
+        return vectors
+
+    async def admit(self, caller: Caller, app: ServedApp) -> Callable[[], Awaitable[None]]:
+        """Let a call through that is no run, within the caller's limits; return what to call when it is over."""
+        if self.is_closing:
+            raise ServeError("unavailable", "the server is shutting down: try again", 1.0)
+        reservation = await self._reserve(caller, app, RunRequest("", {}))
+
+        async def release() -> None:
+            if reservation is not None:
+                taken = reservation
+                await self.call(
+                    lambda: self.quotas.settle(taken, tokens=taken.tokens, cost=taken.cost)
+                )
+
+        return release
+
+    # -- stopping
+
+    def _cancel(self, run: LiveRun) -> None:
+        self._stopped.add(run.info.id)
+        if run.task is not None and not run.is_ending:
+            run.task.cancel()
+
+    async def stop(self, info: RunInfo) -> None:
+        """End a run: at once where it is ours, within a second where it is another worker's."""
+        live = self.live.get(info.id)
+        if live is not None:
+            self._cancel(live)
+            return
+        if not info.is_over:
+            await self.call(self.log.ask_to_stop, info.id)
+
+    # -- reading
+
+    async def find(self, caller: Caller, id: str) -> RunInfo:
+        """Return a run of the caller's; one of another's does not exist for it."""
+        live = self.live.get(id)
+        info: RunInfo | None = live.info if live else await self.call(self.log.run, id)
+        if info is None or info.owner != caller.owner:
+            raise ServeError("not_found", f"there is no run {id[:80]!r}")
+        return info
+
+    async def follow(
+        self, id: str, after: int = 0, *, ping: float | None = PING
+    ) -> AsyncGenerator[Events, None]:
+        """Give the events of a run from a number on, to its end; an empty list when it is time to say "still here"."""
+        live = self.live.get(id)
+        if live is not None:
+            async for batch in live.follow(after, ping):
+                yield batch
+            return
+        last_sign = time.monotonic()
+        while True:
+            info: RunInfo | None = await self.call(self.log.run, id)
+            batch = await self.call(self.log.events, id, after)
+            if batch:
+                after = batch[-1][0]
+                last_sign = time.monotonic()
+                yield batch
+                continue
+            if info is None or info.is_over:
+                return
+            if ping is not None and time.monotonic() - last_sign > ping:
+                last_sign = time.monotonic()
+                yield []
+            await asyncio.sleep(POLL)
+
+
+def _questions(run: LiveRun) -> list[Json]:
+    return [
+        event["params"]["data"]
+        for event in run.events
+        if event["method"] == "input.requested" and not event["params"]["namespace"]
+    ]
+
+
+def _spent(
+    run: LiveRun, scope: UsageScope | None, app: ServedApp
+) -> tuple[dict[str, Json] | None, float | None]:
+    """Return the tokens and the cost of a run, None where not known."""
+    if scope is not None and scope.model_calls:
+        return dict(scope.usage), scope.cost
+    usage: Json = None
+    about: Json = {}
+    for event in reversed(run.events):
+        if event["method"] == "messages":
+            data = event["params"]["data"]
+            if data["event"] == "message-finish":
+                usage = data.get("usage")
+            elif data["event"] == "message-start":
+                about = data.get("metadata") or {}
+                break
+    if not usage:
+        return None, None
+    total = usage.get("total_tokens") or usage.get("input_tokens", 0) + usage.get(
+        "output_tokens", 0
+    )
+    prices = find_prices(about.get("provider"), about.get("model")) or app.prices
+    return {**usage, "total_tokens": total}, cost_of(usage, prices)

@@ -1,0 +1,183 @@
+"""API keys: made once, shown once, kept as hashes; and what each may use.
+
+A key is `fl_ID_SECRET`. The row is found by the id, the secret is compared by its SHA-256 in constant time: it is
+random and long, so a slow hash would add nothing. A key that is not known is compared too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import re
+import secrets
+import time
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from foldline.exceptions import UsageError
+from foldline.serve.log.sql import Statements, Tables
+
+__all__ = ["ApiKey", "Caller", "KeyStore", "parse_budget"]
+
+PREFIX: Final = "fl"
+FORM: Final = re.compile(r"fl_([0-9a-f]{12})_([A-Za-z0-9_\-]{40,64})")
+NO_DIGEST: Final = hashlib.sha256(b"no key has this digest").hexdigest()
+FRESH_FOR: Final = 2.0
+"""Seconds for which a key that was read is not read again: so long may a removed key go on."""
+BUDGET: Final = re.compile(r"\s*\$?(\d+(?:\.\d+)?)\s*(?:/\s*day)?\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKey:
+    """A key's owner, and what it may use; None is no limit."""
+
+    id: str
+    name: str
+    models: tuple[str, ...] | None = None
+    """Names of apps, models and aliases; `openai:*` is all that begin so."""
+    budget: float | None = None
+    """Dollars a day."""
+    rpm: int | None = None
+    """Requests per minute."""
+    tpm: int | None = None
+    """Tokens per minute."""
+    created: float = 0.0
+
+    def allows(self, name: str) -> bool:
+        """Whether the key may use an app."""
+        if self.models is None:
+            return True
+        return any(
+            name == rule or (rule.endswith("*") and name.startswith(rule[:-1]))
+            for rule in self.models
+        )
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether its use must be counted."""
+        return self.budget is not None or self.rpm is not None or self.tpm is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who sent a request."""
+
+    owner: str
+    """What runs and threads belong to: the key's id, or nothing where there are no keys."""
+    key: ApiKey | None = None
+
+
+class KeyStore:
+    """The keys of a server."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self._fresh: dict[str, tuple[float, str, ApiKey | None]] = {}
+        self._has_keys: tuple[float, bool] = (0.0, False)
+
+    def add(
+        self,
+        name: str,
+        *,
+        models: list[str] | None = None,
+        budget: float | None = None,
+        rpm: int | None = None,
+        tpm: int | None = None,
+    ) -> tuple[str, ApiKey]:
+        """Make a key; return it, this one time, and what is kept of it."""
+        for word, number in (("budget", budget), ("rpm", rpm), ("tpm", tpm)):
+            if number is not None and not number > 0:
+                raise UsageError(f"{word} is a number above 0, not {number!r}")
+        if not name.strip():
+            raise UsageError("a key needs a name")
+        id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
+        key = ApiKey(
+            id, name, tuple(models) if models is not None else None, budget, rpm, tpm, time.time()
+        )
+        settings = {
+            field: value for field, value in asdict(key).items() if field not in ("id", "name")
+        }
+        values = (id, name, _digest(secret), json.dumps(settings), key.created)
+
+        def work(statements: Statements) -> None:
+            statements.lock("keys")
+            if statements.rows("SELECT 1 FROM serve_keys WHERE name = ?", (name,)):
+                raise UsageError(f"there is a key named {name!r} already: remove it first")
+            statements.do(
+                "INSERT INTO serve_keys (id, name, digest, settings, created) VALUES (?, ?, ?, ?, ?)",
+                values,
+            )
+
+        self._tables.write(work)
+        self._has_keys = (0.0, False)
+        return f"{PREFIX}_{id}_{secret}", key
+
+    def all(self) -> list[ApiKey]:
+        """Return what is known of all keys, the oldest first."""
+        statement = "SELECT id, name, settings FROM serve_keys ORDER BY created"
+        return [_key_of(*row) for row in self._tables.read(statement)]
+
+    def remove(self, name: str) -> bool:
+        """Remove a key by its name; return whether there was one."""
+        self._fresh.clear()
+        self._has_keys = (0.0, False)
+        statement = "DELETE FROM serve_keys WHERE name = ?"
+        return bool(self._tables.write(lambda statements: statements.do(statement, (name,))))
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether `has_keys` answers without reading the tables."""
+        return self._has_keys[0] >= time.monotonic()
+
+    def has_keys(self) -> bool:
+        """Whether there is any key; the answer may be some seconds old."""
+        now = time.monotonic()
+        if self._has_keys[0] < now:
+            found = bool(self._tables.read("SELECT 1 FROM serve_keys LIMIT 1"))
+            self._has_keys = (now + FRESH_FOR, found)
+        return self._has_keys[1]
+
+    def known(self, text: str) -> ApiKey | None:
+        """Return the key that a text is, without reading the tables; None where it must be read."""
+        match = FORM.fullmatch(text)
+        if match is None:
+            return None
+        until, digest, key = self._fresh.get(match[1], (0.0, NO_DIGEST, None))
+        is_right = hmac.compare_digest(_digest(match[2]), digest)
+        return key if is_right and until > time.monotonic() else None
+
+    def find(self, text: str) -> ApiKey | None:
+        """Return the key that a text is; None where it is none."""
+        match = FORM.fullmatch(text)
+        id, secret = (match[1], match[2]) if match else ("", text)
+        rows = self._tables.read(
+            "SELECT id, name, settings, digest FROM serve_keys WHERE id = ?", (id,)
+        )
+        digest = str(rows[0][3]) if rows else NO_DIGEST
+        is_right = hmac.compare_digest(_digest(secret), digest)
+        if not rows or not is_right:
+            return None
+        key = _key_of(*rows[0][:3])
+        if len(self._fresh) > 10_000:
+            self._fresh.clear()
+        self._fresh[id] = (time.monotonic() + FRESH_FOR, digest, key)
+        return key
+
+
+def _digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _key_of(id: str, name: str, settings: str) -> ApiKey:
+    fields: dict[str, Any] = json.loads(settings)
+    models = fields.pop("models", None)
+    return ApiKey(id, name, tuple(models) if models is not None else None, **fields)
+
+
+def parse_budget(text: str) -> float:
+    """Read `5/day`, `5` or `$5/day`: dollars a day."""
+    match = BUDGET.fullmatch(text)
+    if match is None or not float(match[1]):
+        raise UsageError(f"--budget {text!r}: write dollars a day, as in 5/day")
+    return float(match[1])

@@ -1,0 +1,92 @@
+"""What the run log keeps: a run, its events, a thread. Values only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+__all__ = ["OVER", "EventsToKeep", "RunInfo", "RunStatus", "ThreadInfo", "make_event"]
+
+Json = Any
+RunStatus = Literal["running", "success", "waiting", "error", "stopped", "interrupted"]
+"""`waiting` has a question to a person; `interrupted` lost its server and may be carried on."""
+OVER: Final[frozenset[str]] = frozenset({"success", "waiting", "error", "stopped", "interrupted"})
+
+
+@dataclass(slots=True)
+class RunInfo:
+    """A run: who asked what of which app, and how it ended."""
+
+    id: str
+    owner: str
+    app: str
+    wire: str
+    thread: str | None
+    status: RunStatus
+    created: float
+    worker: str
+    request: Json
+    finished: float | None = None
+    last_seq: int = 0
+    result: Json = None
+    """`output`, `usage`, `cost`, `error`, `interrupts`, where there are such."""
+    stop_asked: bool = False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no event will come."""
+        return self.status in OVER
+
+    def as_json(self) -> dict[str, Json]:
+        """Return what its owner may see of it."""
+        result = self.result or {}
+        return {
+            "run_id": self.id,
+            "app": self.app,
+            "thread_id": self.thread,
+            "status": self.status,
+            "created_at": self.created,
+            "finished_at": self.finished,
+            "last_event_id": self.last_seq,
+            "usage": result.get("usage"),
+            "cost": result.get("cost"),
+            "error": result.get("error"),
+            "interrupts": result.get("interrupts") or [],
+            "output": result.get("output"),
+        }
+
+
+@dataclass(slots=True)
+class EventsToKeep:
+    """Events of one run that go into the log together, and what changes with them."""
+
+    run: RunInfo
+    first_seq: int
+    events: list[dict[str, Json]]
+    is_new: bool = False
+    is_over: bool = False
+
+
+@dataclass(slots=True)
+class ThreadInfo:
+    """A conversation with an app."""
+
+    id: str
+    owner: str
+    app: str | None
+    created: float
+    metadata: dict[str, Json] = field(default_factory=dict)
+
+
+def make_event(
+    method: str,
+    data: Json,
+    timestamp: int,
+    namespace: list[str] | None = None,
+    node: str | None = None,
+) -> dict[str, Json]:
+    """Return an event of the log, in the form of the published protocol; its number is its place."""
+    params: dict[str, Json] = {"namespace": namespace or [], "timestamp": timestamp, "data": data}
+    if node is not None:
+        params["node"] = node
+    return {"method": method, "params": params}

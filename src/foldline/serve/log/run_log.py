@@ -1,0 +1,317 @@
+"""`RunLog`: runs, events and threads in tables. Blocking: the server calls it from threads of its own.
+
+Events are only ever added, and the number of an event is its place in its run. A run belongs to the worker that runs
+it; where that worker is gone, whoever looks marks the run as interrupted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from collections.abc import Sequence
+from typing import Any, Final
+from uuid import uuid4
+
+from foldline.serve.log.records import EventsToKeep, RunInfo, ThreadInfo
+from foldline.serve.log.sql import Row, Statements, Tables, open_tables
+
+__all__ = ["RunLog", "worker_name"]
+
+Json = Any
+
+DEAD_AFTER: Final = 10.0
+"""Seconds without a sign of life after which a worker of another machine counts as gone."""
+COLUMNS: Final = (
+    "id, owner, app, wire, thread, status, created, worker, request, finished, "
+    "last_seq, result, stop_asked"
+)
+ADD_RUN: Final = (
+    f"INSERT INTO serve_runs ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+    "ON CONFLICT DO NOTHING"
+)
+GROW_RUN: Final = "UPDATE serve_runs SET last_seq = ? WHERE id = ?"
+END_RUN: Final = (
+    "UPDATE serve_runs SET status = ?, finished = ?, last_seq = ?, result = ? WHERE id = ?"
+)
+ADD_EVENTS: Final = (
+    "INSERT INTO serve_events (run, seq, last, data) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
+)
+EVENTS: Final = "SELECT seq, data FROM serve_events WHERE run = ? AND last > ? ORDER BY seq LIMIT ?"
+INTERRUPT: Final = (
+    "UPDATE serve_runs SET status = 'interrupted', finished = ? WHERE id = ? AND status = 'running'"
+)
+INTERRUPT_ALL: Final = (
+    "UPDATE serve_runs SET status = 'interrupted', finished = ? "
+    "WHERE worker = ? AND status = 'running'"
+)
+BEAT: Final = "INSERT INTO serve_workers (id, beat) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET beat = excluded.beat"
+
+
+def worker_name() -> str:
+    """Return a name for this process, by which others can tell whether it is still there."""
+    return f"{socket.gethostname()}/{os.getpid()}/{uuid4().hex[:8]}"
+
+
+def _dump(value: Json) -> str:
+    return json.dumps(value, separators=(",", ":"), default=str)
+
+
+def _load(text: str | None) -> Json:
+    return None if text is None else json.loads(text)
+
+
+class RunLog:
+    """Runs, their events, and threads."""
+
+    def __init__(self, place: str | Tables) -> None:
+        """Open the log: a path, `:memory:`, or the URL of a PostgreSQL database."""
+        self.tables: Tables = open_tables(place) if isinstance(place, str) else place
+        self.worker = worker_name()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.tables.close()
+
+    # -- runs and events
+
+    def keep(self, batches: Sequence[EventsToKeep]) -> None:
+        """Write events, new runs and ends of runs, all in one transaction."""
+
+        def work(statements: Statements) -> None:
+            for batch in batches:
+                _keep_one(statements, batch)
+
+        self.tables.write(work)
+
+    def run(self, id: str) -> RunInfo | None:
+        """Return a run; one whose worker is gone is marked as interrupted first."""
+        rows = self.tables.read(f"SELECT {COLUMNS} FROM serve_runs WHERE id = ?", (id,))
+        if not rows:
+            return None
+        info = _run_of(rows[0])
+        if info.status == "running" and not self._is_alive(info.worker):
+            self._interrupt(info)
+        return info
+
+    def events(self, id: str, after: int, limit: int = 512) -> list[tuple[int, Json]]:
+        """Return numbered events that come after a number, some at a time."""
+        found: list[tuple[int, Json]] = []
+        for seq, data in self.tables.read(EVENTS, (id, after, limit)):
+            for place, event in enumerate(json.loads(data)):
+                if seq + place > after:
+                    found.append((seq + place, event))
+        return found
+
+    def runs(
+        self,
+        owner: str,
+        *,
+        thread: str | None = None,
+        status: str | None = None,
+        limit: int = 20,
+        offset: int = 0,
+    ) -> list[RunInfo]:
+        """Return an owner's runs, the newest first."""
+        statement = f"SELECT {COLUMNS} FROM serve_runs WHERE owner = ?"
+        values: list[Any] = [owner]
+        if thread is not None:
+            statement += " AND thread = ?"
+            values.append(thread)
+        if status is not None:
+            statement += " AND status = ?"
+            values.append(status)
+        statement += " ORDER BY created DESC, id DESC LIMIT ? OFFSET ?"
+        rows = self.tables.read(statement, (*values, limit, offset))
+        return [_run_of(row) for row in rows]
+
+    def delete_run(self, id: str) -> None:
+        """Forget a run and its events."""
+
+        def work(statements: Statements) -> None:
+            statements.do("DELETE FROM serve_events WHERE run = ?", (id,))
+            statements.do("DELETE FROM serve_runs WHERE id = ?", (id,))
+
+        self.tables.write(work)
+
+    def prune(self, older_than: float) -> int:
+        """Forget runs that ended before a time; return how many."""
+
+        def work(statements: Statements) -> int:
+            old = "SELECT id FROM serve_runs WHERE created < ? AND status <> 'running'"
+            statements.do(f"DELETE FROM serve_events WHERE run IN ({old})", (older_than,))
+            return statements.do(
+                "DELETE FROM serve_runs WHERE created < ? AND status <> 'running'", (older_than,)
+            )
+
+        return self.tables.write(work)
+
+    # -- workers
+
+    def beat(self) -> set[str]:
+        """Say that this worker is alive; return the runs of it that somebody asked to stop."""
+        self.tables.write(lambda statements: statements.do(BEAT, (self.worker, time.time())))
+        return self.asked_to_stop()
+
+    def asked_to_stop(self) -> set[str]:
+        """Return the runs of this worker that somebody asked to stop."""
+        rows = self.tables.read(
+            "SELECT id FROM serve_runs WHERE status = 'running' AND worker = ? AND stop_asked = 1",
+            (self.worker,),
+        )
+        return {str(row[0]) for row in rows}
+
+    def ask_to_stop(self, id: str) -> None:
+        """Ask the worker of a run to end it."""
+        statement = "UPDATE serve_runs SET stop_asked = 1 WHERE id = ?"
+        self.tables.write(lambda statements: statements.do(statement, (id,)))
+
+    def mark_interrupted(self) -> int:
+        """Mark the runs of workers that are gone; return how many."""
+        rows = self.tables.read("SELECT DISTINCT worker FROM serve_runs WHERE status = 'running'")
+        gone = [str(row[0]) for row in rows if not self._is_alive(str(row[0]))]
+
+        def work(statements: Statements) -> int:
+            now = time.time()
+            return sum(statements.do(INTERRUPT_ALL, (now, worker)) for worker in gone)
+
+        return self.tables.write(work) if gone else 0
+
+    def leave(self) -> None:
+        """Say that this worker is gone."""
+        statement = "DELETE FROM serve_workers WHERE id = ?"
+        self.tables.write(lambda statements: statements.do(statement, (self.worker,)))
+
+    def _interrupt(self, info: RunInfo) -> None:
+        values = (time.time(), info.id)
+        self.tables.write(lambda statements: statements.do(INTERRUPT, values))
+        info.status, info.finished = "interrupted", values[0]
+
+    def _is_alive(self, worker: str) -> bool:
+        if worker == self.worker:
+            return True
+        host, _, remaining = worker.partition("/")
+        pid = remaining.partition("/")[0]
+        if host == socket.gethostname() and pid.isdigit():
+            if int(pid) == os.getpid():
+                return False  # an earlier process had this number
+            try:
+                os.kill(int(pid), 0)
+            except ProcessLookupError:
+                return False
+            except PermissionError:
+                pass
+        rows = self.tables.read("SELECT beat FROM serve_workers WHERE id = ?", (worker,))
+        return bool(rows) and float(rows[0][0]) > time.time() - DEAD_AFTER
+
+    # -- threads
+
+    def put_thread(self, thread: ThreadInfo, *, must_be_new: bool = False) -> ThreadInfo:
+        """Keep a thread; one that is there already is returned as it is, or raises `KeyError`."""
+
+        def work(statements: Statements) -> ThreadInfo:
+            statements.lock(f"thread/{thread.owner}/{thread.id}")
+            found = _thread(statements.rows(THREAD, (thread.owner, thread.id)))
+            if found is not None:
+                if must_be_new:
+                    raise KeyError(thread.id)
+                return found
+            values = (thread.owner, thread.id, thread.app, thread.created, _dump(thread.metadata))
+            statements.do(ADD_THREAD, values)
+            return thread
+
+        return self.tables.write(work)
+
+    def thread(self, owner: str, id: str) -> ThreadInfo | None:
+        """Return a thread of an owner."""
+        return _thread(self.tables.read(THREAD, (owner, id)))
+
+    def threads(self, owner: str, *, limit: int = 20, offset: int = 0) -> list[ThreadInfo]:
+        """Return an owner's threads, the newest first."""
+        statement = (
+            "SELECT owner, id, app, created, metadata FROM serve_threads WHERE owner = ? "
+            "ORDER BY created DESC, id DESC LIMIT ? OFFSET ?"
+        )
+        rows = self.tables.read(statement, (owner, limit, offset))
+        return [_thread_of(row) for row in rows]
+
+    def change_thread(self, owner: str, id: str, *, app: str | None, metadata: Json = None) -> None:
+        """Set the app of a thread, or what its owner noted about it."""
+
+        def work(statements: Statements) -> None:
+            where = " WHERE owner = ? AND id = ?"
+            if app is not None:
+                statements.do(f"UPDATE serve_threads SET app = ?{where}", (app, owner, id))
+            if metadata is not None:
+                values = (_dump(metadata), owner, id)
+                statements.do(f"UPDATE serve_threads SET metadata = ?{where}", values)
+
+        self.tables.write(work)
+
+    def delete_thread(self, owner: str, id: str) -> None:
+        """Forget a thread and its runs."""
+
+        def work(statements: Statements) -> None:
+            runs = "SELECT id FROM serve_runs WHERE owner = ? AND thread = ?"
+            statements.do(f"DELETE FROM serve_events WHERE run IN ({runs})", (owner, id))
+            statements.do("DELETE FROM serve_runs WHERE owner = ? AND thread = ?", (owner, id))
+            statements.do("DELETE FROM serve_threads WHERE owner = ? AND id = ?", (owner, id))
+
+        self.tables.write(work)
+
+
+THREAD: Final = (
+    "SELECT owner, id, app, created, metadata FROM serve_threads WHERE owner = ? AND id = ?"
+)
+ADD_THREAD: Final = (
+    "INSERT INTO serve_threads (owner, id, app, created, metadata) VALUES (?, ?, ?, ?, ?)"
+)
+
+
+def _keep_one(statements: Statements, batch: EventsToKeep) -> None:
+    run = batch.run
+    last = batch.first_seq + len(batch.events) - 1
+    result = _dump(run.result) if run.result is not None else None
+    if batch.is_new:
+        values = (
+            run.id, run.owner, run.app, run.wire, run.thread, run.status if batch.is_over else "running",
+            run.created, run.worker, _dump(run.request), run.finished, last, result if batch.is_over else None, 0,
+        )  # fmt: skip
+        statements.do(ADD_RUN, values)
+    elif batch.is_over:
+        statements.do(END_RUN, (run.status, run.finished, last, result, run.id))
+    else:
+        statements.do(GROW_RUN, (last, run.id))
+    if batch.events:
+        statements.do(ADD_EVENTS, (run.id, batch.first_seq, last, _dump(batch.events)))
+
+
+def _run_of(row: Row) -> RunInfo:
+    id, owner, app, wire, thread, status, created, worker, request, finished, seq, result, stop = (
+        row
+    )
+    return RunInfo(
+        id,
+        owner,
+        app,
+        wire,
+        thread,
+        status,
+        created,
+        worker,
+        _load(request),
+        finished,
+        seq,
+        _load(result),
+        bool(stop),
+    )
+
+
+def _thread_of(row: Row) -> ThreadInfo:
+    owner, id, app, created, metadata = row
+    return ThreadInfo(id, owner, app, created, _load(metadata) or {})
+
+
+def _thread(rows: list[Row]) -> ThreadInfo | None:
+    return _thread_of(rows[0]) if rows else None

@@ -1,0 +1,131 @@
+"""What keys used, counted in the run log's tables: so the limits hold for all workers together.
+
+A request reserves before it runs (one request, its estimated tokens and their cost) and settles when it is over. The
+minute is counted in seconds, the day in UTC days. A request that does not fit is refused with the time to wait.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Final
+
+from foldline.serve.errors import ServeError
+from foldline.serve.keys import ApiKey
+from foldline.serve.log.sql import Statements, Tables
+
+__all__ = ["Quotas", "Reservation"]
+
+MINUTE: Final = 60
+DAY: Final = 86_400
+ADD: Final = (
+    "INSERT INTO serve_spending (owner, kind, slot, amount) VALUES (?, ?, ?, ?) "
+    "ON CONFLICT (owner, kind, slot) DO UPDATE SET amount = serve_spending.amount + excluded.amount"
+)
+USED: Final = (
+    "SELECT COALESCE(SUM(amount), 0) FROM serve_spending WHERE owner = ? AND kind = ? AND slot > ?"
+)
+SLOTS: Final = "SELECT slot, amount FROM serve_spending WHERE owner = ? AND kind = ? AND slot > ? ORDER BY slot"
+FORGET: Final = "DELETE FROM serve_spending WHERE owner = ? AND kind = ? AND slot <= ?"
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """What a request took before it ran."""
+
+    key: ApiKey
+    second: int
+    tokens: float
+    cost: float
+    remaining: float | None
+    """Dollars that were left of the day's budget, its own reservation included; None without a budget."""
+
+
+class Quotas:
+    """Counts what keys use."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def reserve(self, key: ApiKey, *, tokens: float, cost: float) -> Reservation:
+        """Take a request's part of the limits, or raise `ServeError` with what to do."""
+
+        def work(statements: Statements) -> Reservation:
+            statements.lock(f"quota/{key.id}")
+            now = int(time.time())
+            _check_minute(statements, key, "requests", key.rpm, 1, now)
+            _check_minute(statements, key, "tokens", key.tpm, tokens, now)
+            remaining = _check_budget(statements, key, cost, now)
+            if key.rpm is not None:
+                statements.do(ADD, (key.id, "requests", now, 1))
+            if key.tpm is not None:
+                statements.do(ADD, (key.id, "tokens", now, tokens))
+            if key.budget is not None:
+                statements.do(ADD, (key.id, "cost", now // DAY, cost))
+            return Reservation(key, now, tokens, cost, remaining)
+
+        return self._tables.write(work)
+
+    def settle(self, reservation: Reservation, *, tokens: float | None, cost: float | None) -> None:
+        """Put what was used in the place of what was reserved; None is not known, and leaves it as it is."""
+        key = reservation.key
+
+        def work(statements: Statements) -> None:
+            if key.tpm is not None and tokens is not None and tokens != reservation.tokens:
+                change = tokens - reservation.tokens
+                statements.do(ADD, (key.id, "tokens", reservation.second, change))
+            if key.budget is not None and cost is not None and cost != reservation.cost:
+                change = cost - reservation.cost
+                statements.do(ADD, (key.id, "cost", reservation.second // DAY, change))
+
+        if key.tpm is not None or key.budget is not None:
+            self._tables.write(work)
+
+    def spent_today(self, key: ApiKey) -> float:
+        """Return the dollars that a key used today, what is reserved included."""
+        day = int(time.time()) // DAY
+        return float(self._tables.read(USED, (key.id, "cost", day - 1))[0][0])
+
+
+def _check_minute(
+    statements: Statements, key: ApiKey, kind: str, limit: int | None, amount: float, now: int
+) -> None:
+    if limit is None:
+        return
+    start = now - MINUTE
+    statements.do(FORGET, (key.id, kind, start))
+    used = float(statements.rows(USED, (key.id, kind, start))[0][0])
+    if used + amount <= limit:
+        return
+    what = "requests" if kind == "requests" else "tokens"
+    if amount > limit:
+        raise ServeError(
+            "invalid_request",
+            f"about {amount:.0f} tokens never fit this key's {limit} tokens per minute: send less",
+        )
+    free, wait = used, float(MINUTE)
+    for slot, taken in statements.rows(SLOTS, (key.id, kind, start)):
+        free -= taken
+        if free + amount <= limit:
+            wait = slot + MINUTE - now
+            break
+    raise ServeError(
+        "rate_limit",
+        f"this key may use {limit} {what} per minute: try again in {max(1, wait):.0f} s",
+        retry_after=max(1.0, wait),
+    )
+
+
+def _check_budget(statements: Statements, key: ApiKey, cost: float, now: int) -> float | None:
+    if key.budget is None:
+        return None
+    used = float(statements.rows(USED, (key.id, "cost", now // DAY - 1))[0][0])
+    remaining = key.budget - used
+    if remaining <= 0 or cost > remaining:
+        raise ServeError(
+            "budget",
+            f"this key's budget of {key.budget:g} dollars a day is used up ({used:.4f} spent or reserved): "
+            "it is free again at midnight UTC",
+            code="budget_exceeded",
+        )
+    return remaining

@@ -1,0 +1,285 @@
+"""`ChatReader`: a run's events as the few things that chat wires say; every such wire is a table over these.
+
+Messages that did not stream (a node of a graph that returns one), pieces of text from a chain, and results of tools are
+read into the same form. Blocks are numbered through the whole run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, NamedTuple
+
+from foldline.messages import AIMessage, ToolMessage, convert_to_messages
+from foldline.protocol.replay import message_to_events
+from foldline.protocol.writer import EventWriter
+
+__all__ = ["ChatReader", "Op", "text_of_output"]
+
+Json = Any
+Kind = Literal[
+    "message", "text-start", "text", "text-end", "reasoning-start", "reasoning", "reasoning-end",
+    "call-start", "call-args", "call-end", "block", "message-end", "reset", "tool-start", "tool-delta",
+    "tool-end", "ask", "custom", "step", "end",
+]  # fmt: skip
+
+GROWING: Final = {"text-delta": "text", "reasoning-delta": "reasoning", "tool-call-delta": "args"}
+CALLS: Final = frozenset({"tool_call", "tool_call_chunk", "invalid_tool_call"})
+
+
+class Op(NamedTuple):
+    """One thing said: what, of which block or call, and the rest."""
+
+    kind: Kind
+    number: int = 0
+    text: str = ""
+    data: Json = None
+
+
+@dataclass(slots=True)
+class _Block:
+    number: int
+    kind: str
+    length: int = 0
+    is_open: bool = False
+    id: str | None = None
+    name: str | None = None
+
+
+@dataclass(slots=True)
+class ChatReader:
+    """Reads log events; gives what they say. One per view of a run."""
+
+    reads_inner: bool = False
+    """Whether messages of sub-agents are shown too."""
+    count: int = 0
+    seen: set[str] = field(default_factory=set)
+    answered: set[str] = field(default_factory=set)
+    _blocks: dict[int, _Block] = field(default_factory=dict)
+    _writer: EventWriter | None = None
+    _pieces: list[Json] = field(default_factory=list)
+
+    def read(self, event: Mapping[str, Json]) -> Iterator[Op]:
+        """Give what one event of the log says."""
+        method, params = event["method"], event["params"]
+        if params["namespace"] and not self.reads_inner:
+            return
+        data = params["data"]
+        if method == "messages":
+            yield from self._message(data)
+        elif method == "chunk":
+            yield from self._chunk(data)
+        elif method == "tools":
+            yield from self._tool(data)
+        elif method == "updates":
+            yield from self._update(data)
+        elif method == "input.requested":
+            yield Op("ask", 0, data["interrupt_id"], data["payload"])
+        elif method == "custom":
+            yield Op("custom", 0, "", data.get("payload") if isinstance(data, Mapping) else data)
+        elif method == "run" and data["event"] != "started":
+            yield from self._close_chunks()
+            yield Op("end", 0, data["event"], data)
+
+    # -- messages
+
+    def _message(self, data: Json) -> Iterator[Op]:
+        match data["event"]:
+            case "message-start":
+                self.seen.add(data["id"])
+                self._blocks = {}
+                yield Op("message", 0, data["id"], data.get("metadata") or {})
+            case "content-block-start":
+                yield from self._start(data["index"], data["content"])
+            case "content-block-delta":
+                yield from self._grow(data["index"], data["delta"])
+            case "content-block-finish":
+                yield from self._finish(data["index"], data["content"])
+            case "message-finish":
+                yield Op("message-end", 0, data.get("finish_reason") or "unknown", data)
+            case "message-reset":
+                yield Op("reset", 0, data["id"], data)
+            case _:
+                pass  # events that a reader does not know can be ignored
+
+    def _start(self, index: int, content: Json) -> Iterator[Op]:
+        kind = content["type"]
+        block = self._blocks[index] = _Block(self.count, kind)
+        self.count += 1
+        if kind in ("text", "reasoning"):
+            yield from self._say(block, kind, content.get(kind) or "", opens=True)
+        elif kind in CALLS:
+            block.id, block.name = content.get("id"), content.get("name")
+            args = content.get("args")
+            if block.id and block.name:
+                yield from self._open_call(block)
+                if isinstance(args, str):
+                    yield from self._say(block, "args", args)
+
+    def _open_call(self, block: _Block) -> Iterator[Op]:
+        if not block.is_open:
+            block.is_open = True
+            data = {"id": block.id, "name": block.name}
+            yield Op("call-start", block.number, block.id or "", data)
+
+    def _say(
+        self, block: _Block, field_name: str, text: str, *, opens: bool = False
+    ) -> Iterator[Op]:
+        kind: Any = "call-args" if field_name == "args" else field_name
+        if (opens or text) and kind != "call-args" and not block.is_open:
+            block.is_open = True
+            yield Op("text-start" if kind == "text" else "reasoning-start", block.number)
+        if text:
+            block.length += len(text)
+            yield Op(kind, block.number, text)
+
+    def _grow(self, index: int, delta: Json) -> Iterator[Op]:
+        block = self._blocks.get(index)
+        field_name = GROWING.get(delta["type"])
+        if block is None:
+            return
+        if field_name is None:
+            fields = delta.get("fields") or {}
+            block.id = block.id or fields.get("id")
+            block.name = block.name or fields.get("name")
+            return
+        if field_name == "args":
+            if not (block.id and block.name):
+                return  # said whole when it is finished
+            yield from self._open_call(block)
+        yield from self._say(block, field_name, delta[field_name])
+
+    def _finish(self, index: int, content: Json) -> Iterator[Op]:
+        block = self._blocks.get(index)
+        if block is None:
+            return
+        kind = content["type"]
+        if kind in ("text", "reasoning"):
+            whole = content.get(kind) or ""
+            yield from self._say(block, kind, whole[block.length :], opens=True)
+            end: Any = "text-end" if kind == "text" else "reasoning-end"
+            yield Op(end, block.number, whole, content)
+        elif kind in CALLS:
+            yield from self._finish_call(block, content)
+        else:
+            yield Op("block", block.number, kind, content)
+
+    def _finish_call(self, block: _Block, content: Json) -> Iterator[Op]:
+        block.id = block.id or content.get("id") or f"call_{block.number}"
+        block.name = block.name or content.get("name") or "unknown"
+        yield from self._open_call(block)
+        if not block.length:
+            args = content.get("args")
+            yield from self._say(block, "args", args if isinstance(args, str) else json.dumps(args))
+        yield Op("call-end", block.number, block.id, content)
+
+    # -- what did not stream
+
+    def _chunk(self, data: Json) -> Iterator[Op]:
+        text = data if isinstance(data, str) else _text_of_message(data)
+        if text is None:
+            self._pieces.append(data)
+            return
+        if self._writer is None:
+            self._writer = EventWriter("answer")
+        for event in self._writer.text(text) if text else ():
+            yield from self._message(event)
+
+    def _close_chunks(self) -> Iterator[Op]:
+        writer, self._writer = self._writer, None
+        if self._pieces:
+            writer = writer or EventWriter("answer")
+            for event in writer.text(text_of_output(_merged(self._pieces))):
+                yield from self._message(event)
+            self._pieces = []
+        if writer is not None:
+            for event in writer.finish("stop"):
+                yield from self._message(event)
+
+    def _update(self, data: Json) -> Iterator[Op]:
+        values = data.get("values")
+        messages = values.get("messages") if isinstance(values, Mapping) else None
+        for item in messages if isinstance(messages, list) else ():
+            if not isinstance(item, Mapping):
+                continue
+            if item.get("type") == "tool":
+                yield from self._tool_message(item)
+            elif item.get("type") == "ai" and item.get("id") not in self.seen:
+                message = _message_of(item)
+                if message is not None:
+                    for event in message_to_events(message):
+                        yield from self._message(event)
+        yield Op("step", 0, str(data.get("node") or ""))
+
+    def _tool_message(self, item: Mapping[str, Json]) -> Iterator[Op]:
+        """A result that no running tool gave: a person refused or answered the call."""
+        id = item.get("tool_call_id")
+        if id and id not in self.answered:
+            self.answered.add(id)
+            message = _message_of(item)
+            text = message.text if message is not None else str(item.get("content"))
+            is_error = item.get("status") == "error"
+            yield Op(
+                "tool-end", 0, id, {"output": text, "is_error": is_error, "is_denied": is_error}
+            )
+
+    def _tool(self, data: Json) -> Iterator[Op]:
+        id = data.get("tool_call_id") or ""
+        match data["event"]:
+            case "tool-started":
+                yield Op("tool-start", 0, id, data)
+            case "tool-output-delta":
+                yield Op("tool-delta", 0, id, data.get("delta"))
+            case "tool-finished":
+                self.answered.add(id)
+                yield Op("tool-end", 0, id, {"output": data.get("output"), "is_error": False})
+            case "tool-error":
+                self.answered.add(id)
+                yield Op("tool-end", 0, id, {"output": data.get("message"), "is_error": True})
+            case _:
+                pass
+
+
+def _message_of(item: Mapping[str, Json]) -> AIMessage | ToolMessage | None:
+    try:
+        message = convert_to_messages([dict(item)])[0]
+    except ValueError:
+        return None
+    return message if isinstance(message, AIMessage | ToolMessage) else None
+
+
+def _text_of_message(data: Json) -> str | None:
+    """Return the text of a serialised message; None for whatever else."""
+    if (
+        isinstance(data, Mapping)
+        and data.get("lc") == 1
+        and isinstance(data.get("kwargs"), Mapping)
+    ):
+        content = data["kwargs"].get("content")
+        if isinstance(content, str):
+            return content
+        if isinstance(content, list):
+            return "".join(
+                item if isinstance(item, str) else item.get("text", "")
+                for item in content
+                if isinstance(item, str | Mapping)
+            )
+    return None
+
+
+def _merged(pieces: list[Json]) -> Json:
+    if len(pieces) > 1 and all(isinstance(piece, Mapping) for piece in pieces):
+        merged: dict[str, Json] = {}
+        for piece in pieces:
+            for name, value in piece.items():
+                old = merged.get(name)
+                is_text = isinstance(old, str) and isinstance(value, str)
+                merged[name] = old + value if is_text else value
+        return merged
+    return pieces[-1] if len(pieces) == 1 else pieces
+
+
+def text_of_output(output: Json) -> str:
+    """Return an app's output as text: JSON where it is no text."""
+    return output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)

@@ -1,0 +1,334 @@
+"""`Server`: what every wire shares: who calls, which app is meant, how a run is started, waited for and followed."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from foldline.serve.apps import RunRequest, ServedApp
+from foldline.serve.body import Body, read_body
+from foldline.serve.errors import ServeError
+from foldline.serve.host import RunHost
+from foldline.serve.keys import Caller, KeyStore
+from foldline.serve.live import Events, LiveRun
+from foldline.serve.log.records import RunInfo
+from foldline.serve.settings import Settings
+from foldline.serve.sse import dump, watch_disconnect
+from foldline.utils.strings import suggestion
+from foldline.utils.uuid import uuid7
+
+__all__ = ["Call", "Handler", "JsonResponse", "Server", "Wire"]
+
+logger = logging.getLogger("foldline.serve")
+
+Json = Any
+LOCAL_NAMES: Final = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
+
+
+class Wire(Protocol):
+    """A protocol: its name, and how it says errors."""
+
+    name: str
+    cancels: bool
+    """Whether a client that leaves ends its run, where the app does not say."""
+
+    def error_body(self, error: ServeError) -> Json:
+        """Return the JSON of an error."""
+
+
+class JsonResponse(Response):
+    """JSON, written as the streams are."""
+
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:
+        """Write it."""
+        return dump(content)
+
+
+@dataclass(slots=True)
+class Call:
+    """One request to a wire."""
+
+    server: Server
+    wire: Wire
+    request: Request
+    caller: Caller
+
+    async def body(self, *, may_be_empty: bool = False) -> Body:
+        """Read the JSON of the request."""
+        return await read_body(
+            self.request, self.server.settings.max_body, may_be_empty=may_be_empty
+        )
+
+    def path(self, name: str) -> str:
+        """Return a part of the path."""
+        return str(self.request.path_params[name])
+
+    def app(self, name: str | None) -> ServedApp:
+        """Return the app that is meant and that the caller may use."""
+        app = self.server.app(name)
+        if self.caller.key is not None and not self.caller.key.allows(app.name):
+            raise ServeError("permission", f"this key may not use {app.name!r}")
+        return app
+
+    async def start(
+        self,
+        app: ServedApp,
+        request: RunRequest,
+        *,
+        thread: str | None = None,
+        run_id: str | None = None,
+        kept_request: Json = None,
+    ) -> LiveRun:
+        """Start a run."""
+        run_id = run_id or str(uuid7())
+        if app.has_threads:
+            # A run of its own has a thread of its own, so that it can be answered and carried on.
+            thread = thread if thread is not None else run_id
+            request.thread = thread_key(self.caller, thread)
+        return await self.server.host.start(
+            self.caller,
+            app,
+            request,
+            wire=self.wire.name,
+            thread=thread,
+            run_id=run_id,
+            kept_request=kept_request,
+        )
+
+    def cancels(self, app: ServedApp) -> bool:
+        """Whether the run ends when the client leaves."""
+        if app.on_disconnect is not None:
+            return app.on_disconnect == "cancel"
+        return self.wire.cancels
+
+    async def wait(self, run: LiveRun, app: ServedApp) -> None:
+        """Wait for a run's end; where the client leaves meanwhile, stop it or let it go on."""
+        async with watch_disconnect(self.request.receive) as watch:
+            try:
+                await run.ended()
+            except asyncio.CancelledError:
+                if not watch.has_left:
+                    raise
+                watch.forgive()
+                await self._leave(run, app)
+                raise ServeError("invalid_request", "the client left") from None
+
+    def on_leave(self, run: LiveRun, app: ServedApp) -> Callable[[], Awaitable[None]]:
+        """Return what happens when the reader of a stream leaves."""
+
+        async def leave() -> None:
+            await self._leave(run, app)
+
+        return leave
+
+    async def _leave(self, run: LiveRun, app: ServedApp) -> None:
+        if self.cancels(app) and not run.is_ending:
+            await self.server.host.stop(run.info)
+
+    async def opened(self, run: LiveRun, app: ServedApp) -> AsyncGenerator[Events, None]:
+        """Follow a run that has something to show; one that fails before that raises its error.
+
+        So a fault before the first word is an HTTP error, not a stream.
+        """
+        follow = self.server.host.follow(run.info.id) if run.is_over else run.follow(0, 15.0)
+        held: Events = []
+        async with watch_disconnect(self.request.receive) as watch:
+            try:
+                async for batch in follow:
+                    held += batch
+                    if any(_is_content(event) for _, event in batch):
+                        break
+            except asyncio.CancelledError:
+                if not watch.has_left:
+                    raise
+                watch.forgive()
+                await follow.aclose()
+                await self._leave(run, app)
+                raise ServeError("invalid_request", "the client left") from None
+        if run.info.is_over and run.info.status == "error" and not _has_content(held):
+            await follow.aclose()
+            raise error_of(run.info)
+        return _rejoin(held, follow)
+
+
+def _is_content(event: dict[str, Json]) -> bool:
+    method = event["method"]
+    if method == "messages":
+        return bool(event["params"]["data"]["event"] != "message-start")
+    return method not in ("run", "lifecycle", "values", "checkpoints")
+
+
+def _has_content(events: Events) -> bool:
+    return any(_is_content(event) for _, event in events)
+
+
+async def _rejoin(
+    held: Events, follow: AsyncGenerator[Events, None]
+) -> AsyncGenerator[Events, None]:
+    async with aclosing(follow):
+        if held:
+            yield held
+        async for batch in follow:
+            yield batch
+
+
+def error_of(info: RunInfo) -> ServeError:
+    """Return the error that a run ended with, whatever it ended with."""
+    if info.status == "error":
+        return ServeError.from_json((info.result or {}).get("error") or {})
+    if info.status == "interrupted":
+        return ServeError("unavailable", "the server went away while the run was under way", 1.0)
+    if info.status == "stopped":
+        return ServeError("conflict", "the run was stopped", code="stopped")
+    if info.status == "waiting":
+        return ServeError(
+            "conflict",
+            f"the app asks a person, which this wire cannot: answer at POST /runs/{info.id}/resume",
+            code="interrupted",
+        )
+    return ServeError("internal", "the run ended without saying how")
+
+
+def thread_key(caller: Caller, thread: str) -> str:
+    """Return a thread's name for the checkpointer: those of two keys never meet."""
+    return f"{caller.owner}:{thread}" if caller.owner else thread
+
+
+Handler = Callable[[Call], Awaitable[Response]]
+
+
+class Server:
+    """The apps, the runs and the keys of one server."""
+
+    def __init__(
+        self, apps: dict[str, ServedApp], settings: Settings, host: RunHost, keys: KeyStore
+    ) -> None:
+        self.apps = apps
+        self.settings = settings
+        self.host = host
+        self.keys = keys
+
+    def app(self, name: str | None) -> ServedApp:
+        """Return an app by name; where there is only one, no name means it."""
+        if name is None:
+            only = [app for app in self.apps.values() if app.kind != "embeddings"]
+            if len(only) == 1:
+                return only[0]
+            raise ServeError(
+                "invalid_request", f"say which app: one of {', '.join(self.apps)[:400]}"
+            )
+        app = self.apps.get(name) or self._by_short_name(name)
+        if app is None:
+            near = suggestion(name[:80], list(self.apps))
+            raise ServeError("not_found", f"there is no app or model {name[:80]!r}{near}")
+        return app
+
+    def _by_short_name(self, name: str) -> ServedApp | None:
+        """`gpt-5` means `openai:gpt-5` where no other model has that name."""
+        found = [app for key, app in self.apps.items() if key.partition(":")[2] == name]
+        return found[0] if len(found) == 1 else None
+
+    def endpoint(self, wire: Wire, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+        """Return the handler as Starlette calls it: with a caller, and with its errors in the wire's shape."""
+
+        async def call(request: Request) -> Response:
+            try:
+                if not self.host.is_open:  # mounted into an app that runs no lifespan of ours
+                    await self.host.open()
+                caller = await self.caller(request)
+                return await handler(Call(self, wire, request, caller))
+            except ServeError as error:
+                return self.error_response(wire, error)
+            except RecursionError:
+                return self.error_response(
+                    wire, ServeError("invalid_request", "the request nests too deep")
+                )
+            except Exception:
+                logger.exception("%s %s failed", request.method, request.url.path)
+                return self.error_response(
+                    wire, ServeError("internal", "the server failed: see its log")
+                )
+
+        return call
+
+    def error_response(self, wire: Wire, error: ServeError) -> Response:
+        """Return an error in a wire's shape."""
+        self.host.metrics.answered(wire.name, error.status)
+        headers = dict(error.headers)
+        if error.kind == "authentication":
+            headers["www-authenticate"] = "Bearer"
+        return JsonResponse(wire.error_body(error), status_code=error.status, headers=headers)
+
+    # -- who calls
+
+    async def caller(self, request: Request) -> Caller:
+        """Return who sent a request, or refuse it."""
+        keys = self.keys
+        has_keys = keys.has_keys() if keys.is_fresh else await self.host.call(keys.has_keys)
+        if not has_keys:
+            return self._without_key(request)
+        text = _key_text(request)
+        if not text:
+            raise ServeError(
+                "authentication", "this server wants a key: Authorization: Bearer fl_…"
+            )
+        key = keys.known(text) or await self.host.call(keys.find, text)
+        if key is None:
+            raise ServeError("authentication", "the key is not known here, or was removed")
+        return Caller(key.id, key)
+
+    def _without_key(self, request: Request) -> Caller:
+        if self.settings.no_auth:
+            return Caller("")
+        client = request.client.host if request.client is not None else ""
+        if not is_loopback(client):
+            raise ServeError(
+                "authentication",
+                "this server has no keys and serves its own machine only: `foldline serve keys add NAME`",
+            )
+        host = request.headers.get("host", "")
+        name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
+        if name not in LOCAL_NAMES and name not in self.settings.allowed_hosts:
+            raise ServeError(
+                "permission", "a server without keys answers to localhost only: add a key"
+            )
+        origin = request.headers.get("origin")
+        if origin and not self._is_allowed(origin, host):
+            raise ServeError(
+                "permission", "pages of other origins may not call a server without keys"
+            )
+        return Caller("")
+
+    def _is_allowed(self, origin: str, host: str) -> bool:
+        origins = self.settings.cors_origins
+        return (
+            origin in origins or "*" in origins or origin in (f"http://{host}", f"https://{host}")
+        )
+
+
+def _key_text(request: Request) -> str:
+    header = request.headers.get("authorization", "")
+    scheme, _, text = header.partition(" ")
+    if scheme.lower() == "bearer" and text.strip():
+        return text.strip()
+    return request.headers.get("x-api-key", "").strip()
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address is this machine's own."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

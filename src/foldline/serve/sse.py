@@ -1,0 +1,132 @@
+"""Server-sent events: how they are written, and the response that sends them until the client leaves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import aclosing, suppress
+from typing import Any, Final
+
+from pydantic_core import PydanticSerializationError, to_json
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from foldline.workflows.events import jsonable
+
+__all__ = ["PING", "EventStream", "dump", "event", "watch_disconnect"]
+
+PING: Final = b": still here\n\n"
+HEADERS: Final = {
+    "content-type": "text/event-stream; charset=utf-8",
+    "cache-control": "no-cache, no-transform",
+    "x-accel-buffering": "no",
+}
+
+
+def dump(value: Any) -> bytes:
+    """Write a value as JSON."""
+    try:
+        return to_json(value)
+    except (PydanticSerializationError, UnicodeEncodeError, ValueError):
+        return to_json(_clean(jsonable(value)))
+
+
+def _clean(value: Any) -> Any:
+    """Replace halves of characters, which no JSON in UTF-8 can hold."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, list):
+        return [_clean(item) for item in value]
+    if isinstance(value, dict):
+        return {_clean(name): _clean(item) for name, item in value.items()}
+    return value
+
+
+def event(data: Any, name: str | None = None, id: int | str | None = None) -> bytes:
+    """Write one event."""
+    head = b""
+    if id is not None:
+        head += b"id: %s\n" % str(id).encode()
+    if name is not None:
+        head += b"event: %s\n" % name.encode()
+    return head + b"data: " + dump(data) + b"\n\n"
+
+
+class EventStream(Response):
+    """Sends pieces as they come; where the client leaves, `on_leave` is called."""
+
+    def __init__(
+        self,
+        pieces: AsyncGenerator[bytes, None],
+        *,
+        headers: Mapping[str, str] | None = None,
+        on_leave: Callable[[], Awaitable[None]] | None = None,
+        status: int = 200,
+    ) -> None:
+        self.status_code = status
+        self.background = None
+        self.body = b""
+        self._pieces = pieces
+        self._on_leave = on_leave
+        self.init_headers({**HEADERS, **(headers or {})})
+        # A stream has no length that is known.
+        self.raw_headers = [item for item in self.raw_headers if item[0] != b"content-length"]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the stream."""
+        await send(
+            {
+                "type": "http.response.start",
+                "status": self.status_code,
+                "headers": self.raw_headers,
+            }
+        )
+        async with watch_disconnect(receive) as watch:
+            try:
+                async with aclosing(self._pieces) as pieces:
+                    async for piece in pieces:
+                        await send({"type": "http.response.body", "body": piece, "more_body": True})
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+            except asyncio.CancelledError:
+                if not watch.has_left:
+                    raise
+                watch.forgive()
+            except OSError:  # the connection broke while it was written to
+                watch.has_left = True
+        if watch.has_left and self._on_leave is not None:
+            await self._on_leave()
+
+
+class watch_disconnect:
+    """Cancels the task inside it when the client leaves."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self.has_left = False
+        self._is_over = False
+
+    async def __aenter__(self) -> watch_disconnect:
+        self._task = asyncio.current_task()
+        self._watch = asyncio.get_running_loop().create_task(self._listen())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._is_over = True
+        if not self._watch.done():
+            self._watch.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._watch
+
+    async def _listen(self) -> None:
+        while True:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                break
+        if not self._is_over and self._task is not None:
+            self.has_left = True
+            self._task.cancel()
+
+    def forgive(self) -> None:
+        """Take back the cancellation."""
+        if self._task is not None:
+            self._task.uncancel()

@@ -1,0 +1,355 @@
+"""AG-UI 1.0: `POST /agui` (or `/agui/{app}`)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Iterator
+from typing import Any, Final
+
+from starlette.responses import Response
+from starlette.routing import Route
+
+from foldline.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from foldline.protocol.promote import parse_tool_args
+from foldline.serve.apps import RunRequest, ServedApp
+from foldline.serve.body import Body
+from foldline.serve.errors import ServeError, failure_of
+from foldline.serve.live import Events
+from foldline.serve.log.records import RunInfo
+from foldline.serve.reader import ChatReader, Op
+from foldline.serve.server import Call, Server, error_of
+from foldline.serve.sse import PING, EventStream, event
+from foldline.serve.wires.approvals import (
+    action_requests,
+    match_calls,
+    new_messages,
+    open_questions,
+)
+from foldline.serve.wires.media import block_of_data, block_of_url
+from foldline.serve.wires.options import check_tool_name
+from foldline.workflows.interrupts import Command
+
+__all__ = ["routes"]
+
+Json = Any
+VERSION: Final = "1.0"
+
+
+class AguiErrors:
+    """How AG-UI says errors that come before the stream."""
+
+    name = "agui"
+    cancels = False
+
+    def error_body(self, error: ServeError) -> Json:
+        """Return the JSON of an error."""
+        return {"type": "RUN_ERROR", "message": error.message, "code": error.code or error.kind}
+
+
+WIRE: Final = AguiErrors()
+
+
+def routes(server: Server) -> list[Route]:
+    """Return the routes of this wire."""
+    return [
+        Route("/agui", server.endpoint(WIRE, run_agent), methods=["POST"]),
+        Route("/agui/{app}", server.endpoint(WIRE, run_agent), methods=["POST"]),
+    ]
+
+
+async def run_agent(call: Call) -> Response:
+    """Run an agent, a model or a chain; or carry on with `resume`."""
+    body = await call.body()
+    app = call.app(call.request.path_params.get("app"))
+    thread, run_name = body.name("threadId"), body.name("runId")
+    if thread is None or run_name is None:
+        raise body.refuse("threadId", "and runId are needed")
+    request = RunRequest()
+    tools = _decode_tools(body, app, call)
+    if tools:
+        request.options["tools"] = tools
+    if body.get("resume"):
+        request.command = Command(resume=await _answers(call, body, app, thread))
+    else:
+        most = call.server.settings.max_messages
+        messages = [
+            message
+            for item in body.objects("messages", most=most)
+            for message in _decode_message(item)
+        ]
+        if not messages:
+            raise body.refuse("messages", "must have a message")
+        messages = await new_messages(call, app, thread, messages)
+        try:
+            request.input = app.input_of_chat(messages)
+        except ValueError as error:
+            raise failure_of(error) from error
+    run = await call.start(app, request, thread=thread)
+    events = await call.opened(run, app)
+    view = AguiView(run.info.id, thread, run_name)
+    return EventStream(_stream(call, view, run.info, events), on_leave=call.on_leave(run, app))
+
+
+async def _stream(
+    call: Call, view: AguiView, info: RunInfo, events: AsyncGenerator[Events, None]
+) -> AsyncGenerator[bytes, None]:
+    yield event(view.start())
+    async for batch in events:
+        pieces = b"".join(event(piece) for _, item in batch for piece in view.pieces(item))
+        yield pieces or PING
+    now = await call.server.host.find(call.caller, info.id)
+    yield b"".join(event(piece) for piece in view.end(now))
+
+
+class AguiView:
+    """The view of a run as AG-UI events. Empty deltas are left out: the protocol refuses them."""
+
+    def __init__(self, id: str, thread: str, run_name: str) -> None:
+        self._reader = ChatReader()
+        self._id = id
+        self._names = {"threadId": thread, "runId": run_name}
+        self._count = 0
+        self._message = f"{id}-0"
+        self._text: str | None = None
+        self._calls: list[tuple[str, str, Json]] = []
+        self._call_ids: dict[int, tuple[str, str]] = {}
+        self._interrupts: list[Json] = []
+        self._about: dict[str, Json] = {}
+        self._usage: list[Json] = []
+        self._error: str | None = None
+
+    def start(self) -> Json:
+        """Return the first event."""
+        return {"type": "RUN_STARTED", **self._names, "protocolVersion": VERSION}
+
+    def pieces(self, item: dict[str, Json]) -> Iterator[Json]:
+        """Give the events of one event of the log."""
+        for op in self._reader.read(item):
+            yield from self._take(op)
+
+    def _take(self, op: Op) -> Iterator[Json]:
+        match op.kind:
+            case "message":
+                self._count += 1
+                self._message = f"{self._id}-{self._count}"
+                self._calls = []
+                self._about = op.data
+            case "text":
+                if self._text is None:
+                    self._text = self._message
+                    yield {
+                        "type": "TEXT_MESSAGE_START", "messageId": self._text, "role": "assistant",
+                    }  # fmt: skip
+                yield {"type": "TEXT_MESSAGE_CONTENT", "messageId": self._text, "delta": op.text}
+            case "reasoning-start" | "reasoning" | "reasoning-end":
+                yield from self._take_reasoning(op)
+            case "call-start" | "call-args" | "call-end":
+                yield from self._take_call(op)
+            case "message-end":
+                yield from self._close_text()
+                self._finish(op)
+            case _:
+                yield from self._take_other(op)
+
+    def _close_text(self) -> Iterator[Json]:
+        if self._text is not None:
+            yield {"type": "TEXT_MESSAGE_END", "messageId": self._text}
+            self._text = None
+
+    def _take_reasoning(self, op: Op) -> Iterator[Json]:
+        id = f"{self._id}-r{op.number}"
+        if op.kind == "reasoning-start":
+            yield from self._close_text()
+            yield {"type": "REASONING_START", "messageId": id}
+            yield {"type": "REASONING_MESSAGE_START", "messageId": id, "role": "reasoning"}
+        elif op.kind == "reasoning":
+            yield {"type": "REASONING_MESSAGE_CONTENT", "messageId": id, "delta": op.text}
+        else:
+            yield {"type": "REASONING_MESSAGE_END", "messageId": id}
+            yield {"type": "REASONING_END", "messageId": id}
+
+    def _take_call(self, op: Op) -> Iterator[Json]:
+        if op.kind == "call-start":
+            yield from self._close_text()
+            self._call_ids[op.number] = (op.text, op.data["name"])
+            yield {
+                "type": "TOOL_CALL_START",
+                "toolCallId": op.text,
+                "toolCallName": op.data["name"],
+                "parentMessageId": self._message,
+            }
+            return
+        id, name = self._call_ids[op.number]
+        if op.kind == "call-args":
+            yield {"type": "TOOL_CALL_ARGS", "toolCallId": id, "delta": op.text}
+            return
+        self._calls.append((id, name, op.data.get("args")))
+        yield {"type": "TOOL_CALL_END", "toolCallId": id}
+
+    def _take_other(self, op: Op) -> Iterator[Json]:
+        match op.kind:
+            case "tool-end":
+                output = op.data["output"]
+                yield {
+                    "type": "TOOL_CALL_RESULT",
+                    "messageId": f"{op.text}-result",
+                    "toolCallId": op.text,
+                    "content": output if isinstance(output, str) else json.dumps(output),
+                    "role": "tool",
+                }
+            case "ask":
+                self._interrupts.append(self._interrupt(op))
+            case "custom":
+                yield {"type": "CUSTOM", "name": "custom", "value": op.data}
+            case "block":
+                yield {"type": "CUSTOM", "name": op.text, "value": op.data}
+            case "reset":
+                self._error = "the model began its answer again"
+            case _:
+                pass
+
+    def _interrupt(self, op: Op) -> Json:
+        pairs = match_calls(op.data, self._calls)
+        reason = "tool_call" if pairs else "input_required"
+        made: dict[str, Json] = {"id": op.text, "reason": reason, "metadata": {"value": op.data}}
+        if len(pairs) == 1 and pairs[0][0] is not None:
+            made["toolCallId"] = pairs[0][0]
+        return made
+
+    def _finish(self, op: Op) -> None:
+        if op.text == "error":
+            self._error = "the model's answer ended with an error"
+        usage = op.data.get("usage")
+        if usage:
+            given, made = usage.get("input_tokens") or 0, usage.get("output_tokens") or 0
+            counts = {"inputTokens": given, "outputTokens": made, "totalTokens": given + made}
+            thought = (usage.get("output_token_details") or {}).get("reasoning")
+            cached = (usage.get("input_token_details") or {}).get("cache_read")
+            if thought:
+                counts["reasoningTokens"] = thought
+            if cached:
+                counts["cachedInputTokens"] = cached
+            about = {key: self._about[key] for key in ("provider", "model") if self._about.get(key)}
+            self._usage.append({**about, **counts})
+
+    def end(self, info: RunInfo) -> Iterator[Json]:
+        """Give the last events."""
+        yield from self._close_text()
+        usage = {"usage": self._usage} if self._usage else {}
+        if info.status == "success" and self._error is None:
+            yield {"type": "RUN_FINISHED", **self._names, "outcome": {"type": "success"}, **usage}
+        elif info.status == "waiting":
+            outcome = {"type": "interrupt", "interrupts": self._interrupts}
+            yield {"type": "RUN_FINISHED", **self._names, "outcome": outcome, **usage}
+        elif info.status == "stopped":
+            yield {"type": "RUN_FINISHED", **self._names, "outcome": {"type": "cancelled"}, **usage}
+        else:
+            problem = error_of(info) if info.status != "success" else None
+            message = problem.message if problem is not None else str(self._error)
+            code = problem.code or problem.kind if problem is not None else "upstream"
+            yield {"type": "RUN_ERROR", "message": message, "code": code}
+
+
+# -- requests
+
+
+async def _answers(call: Call, body: Body, app: ServedApp, thread: str) -> dict[str, Json]:
+    if not app.has_threads:
+        raise ServeError("conflict", f"{app.name} keeps no threads: nothing waits for an answer")
+    questions = {item["interrupt_id"]: item for item in await open_questions(call, thread)}
+    answers: dict[str, Json] = {}
+    for entry in body.objects("resume", most=256):
+        id = entry.text("interruptId", longest=256)
+        if id not in questions:
+            raise entry.refuse("interruptId", "names no open question")
+        answers[id] = _decision(entry, len(action_requests(questions[id]["payload"])))
+    return answers
+
+
+def _decision(entry: Body, count: int) -> Json:
+    payload = entry.get("payload")
+    is_plain = not (isinstance(payload, dict) and "decisions" in payload)
+    if entry.text("status") == "cancelled":
+        return {"decisions": [{"type": "reject"}] * count} if count else None
+    if count and is_plain:
+        approved = payload is True or (
+            isinstance(payload, dict) and payload.get("approved") is True
+        )
+        return {"decisions": [{"type": "approve" if approved else "reject"}] * count}
+    return payload
+
+
+def _decode_tools(body: Body, app: ServedApp, call: Call) -> list[Json]:
+    tools = body.objects("tools", most=call.server.settings.max_tools)
+    if tools and app.kind != "model":
+        raise body.refuse("tools", f"are not taken by {app.name}, which has its own")
+    return [
+        {
+            "type": "function",
+            "function": {
+                "name": check_tool_name(tool),
+                "description": tool.text("description", ""),
+                "parameters": tool.mapping("parameters") or {"type": "object", "properties": {}},
+            },
+        }
+        for tool in tools
+    ]
+
+
+def _decode_message(item: Body) -> list[BaseMessage]:
+    role = item.text("role")
+    if role in ("system", "developer"):
+        return [SystemMessage(_decode_content(item))]
+    if role == "user":
+        return [HumanMessage(_decode_content(item))]
+    if role == "assistant":
+        return [_decode_assistant(item)]
+    if role == "tool":
+        id = item.name("toolCallId")
+        if id is None:
+            raise item.refuse("toolCallId", "is needed")
+        return [ToolMessage(_decode_content(item), tool_call_id=id)]
+    if role in ("reasoning", "activity"):
+        return []
+    raise item.refuse("role", "must be user, assistant, system, developer or tool")
+
+
+def _decode_assistant(item: Body) -> AIMessage:
+    calls: list[Any] = []
+    for call in item.objects("toolCalls", most=256):
+        function = call.object("function")
+        if function is None:
+            raise call.refuse("function", "is needed")
+        args = parse_tool_args(function.text("arguments", "{}") or "{}")
+        if isinstance(args, str):
+            raise function.refuse("arguments", "must be a JSON object")
+        fields = {"id": call.text("id", longest=256), "name": check_tool_name(function)}
+        calls.append({**fields, "args": args, "type": "tool_call"})
+    content = _decode_content(item) if item.get("content") is not None else ""
+    return AIMessage(content, tool_calls=calls)
+
+
+def _decode_content(item: Body) -> str | list[Any]:
+    value = item.get("content")
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, list):
+        raise item.refuse("content", "must be a string or a list of parts")
+    blocks: list[Any] = []
+    for part in item.objects("content", most=1_000):
+        kind = part.text("type")
+        if kind == "text":
+            blocks.append({"type": "text", "text": part.text("text")})
+            continue
+        source = part.object("source")
+        if kind not in ("image", "audio", "video", "document") or source is None:
+            raise part.refuse(
+                "type", "must be text, image, audio, video or document, with a source"
+            )
+        wanted = "file" if kind == "document" else kind
+        if source.text("type") == "data":
+            media = source.text("mimeType", longest=128)
+            blocks.append(block_of_data(source.text("value"), media, wanted))
+        else:
+            blocks.append(block_of_url(source, "value", source.text("value"), wanted))
+    return blocks

@@ -1,0 +1,265 @@
+"""Anthropic's Messages: `POST /v1/messages` and `/v1/messages/count_tokens`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterator
+from typing import Any, Final
+
+from starlette.responses import Response
+from starlette.routing import Route
+
+from foldline.serve.apps import RunRequest, ServedApp
+from foldline.serve.errors import ErrorKind, ServeError, failure_of
+from foldline.serve.estimate import Estimate
+from foldline.serve.live import Events
+from foldline.serve.log.records import RunInfo
+from foldline.serve.reader import ChatReader, Op
+from foldline.serve.server import Call, JsonResponse, Server, error_of
+from foldline.serve.sse import PING, EventStream, event
+from foldline.serve.wires.anthropic_request import decode_messages, decode_options
+from foldline.serve.wires.options import usable_options
+
+__all__ = ["routes"]
+
+Json = Any
+ERROR_TYPES: Final[dict[ErrorKind, str]] = {
+    "authentication": "authentication_error",
+    "permission": "permission_error",
+    "not_found": "not_found_error",
+    "rate_limit": "rate_limit_error",
+    "budget": "billing_error",
+    "invalid_request": "invalid_request_error",
+    "too_large": "request_too_large",
+    "conflict": "conflict_error",
+    "overloaded": "overloaded_error",
+    "timeout": "timeout_error",
+}
+STOP_REASONS: Final = {
+    "stop": "end_turn",
+    "length": "max_tokens",
+    "tool_use": "tool_use",
+    "content_filter": "refusal",
+    "refusal": "refusal",
+    "pause": "pause_turn",
+}
+
+
+class AnthropicErrors:
+    """How Anthropic's wire says errors."""
+
+    name = "anthropic-messages"
+    cancels = True
+
+    def error_body(self, error: ServeError) -> Json:
+        """Return the JSON of an error."""
+        kind = ERROR_TYPES.get(error.kind, "api_error")
+        return {"type": "error", "error": {"type": kind, "message": error.message}}
+
+
+WIRE: Final = AnthropicErrors()
+
+
+def routes(server: Server) -> list[Route]:
+    """Return the routes of this wire."""
+    return [
+        Route("/v1/messages", server.endpoint(WIRE, answer), methods=["POST"]),
+        Route("/v1/messages/count_tokens", server.endpoint(WIRE, count_tokens), methods=["POST"]),
+    ]
+
+
+async def answer(call: Call) -> Response:
+    """Answer a conversation."""
+    body = await call.body()
+    app = call.app(body.name("model"))
+    if app.kind == "embeddings":
+        raise body.refuse("model", "makes embeddings, no chat")
+    messages = decode_messages(body, call.server.settings)
+    options = usable_options(app, decode_options(body, call.server.settings))
+    streams = body.flag("stream")
+    try:
+        request = RunRequest(app.input_of_chat(messages), options)
+    except ValueError as error:
+        raise failure_of(error) from error
+    run = await call.start(app, request)
+    view = MessageView(run.info, app)
+    if not streams:
+        await call.wait(run, app)
+        for item in run.events:
+            for _ in view.pieces(item):
+                pass
+        return JsonResponse(view.whole(run.info))
+    events = await call.opened(run, app)
+    return EventStream(_stream(view, run.info, events), on_leave=call.on_leave(run, app))
+
+
+async def count_tokens(call: Call) -> Response:
+    """Count what a request would send, without asking anybody."""
+    body = await call.body()
+    app = call.app(body.name("model"))
+    messages = decode_messages(body, call.server.settings)
+    options = decode_options(body, call.server.settings, counts=True)
+    if app.model is not None:
+        count = app.model.count_tokens(messages, options.get("tools")).n
+    else:
+        count = int(Estimate.of(app, RunRequest(messages, {"max_tokens": 1})).tokens)
+    return JsonResponse({"input_tokens": max(1, count)})
+
+
+async def _stream(
+    view: MessageView, info: RunInfo, events: AsyncGenerator[Events, None]
+) -> AsyncGenerator[bytes, None]:
+    async for batch in events:
+        if not batch:
+            yield PING if not view.has_begun else event({"type": "ping"}, "ping")
+            continue
+        pieces = b"".join(
+            event(piece, piece["type"]) for _, item in batch for piece in view.pieces(item)
+        )
+        if pieces:
+            yield pieces
+    problem = view.problem(info)
+    if problem is not None:
+        yield event(WIRE.error_body(problem), "error")
+        return
+    yield b"".join(event(piece, piece["type"]) for piece in view.tail())
+
+
+class MessageView:
+    """The view of a run as one message of Anthropic's, in events or whole."""
+
+    def __init__(self, info: RunInfo, app: ServedApp) -> None:
+        self._reader = ChatReader()
+        self._is_agent = app.kind == "agent"
+        self._id = f"msg_{info.id}"
+        self._model = app.name
+        self._content: list[dict[str, Json]] = []
+        self._places: dict[int, int] = {}
+        self._reason = "end_turn"
+        self._usage = {
+            "input_tokens": 0,
+            "output_tokens": 0,
+            "cache_read_input_tokens": 0,
+            "cache_creation_input_tokens": 0,
+        }
+        self._error: ServeError | None = None
+        self.has_begun = False
+
+    def pieces(self, item: dict[str, Json]) -> Iterator[Json]:
+        """Give the events of one event of the log."""
+        for op in self._reader.read(item):
+            for piece in self._take(op):
+                if not self.has_begun:
+                    self.has_begun = True
+                    yield {"type": "message_start", "message": self._message([], None)}
+                yield piece
+
+    def _take(self, op: Op) -> Iterator[Json]:
+        match op.kind:
+            case "text-start":
+                yield self._open(op, {"type": "text", "text": ""})
+            case "text":
+                self._block(op)["text"] += op.text
+                yield self._delta(op, {"type": "text_delta", "text": op.text})
+            case "reasoning-start":
+                yield self._open(op, {"type": "thinking", "thinking": "", "signature": ""})
+            case "reasoning":
+                self._block(op)["thinking"] += op.text
+                yield self._delta(op, {"type": "thinking_delta", "thinking": op.text})
+            case "reasoning-end":
+                signature = (op.data.get("extras") or {}).get("signature") or ""
+                self._block(op)["signature"] = signature
+                yield self._delta(op, {"type": "signature_delta", "signature": signature})
+                yield self._close(op)
+            case "text-end":
+                yield self._close(op)
+            case "call-start" | "call-args" | "call-end" if not self._is_agent:
+                yield from self._take_call(op)
+            case _:
+                self._note(op)
+
+    def _take_call(self, op: Op) -> Iterator[Json]:
+        if op.kind == "call-start":
+            block = {"type": "tool_use", "id": op.text, "name": op.data["name"], "input": {}}
+            yield self._open(op, block)
+        elif op.kind == "call-args":
+            yield self._delta(op, {"type": "input_json_delta", "partial_json": op.text})
+        else:
+            args = op.data.get("args")
+            if not isinstance(args, dict):
+                self._error = ServeError(
+                    "upstream", "the model called a tool with broken arguments"
+                )
+            else:
+                self._block(op)["input"] = args
+            yield self._close(op)
+
+    def _note(self, op: Op) -> None:
+        if op.kind == "message-end":
+            reason = op.text
+            if reason == "error":
+                self._error = ServeError("upstream", "the model's answer ended with an error")
+            if self._is_agent and reason == "tool_use":
+                reason = "stop"
+            self._reason = STOP_REASONS.get(reason, "end_turn")
+            self._count(op.data.get("usage") or {})
+        elif op.kind == "reset":
+            self._error = ServeError("upstream", "the model began its answer again")
+
+    def _count(self, usage: Json) -> None:
+        details = usage.get("input_token_details") or {}
+        read, written = details.get("cache_read") or 0, details.get("cache_creation") or 0
+        # Anthropic's input tokens are those that no cache had.
+        self._usage["input_tokens"] += max(0, (usage.get("input_tokens") or 0) - read - written)
+        self._usage["output_tokens"] += usage.get("output_tokens") or 0
+        self._usage["cache_read_input_tokens"] += read
+        self._usage["cache_creation_input_tokens"] += written
+
+    def _open(self, op: Op, block: dict[str, Json]) -> Json:
+        self._places[op.number] = len(self._content)
+        self._content.append(dict(block))
+        return {
+            "type": "content_block_start",
+            "index": self._places[op.number],
+            "content_block": block,
+        }
+
+    def _block(self, op: Op) -> dict[str, Json]:
+        return self._content[self._places[op.number]]
+
+    def _delta(self, op: Op, delta: Json) -> Json:
+        return {"type": "content_block_delta", "index": self._places[op.number], "delta": delta}
+
+    def _close(self, op: Op) -> Json:
+        return {"type": "content_block_stop", "index": self._places[op.number]}
+
+    def _message(self, content: Json, reason: str | None) -> Json:
+        return {
+            "id": self._id,
+            "type": "message",
+            "role": "assistant",
+            "model": self._model,
+            "content": content,
+            "stop_reason": reason,
+            "stop_sequence": None,
+            "usage": dict(self._usage),
+        }
+
+    def problem(self, info: RunInfo) -> ServeError | None:
+        """Return what must be told instead of an end; None where the run ended well."""
+        return error_of(info) if info.status != "success" else self._error
+
+    def tail(self) -> Iterator[Json]:
+        """Give the last events."""
+        if not self.has_begun:
+            yield {"type": "message_start", "message": self._message([], None)}
+        delta = {"stop_reason": self._reason, "stop_sequence": None}
+        yield {"type": "message_delta", "delta": delta, "usage": dict(self._usage)}
+        yield {"type": "message_stop"}
+
+    def whole(self, info: RunInfo) -> Json:
+        """Return the message, or raise what the run ended with."""
+        problem = self.problem(info)
+        if problem is not None:
+            raise problem
+        content = [block for block in self._content if block["type"] != "text" or block["text"]]
+        return self._message(content, self._reason)

@@ -1,0 +1,181 @@
+"""MCP: `POST /mcp`, every app a tool. Stateless: each request is answered with JSON, there are no sessions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from starlette.responses import Response
+from starlette.routing import Route
+
+from foldline import __version__
+from foldline.messages import HumanMessage
+from foldline.serve.apps import RunRequest, ServedApp
+from foldline.serve.body import Body, parse_json, read_bytes
+from foldline.serve.errors import ServeError
+from foldline.serve.reader import ChatReader, text_of_output
+from foldline.serve.server import Call, JsonResponse, Server, error_of
+from foldline.serve.wires.native import decode_input
+
+__all__ = ["routes"]
+
+Json = Any
+VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+NAME: Final = re.compile(r"[^A-Za-z0-9_.\-]")
+METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL = -32601, -32602, -32603
+
+
+class McpErrors:
+    """How JSON-RPC says errors."""
+
+    name = "mcp"
+    cancels = True
+
+    def error_body(self, error: ServeError) -> Json:
+        """Return the JSON of an error."""
+        return _problem(None, INTERNAL, error.message)
+
+
+WIRE: Final = McpErrors()
+
+
+def routes(server: Server) -> list[Route]:
+    """Return the routes of this wire."""
+    if not server.settings.mcp:
+        return []
+    return [
+        Route("/mcp", server.endpoint(WIRE, answer), methods=["POST"]),
+        Route("/mcp", server.endpoint(WIRE, refuse), methods=["GET", "DELETE"]),
+    ]
+
+
+async def refuse(call: Call) -> Response:
+    """There is no stream to listen to and no session to end."""
+    return JsonResponse(
+        _problem(None, METHOD_NOT_FOUND, "POST only"), status_code=405, headers={"allow": "POST"}
+    )
+
+
+async def answer(call: Call) -> Response:
+    """Answer a request, or several."""
+    message = parse_json(await read_bytes(call.request, call.server.settings.max_body))
+    if isinstance(message, list):
+        if not 0 < len(message) <= 64:
+            raise ServeError("invalid_request", "a batch has 1 to 64 requests")
+        answers = [made for item in message if (made := await _answer_one(call, item)) is not None]
+        return JsonResponse(answers) if answers else Response(status_code=202)
+    made = await _answer_one(call, message)
+    return Response(status_code=202) if made is None else JsonResponse(made)
+
+
+async def _answer_one(call: Call, message: Json) -> Json:
+    if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
+        return _problem(None, -32600, "a request of JSON-RPC 2.0 is needed")
+    id, method = message.get("id"), message.get("method")
+    if "method" not in message or id is None:
+        return None  # a notification, or an answer to nothing we asked
+    handler = METHODS.get(method) if isinstance(method, str) else None
+    if handler is None:
+        return _problem(id, METHOD_NOT_FOUND, f"there is no method {str(method)[:80]!r}")
+    try:
+        params = Body(message.get("params") or {}, "params")
+        return {"jsonrpc": "2.0", "id": id, "result": await handler(call, params)}
+    except ServeError as error:
+        return _problem(id, INVALID_PARAMS if error.status < 500 else INTERNAL, error.message)
+
+
+def _problem(id: Json, code: int, message: str) -> Json:
+    return {"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}
+
+
+async def _initialize(call: Call, params: Body) -> Json:
+    wanted = params.maybe_text("protocolVersion", longest=32)
+    return {
+        "protocolVersion": wanted if wanted in VERSIONS else VERSIONS[-1],
+        "capabilities": {"tools": {"listChanged": False}},
+        "serverInfo": {"name": "foldline", "version": __version__},
+    }
+
+
+async def _ping(call: Call, params: Body) -> Json:
+    return {}
+
+
+def _tool_name(app: ServedApp) -> str:
+    return NAME.sub("_", app.name)[:64]
+
+
+def _is_chat(app: ServedApp) -> bool:
+    return app.kind in ("model", "agent")
+
+
+def _tool(app: ServedApp) -> Json:
+    schema: Json = {
+        "type": "object",
+        "properties": {"message": {"type": "string", "description": "What to say to it."}},
+        "required": ["message"],
+    }
+    if not _is_chat(app):
+        found = app.target.get_input_schema().model_json_schema()
+        is_object = found.get("type") == "object" and found.get("properties")
+        schema = found if is_object else {"type": "object", "properties": {"input": found}}
+    what = {"model": "Ask the model", "agent": "Give a task to the agent"}.get(app.kind, "Run")
+    return {"name": _tool_name(app), "description": f"{what} {app.name}.", "inputSchema": schema}
+
+
+async def _list_tools(call: Call, params: Body) -> Json:
+    key = call.caller.key
+    shown = [
+        _tool(app)
+        for app in call.server.apps.values()
+        if app.kind != "embeddings" and (key is None or key.allows(app.name))
+    ]
+    return {"tools": shown}
+
+
+async def _call_tool(call: Call, params: Body) -> Json:
+    name = params.text("name", longest=256)
+    named = [
+        app
+        for app in call.server.apps.values()
+        if app.kind != "embeddings" and _tool_name(app) == name
+    ]
+    if not named:
+        raise ServeError("not_found", f"there is no tool {name[:80]!r}")
+    app = call.app(named[0].name)
+    arguments = params.object("arguments") or Body({})
+    if _is_chat(app):
+        value = app.input_of_chat([HumanMessage(arguments.text("message"))])
+    else:
+        given = arguments.value
+        is_plain = "input" in given and not _tool(app)["inputSchema"].get("title")
+        value = decode_input(given["input"] if is_plain else given, app)
+    run = await call.start(app, RunRequest(value))
+    await call.wait(run, app)
+    if run.info.status != "success":
+        text, is_error = error_of(run.info).message, True
+    else:
+        text, is_error = _last_words(run.events, run.output, app), False
+    return {"content": [{"type": "text", "text": text}], "isError": is_error}
+
+
+def _last_words(events: list[Json], output: Json, app: ServedApp) -> str:
+    if not _is_chat(app):
+        return text_of_output(output)
+    reader, words = ChatReader(), ""
+    for item in events:
+        for op in reader.read(item):
+            if op.kind == "message":
+                words = ""
+            elif op.kind == "text":
+                words += op.text
+    return words
+
+
+METHODS: Final[dict[str, Callable[[Call, Body], Awaitable[Json]]]] = {
+    "initialize": _initialize,
+    "ping": _ping,
+    "tools/list": _list_tools,
+    "tools/call": _call_tool,
+}

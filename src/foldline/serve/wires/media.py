@@ -1,0 +1,50 @@
+"""Pictures, sound and files of requests and answers: from the vendors' shapes to content blocks, and back."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from foldline.serve.body import Body
+
+__all__ = ["block_of_data", "block_of_url", "data_url"]
+
+Json = Any
+DATA_URL: Final = re.compile(
+    r"data:([^;,]{0,127})((?:;[^;,]{0,64}){0,8}?)(;base64)?,(.*)", re.DOTALL
+)
+AUDIO_TYPES: Final = {"mp3": "audio/mpeg", "wav": "audio/wav"}
+
+
+def kind_of_media(mime_type: str) -> str:
+    """Return the type of block for a media type."""
+    head = mime_type.partition("/")[0]
+    return head if head in ("image", "audio", "video") else "file"
+
+
+def block_of_url(body: Body, field: str, url: str, kind: str | None = None) -> dict[str, Json]:
+    """Return the block of something that a URL names; a data URL is taken apart."""
+    if not url.startswith("data:"):
+        if not url.startswith(("https://", "http://")):
+            raise body.refuse(field, "must begin with https://, http:// or data:")
+        return {"type": kind or "image", "url": url}
+    match = DATA_URL.fullmatch(url)
+    if match is None or match[3] is None:
+        raise body.refuse(field, "is a data URL that is not data:TYPE;base64,…")
+    return block_of_data(match[4], match[1] or "application/octet-stream", kind)
+
+
+def block_of_data(data: str, mime_type: str, kind: str | None = None) -> dict[str, Json]:
+    """Return the block of base64 data."""
+    return {"type": kind or kind_of_media(mime_type), "base64": data, "mime_type": mime_type}
+
+
+def data_url(block: dict[str, Json]) -> str | None:
+    """Return a block's address: its URL, or a data URL; None where it has neither."""
+    if block.get("url"):
+        return str(block["url"])
+    if block.get("base64"):
+        return (
+            f"data:{block.get('mime_type') or 'application/octet-stream'};base64,{block['base64']}"
+        )
+    return None

@@ -1,0 +1,248 @@
+"""Our own wire: `/runs` with their numbered events, and `/threads` of apps that keep conversations."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import Any, Final
+
+from starlette.responses import Response
+from starlette.routing import Route
+
+from foldline._config import RunnableConfig
+from foldline.load import load
+from foldline.serve.apps import RunRequest, ServedApp
+from foldline.serve.body import Body, check_media
+from foldline.serve.errors import ServeError
+from foldline.serve.live import Events, LiveRun
+from foldline.serve.log.records import RunInfo
+from foldline.serve.server import Call, JsonResponse, Server, error_of
+from foldline.serve.sse import PING, EventStream, event
+from foldline.serve.wires.chat_request import decode_options
+from foldline.workflows.interrupts import Command
+
+__all__ = ["decode_config", "decode_input", "routes"]
+
+Json = Any
+DEEPEST: Final = 500
+LOADABLE: Final = "messages"
+
+
+class NativeErrors:
+    """How our own wire says errors."""
+
+    name = "runs"
+    cancels = False
+
+    def error_body(self, error: ServeError) -> Json:
+        """Return the JSON of an error."""
+        return {"error": {**error.as_json(), "status": error.status}}
+
+
+WIRE: Final = NativeErrors()
+
+
+def routes(server: Server) -> list[Route]:
+    """Return the routes of this wire."""
+    return [
+        Route("/runs", server.endpoint(WIRE, create_run), methods=["POST"]),
+        Route("/runs", server.endpoint(WIRE, list_runs), methods=["GET"]),
+        Route("/runs/{run_id}", server.endpoint(WIRE, show_run), methods=["GET"]),
+        Route("/runs/{run_id}", server.endpoint(WIRE, delete_run), methods=["DELETE"]),
+        Route("/runs/{run_id}/events", server.endpoint(WIRE, follow_run), methods=["GET"]),
+        Route("/runs/{run_id}/stop", server.endpoint(WIRE, stop_run), methods=["POST"]),
+        Route("/runs/{run_id}/resume", server.endpoint(WIRE, resume_run), methods=["POST"]),
+    ]
+
+
+async def create_run(call: Call) -> Response:
+    """Start a run; answer with it at once, with its events (`stream`), or with its end (`wait`)."""
+    body = await call.body()
+    app = call.app(body.name("app") or body.name("assistant_id"))
+    if app.kind == "embeddings":
+        raise body.refuse("app", "makes embeddings: use /v1/embeddings")
+    options = body.object("options")
+    given = decode_options(options, call.server.settings) if options is not None else {}
+    if given and app.kind != "model":
+        raise body.refuse("options", "are for models; this app has its own")
+    request = RunRequest(decode_input(body.get("input"), app), given)
+    request.config = decode_config(body)
+    run = await call.start(app, request, thread=body.name("thread_id"))
+    return await _answer(call, body, run, app)
+
+
+async def _answer(call: Call, body: Body, run: LiveRun, app: ServedApp) -> Response:
+    if body.flag("stream"):
+        pieces = _stream(call, run.info, call.server.host.follow(run.info.id))
+        headers = {"location": f"/runs/{run.info.id}/events"}
+        return EventStream(pieces, headers=headers, on_leave=call.on_leave(run, app))
+    if body.flag("wait"):
+        await call.wait(run, app)
+        if run.info.status in ("error", "interrupted"):
+            raise error_of(run.info)
+        return JsonResponse({**run.info.as_json(), "output": run.output})
+    return JsonResponse(run.info.as_json(), status_code=202)
+
+
+async def list_runs(call: Call) -> Response:
+    """List the caller's runs, the newest first."""
+    query = call.request.query_params
+    limit, offset = page(query)
+    host = call.server.host
+    found: list[RunInfo] = await host.call(
+        lambda: host.log.runs(
+            call.caller.owner,
+            thread=query.get("thread_id"),
+            status=query.get("status"),
+            limit=limit,
+            offset=offset,
+        )
+    )
+    return JsonResponse({"runs": [info.as_json() for info in found]})
+
+
+def page(query: Any) -> tuple[int, int]:
+    """Read `limit` and `offset`."""
+    numbers = []
+    for name, usual, most in (("limit", 20, 1000), ("offset", 0, 1_000_000)):
+        text = query.get(name, str(usual))
+        if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) <= most):
+            raise ServeError("invalid_request", f"{name} must be a number up to {most}")
+        numbers.append(int(text))
+    return numbers[0], numbers[1]
+
+
+async def show_run(call: Call) -> Response:
+    """Show a run."""
+    info = await call.server.host.find(call.caller, call.path("run_id"))
+    return JsonResponse(info.as_json())
+
+
+async def delete_run(call: Call) -> Response:
+    """Forget a run that is over."""
+    host = call.server.host
+    info = await host.find(call.caller, call.path("run_id"))
+    if not info.is_over:
+        raise ServeError("conflict", "the run is under way: stop it first")
+    await host.call(host.log.delete_run, info.id)
+    return Response(status_code=204)
+
+
+async def follow_run(call: Call) -> Response:
+    """Give a run's events from the one after `Last-Event-ID` (or `?after=`) on."""
+    host = call.server.host
+    info = await host.find(call.caller, call.path("run_id"))
+    text = call.request.headers.get("last-event-id") or call.request.query_params.get("after", "0")
+    if not (text.isascii() and text.isdigit() and len(text) < 16):
+        raise ServeError("invalid_request", "Last-Event-ID must be the number of an event")
+    return EventStream(_stream(call, info, host.follow(info.id, int(text))))
+
+
+async def _stream(
+    call: Call, info: RunInfo, events: AsyncGenerator[Events, None]
+) -> AsyncGenerator[bytes, None]:
+    has_ended = False
+    async for batch in events:
+        if not batch:
+            yield PING
+            continue
+        has_ended = any(
+            item["method"] == "run" and item["params"]["data"]["event"] != "started"
+            for _, item in batch
+        )
+        yield b"".join(
+            event({"type": "event", "seq": seq, **item}, item["method"], seq) for seq, item in batch
+        )
+    if has_ended:
+        return
+    now = await call.server.host.find(call.caller, info.id)
+    if now.status in ("interrupted", "error"):  # its end is in no event: the server had gone away
+        data = {"event": now.status, "error": error_of(now).as_json(), "usage": None}
+        yield event({"type": "end", "method": "run", "params": {"data": data}}, "run")
+
+
+async def stop_run(call: Call) -> Response:
+    """End a run."""
+    info = await call.server.host.find(call.caller, call.path("run_id"))
+    await call.server.host.stop(info)
+    return JsonResponse(
+        {"run_id": info.id, "status": "stopping" if not info.is_over else info.status}
+    )
+
+
+async def resume_run(call: Call) -> Response:
+    """Carry on with a run: answer its questions (`answers`), or go on after the server went away."""
+    body = await call.body(may_be_empty=True)
+    info = await call.server.host.find(call.caller, call.path("run_id"))
+    app = call.app(info.app)
+    if info.thread is None or not app.has_threads:
+        raise ServeError("conflict", f"{info.app} keeps no threads: it has no checkpointer")
+    if not info.is_over:
+        raise ServeError("conflict", "the run is under way")
+    request = RunRequest(None)
+    if "answers" in body.value:
+        request.command = Command(resume=body.get("answers"))
+    elif info.status == "waiting":
+        raise body.refuse("answers", "is needed: the app asks a person")
+    elif info.status == "success":
+        raise ServeError("conflict", "the run is finished")
+    run = await call.start(app, request, thread=info.thread)
+    return await _answer(call, body, run, app)
+
+
+def decode_input(value: Json, app: ServedApp) -> Json:
+    """Return an input as the app takes it; serialised messages are read, and nothing else is loaded."""
+    check_media(value)
+    if isinstance(value, str) and app.kind == "agent":
+        return {"messages": [{"role": "user", "content": value}]}
+    if value is None and app.kind == "model":
+        raise ServeError("invalid_request", "input is needed")
+    return revive(value)
+
+
+def revive(value: Json, depth: int = 0) -> Json:
+    """Read serialised messages and documents inside JSON; whatever else is serialised is refused."""
+    if depth > DEEPEST:
+        raise ServeError("invalid_request", "the input nests too deep")
+    if isinstance(value, dict):
+        if value.get("lc") == 1 and value.get("type") == "constructor":
+            return _load_one(value)
+        return {name: revive(item, depth + 1) for name, item in value.items()}
+    if isinstance(value, list):
+        return [revive(item, depth + 1) for item in value]
+    return value
+
+
+def _load_one(value: dict[str, Json]) -> Json:
+    id = value.get("id")
+    name = id[-1] if isinstance(id, list) and id else None
+    allowed = isinstance(name, str) and (
+        name.endswith(("Message", "MessageChunk", "PromptValue")) or name == "Document"
+    )
+    if not allowed:
+        raise ServeError("invalid_request", f"an object {str(name)[:80]!r} may not be sent")
+    try:
+        return load(value)
+    except Exception as error:
+        raise ServeError("invalid_request", "a serialised object cannot be read") from error
+
+
+def decode_config(body: Body) -> RunnableConfig:
+    """Return what a request may say about its run: tags, metadata, a limit of steps."""
+    config = body.object("config")
+    if config is None:
+        return RunnableConfig()
+    made = RunnableConfig()
+    tags = config.items("tags", most=64)
+    if not all(isinstance(tag, str) and len(tag) <= 256 for tag in tags):
+        raise config.refuse("tags", "must be a list of texts")
+    if tags:
+        made["tags"] = tags
+    metadata = config.mapping("metadata")
+    if metadata:
+        if len(metadata) > 64 or len(str(metadata)) > 16_384:
+            raise config.refuse("metadata", "must be small")
+        made["metadata"] = metadata
+    steps = config.whole("recursion_limit", 1, 1_000)
+    if steps is not None:
+        made["recursion_limit"] = steps
+    return made

@@ -1,0 +1,76 @@
+"""Options of model calls that requests may set: a list of names and bounds; nothing else reaches a provider."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from foldline.serve.apps import ServedApp
+from foldline.serve.body import Body
+from foldline.serve.errors import ServeError
+
+__all__ = ["check_tool_name", "sampling", "usable_options"]
+
+Json = Any
+MOST_STOPS: Final = 16
+MOST_TOKENS: Final = 10_000_000
+EFFORTS: Final = frozenset({"none", "minimal", "low", "medium", "high", "xhigh", "max"})
+
+
+def sampling(body: Body) -> dict[str, Json]:
+    """Read what all model wires call the same."""
+    found: dict[str, Json] = {
+        "temperature": body.number("temperature", 0, 2),
+        "top_p": body.number("top_p", 0, 1),
+        "top_k": body.whole("top_k", 0, 1_000_000),
+        "seed": body.whole("seed", -(2**63), 2**63 - 1),
+        "frequency_penalty": body.number("frequency_penalty", -2, 2),
+        "presence_penalty": body.number("presence_penalty", -2, 2),
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def effort_of(body: Body, name: str) -> str | None:
+    """Read how hard the model shall think."""
+    effort = body.maybe_text(name, longest=16)
+    if effort is not None and effort not in EFFORTS:
+        raise body.refuse(name, f"must be one of {', '.join(sorted(EFFORTS))}")
+    return effort
+
+
+def stops_of(body: Body, name: str) -> list[str] | None:
+    """Read the texts at which the model shall stop."""
+    value = body.get(name)
+    if value is None:
+        return None
+    stops = [value] if isinstance(value, str) else value
+    if (
+        not isinstance(stops, list)
+        or len(stops) > MOST_STOPS
+        or not all(isinstance(stop, str) for stop in stops)
+    ):
+        raise body.refuse(name, f"must be a string or a list of at most {MOST_STOPS} strings")
+    return stops or None
+
+
+def check_tool_name(body: Body, name: str = "name") -> str:
+    """Read the name of a tool."""
+    text = body.text(name, longest=256)
+    if not text:
+        raise body.refuse(name, "must not be empty")
+    return text
+
+
+def usable_options(app: ServedApp, options: dict[str, Json]) -> dict[str, Json]:
+    """Return the options that an app takes: all for a model, none for what has its own."""
+    if app.kind == "model":
+        return options
+    if options.get("tools"):
+        raise ServeError(
+            "invalid_request", f"{app.name} has tools of its own: leave `tools` out, or ask a model"
+        )
+    if options.get("response_format"):
+        raise ServeError(
+            "invalid_request",
+            f"{app.name} decides the form of its answers: leave the response format out, or ask a model",
+        )
+    return {}

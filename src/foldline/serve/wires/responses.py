@@ -1,0 +1,230 @@
+"""OpenAI's Responses: `POST /v1/responses`; stored ones by id, in a chain by `previous_response_id`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator
+from typing import Any, Final
+
+from starlette.responses import Response
+from starlette.routing import Route
+
+from foldline.messages import BaseMessage, SystemMessage
+from foldline.serve.apps import RunRequest
+from foldline.serve.body import Body
+from foldline.serve.errors import ServeError, failure_of
+from foldline.serve.live import Events
+from foldline.serve.log.records import RunInfo
+from foldline.serve.server import Call, JsonResponse, Server
+from foldline.serve.sse import PING, EventStream, event
+from foldline.serve.wires.options import usable_options
+from foldline.serve.wires.responses_request import decode_items, decode_options
+from foldline.serve.wires.responses_view import WIRE, ResponseView
+
+__all__ = ["routes"]
+
+Json = Any
+PREFIX: Final = "resp_"
+LONGEST_CHAIN: Final = 1_000
+ITEM_ID: Final = re.compile(r"(?:msg|fc|rs|ig)_([0-9a-f-]{36})_\d{1,9}")
+SHOWN: Final = (
+    "temperature", "top_p", "max_output_tokens", "instructions", "metadata", "tools", "tool_choice",
+    "parallel_tool_calls", "text", "reasoning", "store",
+)  # fmt: skip
+
+
+def routes(server: Server) -> list[Route]:
+    """Return the routes of this wire."""
+    return [
+        Route("/v1/responses", server.endpoint(WIRE, create), methods=["POST"]),
+        Route("/v1/responses/{id}", server.endpoint(WIRE, show), methods=["GET"]),
+        Route("/v1/responses/{id}", server.endpoint(WIRE, delete), methods=["DELETE"]),
+        Route("/v1/responses/{id}/cancel", server.endpoint(WIRE, cancel), methods=["POST"]),
+        Route("/v1/responses/{id}/input_items", server.endpoint(WIRE, inputs), methods=["GET"]),
+    ]
+
+
+async def create(call: Call) -> Response:
+    """Answer."""
+    body = await call.body()
+    app = call.app(body.name("model"))
+    if app.kind == "embeddings":
+        raise body.refuse("model", "makes embeddings, no chat")
+    await _resolve_references(call, body)
+    messages = decode_items(body, call.server.settings)
+    options = usable_options(app, decode_options(body, call.server.settings))
+    streams, stores = body.flag("stream"), body.flag("store", default=True)
+    previous = body.name("previous_response_id")
+    history = await _history(call, previous) if previous is not None else []
+    instructions = body.maybe_text("instructions")
+    system = [SystemMessage(instructions)] if instructions else []
+    conversation = [*system, *history, *messages]
+    if not messages and not history:
+        raise body.refuse("input", "is needed")
+    shown = {name: body.get(name) for name in SHOWN if body.get(name) is not None}
+    kept = {"input": body.get("input"), "previous": previous, "shown": shown}
+    try:
+        request = RunRequest(app.input_of_chat(conversation), options)
+    except ValueError as error:
+        raise failure_of(error) from error
+    run = await call.start(app, request, kept_request=kept)
+    run.forgets = not stores
+    view = ResponseView(run.info, app)
+    if not streams:
+        await call.wait(run, app)
+        for item in run.events:
+            for _ in view.pieces(item):
+                pass
+        problem = view.problem(run.info)
+        if problem is not None:
+            raise problem
+        return JsonResponse(view.response(view.status(run.info)))
+    events = await call.opened(run, app)
+    return EventStream(_stream(view, run.info, events), on_leave=call.on_leave(run, app))
+
+
+async def _resolve_references(call: Call, body: Body) -> None:
+    """Put the items that a request names by their ids in their places."""
+    items = body.get("input")
+    if not isinstance(items, list) or len(items) > call.server.settings.max_messages:
+        return
+    outputs: dict[str, dict[str, Json]] = {}
+    for place, item in enumerate(items):
+        if not isinstance(item, dict) or item.get("type") != "item_reference":
+            continue
+        id = str(item.get("id"))
+        match = ITEM_ID.fullmatch(id)
+        if match is not None and match[1] not in outputs:
+            view = await _view(call, await _find(call, f"{PREFIX}{match[1]}"))
+            outputs[match[1]] = {one["id"]: one for one in view.output}
+        found = outputs[match[1]].get(id) if match is not None else None
+        if found is None:
+            raise ServeError("not_found", f"there is no item {id[:80]!r}")
+        items[place] = found
+
+
+async def _stream(
+    view: ResponseView, info: RunInfo, events: AsyncGenerator[Events, None], after: int = -1
+) -> AsyncGenerator[bytes, None]:
+    async for batch in events:
+        if not batch:
+            yield PING
+            continue
+        pieces = b"".join(
+            event(piece, piece["type"])
+            for _, item in batch
+            for piece in view.pieces(item)
+            if piece["sequence_number"] > after
+        )
+        if pieces:
+            yield pieces
+    yield b"".join(event(piece, piece["type"]) for piece in view.tail(info))
+
+
+async def _find(call: Call, id: str) -> RunInfo:
+    if not id.startswith(PREFIX):
+        raise ServeError("not_found", f"there is no response {id[:80]!r}")
+    try:
+        info = await call.server.host.find(call.caller, id.removeprefix(PREFIX))
+    except ServeError:
+        info = None
+    if info is None or info.wire != WIRE.name:
+        raise ServeError("not_found", f"there is no response {id[:80]!r}")
+    return info
+
+
+async def _view(call: Call, info: RunInfo) -> ResponseView:
+    view = ResponseView(info, call.app(info.app))
+    host = call.server.host
+    after = 0
+    while batch := await host.call(host.log.events, info.id, after):
+        after = batch[-1][0]
+        for _, item in batch:
+            for _ in view.pieces(item):
+                pass
+    return view
+
+
+async def _history(call: Call, previous: str) -> list[BaseMessage]:
+    """Return the conversation before: inputs and outputs of the responses that came before."""
+    turns: list[list[BaseMessage]] = []
+    id: str | None = previous
+    while id is not None:
+        if len(turns) >= LONGEST_CHAIN:
+            raise ServeError("invalid_request", "the chain of responses is too long")
+        info = await _find(call, id)
+        if not info.is_over:
+            raise ServeError("conflict", f"{id} is under way")
+        view = await _view(call, info)
+        items: list[Json] = [
+            item for item in view.output if item["type"] != "image_generation_call"
+        ]
+        before = info.request or {}
+        given = decode_items(Body({"input": before.get("input")}), call.server.settings)
+        said = decode_items(Body({"input": items}), call.server.settings)
+        turns.append([*given, *said])
+        id = before.get("previous")
+    return [message for turn in reversed(turns) for message in turn]
+
+
+async def show(call: Call) -> Response:
+    """Show a stored response; with `stream=true`, its events again, from `starting_after` on."""
+    info = await _find(call, call.path("id"))
+    query = call.request.query_params
+    if query.get("stream") == "true":
+        text = query.get("starting_after", "-1")
+        if not text.lstrip("-").isdigit() or len(text) > 12:
+            raise ServeError("invalid_request", "starting_after must be a number")
+        view = ResponseView(info, call.app(info.app))
+        host = call.server.host
+        return EventStream(_replay(call, view, info, host.follow(info.id), int(text)))
+    view = await _view(call, info)
+    return JsonResponse(view.response(view.status(info), _problem(view, info)))
+
+
+async def _replay(
+    call: Call, view: ResponseView, info: RunInfo, events: AsyncGenerator[Events, None], after: int
+) -> AsyncGenerator[bytes, None]:
+    async for batch in events:
+        pieces = b"".join(
+            event(piece, piece["type"])
+            for _, item in batch
+            for piece in view.pieces(item)
+            if piece["sequence_number"] > after
+        )
+        yield pieces or PING
+    now = await call.server.host.find(call.caller, info.id)
+    yield b"".join(event(piece, piece["type"]) for piece in view.tail(now))
+
+
+def _problem(view: ResponseView, info: RunInfo) -> ServeError | None:
+    return view.problem(info) if info.is_over else None
+
+
+async def delete(call: Call) -> Response:
+    """Forget a response."""
+    info = await _find(call, call.path("id"))
+    if not info.is_over:
+        raise ServeError("conflict", "the response is under way: cancel it first")
+    host = call.server.host
+    await host.call(host.log.delete_run, info.id)
+    return JsonResponse({"id": f"{PREFIX}{info.id}", "object": "response", "deleted": True})
+
+
+async def cancel(call: Call) -> Response:
+    """End a response that is under way."""
+    info = await _find(call, call.path("id"))
+    await call.server.host.stop(info)
+    view = await _view(call, info)
+    return JsonResponse(view.response("cancelled" if not info.is_over else view.status(info)))
+
+
+async def inputs(call: Call) -> Response:
+    """Show what a response was asked."""
+    info = await _find(call, call.path("id"))
+    given = (info.request or {}).get("input")
+    if isinstance(given, str):
+        part = {"type": "input_text", "text": given}
+        given = [{"type": "message", "role": "user", "content": [part]}]
+    data = [{"id": f"in_{place}", **item} for place, item in enumerate(given or [])]
+    return JsonResponse({"object": "list", "data": data, "has_more": False})

@@ -1,0 +1,299 @@
+"""The view of a run as one response of OpenAI's Responses, in events or whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from foldline.serve.apps import ServedApp
+from foldline.serve.errors import ServeError
+from foldline.serve.log.records import RunInfo
+from foldline.serve.reader import ChatReader, Op
+from foldline.serve.server import error_of
+from foldline.serve.wires.chat_completions import OpenAIErrors
+from foldline.serve.wires.media import data_url
+
+__all__ = ["WIRE", "ResponseView"]
+
+Json = Any
+WIRE = OpenAIErrors("responses")
+
+
+class ResponseView:
+    """Builds the output items, and the events that tell of them."""
+
+    def __init__(self, info: RunInfo, app: ServedApp) -> None:
+        self._reader = ChatReader()
+        self._is_agent = app.kind == "agent"
+        self._id = info.id
+        self._request: dict[str, Json] = (info.request or {}).get("shown") or {}
+        self._previous = (info.request or {}).get("previous")
+        self._created = info.created
+        self._model = app.name
+        self.output: list[dict[str, Json]] = []
+        self._places: dict[int, int] = {}
+        self._usage: Json = None
+        self._reason: str | None = None
+        self._error: ServeError | None = None
+        self._number = 0
+        self._has_begun = False
+
+    # -- events
+
+    def pieces(self, item: dict[str, Json]) -> Iterator[Json]:
+        """Give the events of one event of the log."""
+        if not self._has_begun:
+            self._has_begun = True
+            yield self._event("response.created", response=self.response("in_progress"))
+            yield self._event("response.in_progress", response=self.response("in_progress"))
+        for op in self._reader.read(item):
+            yield from self._take(op)
+
+    def _event(self, kind: str, **fields: Json) -> Json:
+        number, self._number = self._number, self._number + 1
+        return {"type": kind, "sequence_number": number, **fields}
+
+    def _take(self, op: Op) -> Iterator[Json]:
+        match op.kind:
+            case "text-start" | "text" | "text-end":
+                yield from self._take_text(op)
+            case "reasoning-start" | "reasoning" | "reasoning-end":
+                yield from self._take_reasoning(op)
+            case "call-start" | "call-args" | "call-end" if not self._is_agent:
+                yield from self._take_call(op)
+            case "block" if op.text == "image":
+                base64 = op.data.get("base64") or data_url(op.data)
+                item = {
+                    "type": "image_generation_call",
+                    "id": f"ig_{self._id}_{op.number}",
+                    "status": "completed",
+                    "result": base64,
+                }
+                yield self._add(op, item)
+                yield self._done(op)
+            case "message-end":
+                self._finish(op)
+            case "reset":
+                self._error = ServeError("upstream", "the model began its answer again")
+            case _:
+                pass
+
+    def _add(self, op: Op, item: dict[str, Json]) -> Json:
+        self._places[op.number] = len(self.output)
+        self.output.append(item)
+        place = self._places[op.number]
+        return self._event("response.output_item.added", output_index=place, item=_copy(item))
+
+    def _done(self, op: Op) -> Json:
+        place = self._places[op.number]
+        item = self.output[place]
+        item["status"] = "completed"
+        return self._event("response.output_item.done", output_index=place, item=_copy(item))
+
+    def _place(self, op: Op) -> dict[str, Json]:
+        place = self._places[op.number]
+        return {"item_id": self.output[place]["id"], "output_index": place}
+
+    def _take_text(self, op: Op) -> Iterator[Json]:
+        if op.kind == "text-start":
+            item: dict[str, Json] = {
+                "type": "message",
+                "id": f"msg_{self._id}_{op.number}",
+                "role": "assistant",
+                "status": "in_progress",
+                "content": [],
+            }
+            yield self._add(op, item)
+            part = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
+            yield self._event(
+                "response.content_part.added", **self._place(op), content_index=0, part=dict(part)
+            )
+            item["content"].append(part)
+            return
+        part = self.output[self._places[op.number]]["content"][0]
+        place = {**self._place(op), "content_index": 0}
+        if op.kind == "text":
+            part["text"] += op.text
+            yield self._event("response.output_text.delta", **place, delta=op.text, logprobs=[])
+            return
+        for note in op.data.get("annotations") or ():
+            if note.get("type") == "citation" and note.get("url"):
+                made = _citation(note)
+                index = len(part["annotations"])
+                part["annotations"].append(made)
+                yield self._event(
+                    "response.output_text.annotation.added",
+                    **place,
+                    annotation_index=index,
+                    annotation=made,
+                )
+        yield self._event("response.output_text.done", **place, text=part["text"], logprobs=[])
+        yield self._event("response.content_part.done", **place, part=_copy(part))
+        yield self._done(op)
+
+    def _take_reasoning(self, op: Op) -> Iterator[Json]:
+        if op.kind == "reasoning-start":
+            item: dict[str, Json] = {
+                "type": "reasoning",
+                "id": f"rs_{self._id}_{op.number}",
+                "summary": [],
+                "status": "in_progress",
+            }
+            yield self._add(op, item)
+            part = {"type": "summary_text", "text": ""}
+            yield self._event(
+                "response.reasoning_summary_part.added",
+                **self._place(op),
+                summary_index=0,
+                part=dict(part),
+            )
+            item["summary"].append(part)
+            return
+        part = self.output[self._places[op.number]]["summary"][0]
+        place = {**self._place(op), "summary_index": 0}
+        if op.kind == "reasoning":
+            part["text"] += op.text
+            yield self._event("response.reasoning_summary_text.delta", **place, delta=op.text)
+            return
+        yield self._event("response.reasoning_summary_text.done", **place, text=part["text"])
+        yield self._event("response.reasoning_summary_part.done", **place, part=dict(part))
+        yield self._done(op)
+
+    def _take_call(self, op: Op) -> Iterator[Json]:
+        if op.kind == "call-start":
+            item = {
+                "type": "function_call",
+                "id": f"fc_{self._id}_{op.number}",
+                "call_id": op.text,
+                "name": op.data["name"],
+                "arguments": "",
+                "status": "in_progress",
+            }
+            yield self._add(op, item)
+            return
+        item = self.output[self._places[op.number]]
+        if op.kind == "call-args":
+            item["arguments"] += op.text
+            yield self._event(
+                "response.function_call_arguments.delta", **self._place(op), delta=op.text
+            )
+            return
+        yield self._event(
+            "response.function_call_arguments.done",
+            **self._place(op),
+            name=item["name"],
+            arguments=item["arguments"],
+        )
+        yield self._done(op)
+
+    def _finish(self, op: Op) -> None:
+        if op.text == "error":
+            self._error = ServeError("upstream", "the model's answer ended with an error")
+        self._reason = {"length": "max_output_tokens", "content_filter": "content_filter"}.get(
+            op.text
+        )
+        usage = op.data.get("usage")
+        if usage:
+            self._usage = _usage_json(usage, self._usage)
+
+    # -- the whole
+
+    def problem(self, info: RunInfo) -> ServeError | None:
+        """Return what must be told instead of an end; None where the run ended well."""
+        return error_of(info) if info.status != "success" else self._error
+
+    def status(self, info: RunInfo) -> str:
+        """Return how the response stands."""
+        if info.status == "running":
+            return "in_progress"
+        if info.status == "stopped":
+            return "cancelled"
+        if self.problem(info) is not None:
+            return "failed"
+        return "incomplete" if self._reason else "completed"
+
+    def response(self, status: str, problem: ServeError | None = None) -> Json:
+        """Return the response as it is now."""
+        error = WIRE.error_body(problem)["error"] if problem is not None else None
+        shown: dict[str, Json] = {
+            "temperature": None,
+            "top_p": None,
+            "max_output_tokens": None,
+            "instructions": None,
+            "metadata": {},
+            "tools": [],
+            "tool_choice": "auto",
+            "parallel_tool_calls": True,
+            "text": {"format": {"type": "text"}},
+            "reasoning": {"effort": None, "summary": None},
+            "store": True,
+            **self._request,
+        }
+        return {
+            **shown,
+            "id": f"resp_{self._id}",
+            "object": "response",
+            "created_at": int(self._created),
+            "status": status,
+            "model": self._model,
+            "output": [_copy(item) for item in self.output],
+            "usage": self._usage,
+            "error": None
+            if error is None
+            else {"code": error["code"] or "server_error", "message": error["message"]},
+            "incomplete_details": {"reason": self._reason}
+            if status == "incomplete" and self._reason
+            else None,
+            "previous_response_id": self._previous,
+            "truncation": "disabled",
+            "background": False,
+        }
+
+    def tail(self, info: RunInfo) -> Iterator[Json]:
+        """Give the last event."""
+        problem = self.problem(info)
+        if problem is None:
+            status = self.status(info)
+            yield self._event(f"response.{status}", response=self.response(status))
+            return
+        yield self._event("response.failed", response=self.response("failed", problem))
+        # The published event has no inner `error`; with it the SDK raises, as it must.
+        body = WIRE.error_body(problem)
+        inner = body["error"]
+        yield self._event(
+            "error", code=inner["code"], message=inner["message"], param=None, error=inner
+        )
+
+
+def _copy(value: Json) -> Json:
+    if isinstance(value, dict):
+        return {name: _copy(item) for name, item in value.items()}
+    return [_copy(item) for item in value] if isinstance(value, list) else value
+
+
+def _citation(note: Json) -> Json:
+    return {
+        "type": "url_citation",
+        "url": note["url"],
+        "title": note.get("title") or "",
+        "start_index": note.get("start_index") or 0,
+        "end_index": note.get("end_index") or 0,
+    }
+
+
+def _usage_json(usage: Json, before: Json) -> Json:
+    given, made = usage.get("input_tokens") or 0, usage.get("output_tokens") or 0
+    cached = (usage.get("input_token_details") or {}).get("cache_read") or 0
+    thought = (usage.get("output_token_details") or {}).get("reasoning") or 0
+    if before:
+        given += before["input_tokens"]
+        made += before["output_tokens"]
+        cached += before["input_tokens_details"]["cached_tokens"]
+        thought += before["output_tokens_details"]["reasoning_tokens"]
+    return {
+        "input_tokens": given,
+        "output_tokens": made,
+        "total_tokens": given + made,
+        "input_tokens_details": {"cached_tokens": cached, "cache_write_tokens": 0},
+        "output_tokens_details": {"reasoning_tokens": thought},
+    }

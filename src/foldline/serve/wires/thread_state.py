@@ -1,0 +1,157 @@
+"""Threads of agents and graphs as LangGraph's surfaces show them: the thread, its state, its history."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from foldline._config import RunnableConfig
+from foldline.serve.apps import ServedApp
+from foldline.serve.errors import ServeError, failure_of
+from foldline.serve.log.records import RunInfo, ThreadInfo
+from foldline.serve.server import Call, thread_key
+from foldline.serve.wires.approvals import latest_run
+from foldline.workflows.events import jsonable
+
+__all__ = [
+    "app_of_thread",
+    "ensure_thread",
+    "find_thread",
+    "state_json",
+    "thread_json",
+    "thread_states",
+]
+
+Json = Any
+STATUSES = {"running": "busy", "waiting": "interrupted", "error": "error"}
+
+
+async def find_thread(call: Call, id: str) -> ThreadInfo:
+    """Return a thread of the caller's."""
+    host = call.server.host
+    found: ThreadInfo | None = await host.call(host.log.thread, call.caller.owner, id)
+    if found is None:
+        raise ServeError("not_found", f"there is no thread {id[:80]!r}")
+    return found
+
+
+async def ensure_thread(call: Call, id: str, app: ServedApp) -> ThreadInfo:
+    """Return a thread, made where it is not there; it belongs to the first app that runs on it."""
+    host = call.server.host
+    made = ThreadInfo(id, call.caller.owner, app.name, time.time())
+    found: ThreadInfo = await host.call(host.log.put_thread, made)
+    if found.app is None:
+        await host.call(lambda: host.log.change_thread(call.caller.owner, id, app=app.name))
+        found.app = app.name
+    if found.app != app.name:
+        raise ServeError("conflict", f"the thread {id[:80]!r} belongs to {found.app}")
+    return found
+
+
+def app_of_thread(call: Call, thread: ThreadInfo) -> ServedApp | None:
+    """Return the app that a thread belongs to; None before the first run."""
+    return None if thread.app is None else call.app(thread.app)
+
+
+async def thread_json(call: Call, thread: ThreadInfo) -> Json:
+    """Return a thread in LangGraph's form."""
+    run: RunInfo | None = await latest_run(call, thread.id)
+    stamp = _iso(thread.created)
+    return {
+        "thread_id": thread.id,
+        "created_at": stamp,
+        "updated_at": _iso((run.finished or run.created) if run else thread.created),
+        "state_updated_at": stamp,
+        "metadata": {**thread.metadata, **({"graph_id": thread.app} if thread.app else {})},
+        "status": STATUSES.get(run.status, "idle") if run else "idle",
+        "config": {},
+        "values": None,
+        "interrupts": _by_task(run),
+    }
+
+
+def _by_task(run: RunInfo | None) -> Json:
+    questions = ((run.result or {}).get("interrupts") or []) if run is not None else []
+    return {"0": [_question(item) for item in questions]} if questions else {}
+
+
+def _question(item: Json) -> Json:
+    return {"id": item["interrupt_id"], "value": item["payload"]}
+
+
+def _iso(seconds: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + "+00:00"
+
+
+async def thread_states(
+    call: Call, thread: ThreadInfo, *, checkpoint: str | None = None, limit: int | None = None
+) -> list[Json]:
+    """Return where a thread stands, or with a limit where it stood, the newest first."""
+    app = app_of_thread(call, thread)
+    if app is None or not app.has_threads:
+        return [await _state_without_checkpointer(call, thread)]
+    names: dict[str, Any] = {"thread_id": thread_key(call.caller, thread.id)}
+    if checkpoint is not None:
+        names["checkpoint_id"] = checkpoint
+    config: RunnableConfig = {"configurable": names}
+    try:
+        if limit is None:
+            return [state_json(await app.target.aget_state(config), thread.id)]
+        found = []
+        async for snapshot in app.target.aget_state_history(config, limit=limit):
+            found.append(state_json(snapshot, thread.id))
+            if len(found) >= limit:
+                break
+        return found
+    except ValueError as error:
+        raise failure_of(error) from error
+
+
+async def _state_without_checkpointer(call: Call, thread: ThreadInfo) -> Json:
+    run = await latest_run(call, thread.id)
+    output = (run.result or {}).get("output") if run is not None else None
+    values = output if isinstance(output, dict) else {} if output is None else {"output": output}
+    return {
+        "values": values,
+        "next": [],
+        "tasks": [],
+        "interrupts": [],
+        "checkpoint": {"thread_id": thread.id, "checkpoint_ns": "", "checkpoint_id": None},
+        "metadata": {},
+        "created_at": None,
+        "parent_checkpoint": None,
+    }
+
+
+def state_json(snapshot: Any, thread: str) -> Json:
+    """Return a snapshot in LangGraph's form."""
+    configurable = snapshot.config.get("configurable", {})
+    asked = [{"id": item.id, "value": jsonable(item.value)} for item in snapshot.interrupts]
+    following = list(snapshot.next)
+    tasks = [
+        {
+            "id": f"{name}-{place}",
+            "name": name,
+            "error": None,
+            "interrupts": asked if not place else [],
+            "checkpoint": None,
+            "state": None,
+            "result": None,
+        }
+        for place, name in enumerate(following or (["interrupt"] if asked else []))
+    ]
+    return {
+        "values": jsonable(snapshot.values),
+        "next": following,
+        "tasks": tasks,
+        "interrupts": asked,
+        "checkpoint": {
+            "thread_id": thread,
+            "checkpoint_ns": "",
+            "checkpoint_id": configurable.get("checkpoint_id"),
+        },
+        "checkpoint_id": configurable.get("checkpoint_id"),
+        "metadata": {"step": getattr(snapshot, "step", 0)},
+        "created_at": snapshot.created_at,
+        "parent_checkpoint": None,
+    }

@@ -1,0 +1,331 @@
+"""Vercel's UI message stream: `POST /api/chat`, `GET /api/chat/{id}/stream`, `POST /api/chat/{id}/stop`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterator
+from typing import Any, Final
+
+from starlette.responses import Response
+from starlette.routing import Route
+
+from foldline.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from foldline.serve.apps import RunRequest
+from foldline.serve.body import Body
+from foldline.serve.errors import ServeError, failure_of
+from foldline.serve.live import Events
+from foldline.serve.reader import ChatReader, Op
+from foldline.serve.server import Call, JsonResponse, Server, error_of
+from foldline.serve.sse import PING, EventStream, event
+from foldline.serve.wires.approvals import find_active, match_calls, new_messages, open_questions
+from foldline.serve.wires.media import block_of_url, data_url
+from foldline.workflows.interrupts import Command
+
+__all__ = ["routes"]
+
+Json = Any
+HEADERS: Final = {"x-vercel-ai-ui-message-stream": "v1"}
+DONE: Final = b"data: [DONE]\n\n"
+FINISH_REASONS: Final = {
+    "stop": "stop",
+    "length": "length",
+    "tool_use": "tool-calls",
+    "content_filter": "content-filter",
+    "refusal": "content-filter",
+}
+
+
+class VercelErrors:
+    """How the AI SDK reads errors of HTTP: it shows the body."""
+
+    name = "vercel"
+    cancels = False
+
+    def error_body(self, error: ServeError) -> Json:
+        """Return the JSON of an error."""
+        return {"error": error.message, "kind": error.kind}
+
+
+WIRE: Final = VercelErrors()
+
+
+def routes(server: Server) -> list[Route]:
+    """Return the routes of this wire."""
+    found = []
+    for head in ("/api/chat", "/api/chat/{app}"):
+        found += [
+            Route(head, server.endpoint(WIRE, chat), methods=["POST"]),
+            Route(f"{head}/{{id}}/stream", server.endpoint(WIRE, reconnect), methods=["GET"]),
+            Route(f"{head}/{{id}}/stop", server.endpoint(WIRE, stop), methods=["POST"]),
+        ]
+    return found
+
+
+def _app_name(call: Call, body: Body | None = None) -> str | None:
+    name = call.request.path_params.get("app")
+    return name if name is not None else body.name("app") if body is not None else None
+
+
+async def chat(call: Call) -> Response:
+    """Answer a conversation of UI messages, or carry on after approvals."""
+    body = await call.body()
+    app = call.app(_app_name(call, body))
+    thread = body.name("id")
+    items = body.objects("messages", most=call.server.settings.max_messages, least=1)
+    approvals = _approvals(items[-1])
+    request = RunRequest()
+    if approvals or body.get("resume") is not None:
+        if thread is None or not app.has_threads:
+            raise ServeError(
+                "conflict", f"{app.name} keeps no threads: nothing waits for an answer"
+            )
+        questions = await open_questions(call, thread)
+        request.command = Command(resume=_answers(questions, approvals, body.mapping("resume")))
+    else:
+        messages = [message for item in items for message in _decode_message(item)]
+        if thread is not None:
+            messages = await new_messages(call, app, thread, messages)
+        try:
+            request.input = app.input_of_chat(messages)
+        except ValueError as error:
+            raise failure_of(error) from error
+    run = await call.start(app, request, thread=thread)
+    events = await call.opened(run, app)
+    return EventStream(
+        _stream(call, run.info.id, events, is_more=request.command is not None),
+        headers=HEADERS,
+        on_leave=call.on_leave(run, app),
+    )
+
+
+async def reconnect(call: Call) -> Response:
+    """Give the whole stream of the chat's run that is under way; 204 where there is none."""
+    info = await find_active(call, call.path("id"))
+    if info is None:
+        return Response(status_code=204)
+    events = call.server.host.follow(info.id)
+    return EventStream(_stream(call, info.id, events), headers=HEADERS)
+
+
+async def stop(call: Call) -> Response:
+    """End the chat's run that is under way."""
+    info = await find_active(call, call.path("id"))
+    if info is not None:
+        await call.server.host.stop(info)
+    return JsonResponse({"stopped": info is not None})
+
+
+async def _stream(
+    call: Call, id: str, events: AsyncGenerator[Events, None], *, is_more: bool = False
+) -> AsyncGenerator[bytes, None]:
+    view = UiStream(id, is_more=is_more)
+    async for batch in events:
+        pieces = b"".join(event(piece) for _, item in batch for piece in view.pieces(item))
+        yield pieces or PING
+    info = await call.server.host.find(call.caller, id)
+    ending: list[Json] = list(view.close())
+    if info.status == "stopped":
+        ending.append({"type": "abort", "reason": "stopped"})
+    elif info.status not in ("success", "waiting"):
+        ending.append({"type": "error", "errorText": error_of(info).message})
+    elif view.error is not None:
+        ending.append({"type": "error", "errorText": view.error})
+    else:
+        result = info.result or {}
+        metadata = {"usage": result.get("usage"), "cost": result.get("cost"), "runId": info.id}
+        ending.append({"type": "finish", "finishReason": view.reason, "messageMetadata": metadata})
+    yield b"".join(event(piece) for piece in ending) + DONE
+
+
+class UiStream:
+    """The view of a run as a UI message stream."""
+
+    def __init__(self, id: str, *, is_more: bool) -> None:
+        self._reader = ChatReader()
+        self._id = id
+        self._is_more = is_more
+        self._has_begun = False
+        self._is_in_step = False
+        self._calls: list[tuple[str, str, Json]] = []
+        self._names: dict[int, tuple[str, str]] = {}
+        self._sources = 0
+        self.reason = "stop"
+        self.error: str | None = None
+
+    def pieces(self, item: dict[str, Json]) -> Iterator[Json]:
+        """Give the chunks of one event of the log."""
+        if not self._has_begun:
+            self._has_begun = True
+            yield {"type": "start"} if self._is_more else {"type": "start", "messageId": self._id}
+        for op in self._reader.read(item):
+            yield from self._take(op)
+
+    def close(self) -> Iterator[Json]:
+        """End the step that is open."""
+        if not self._has_begun:
+            yield {"type": "start"}
+        if self._is_in_step:
+            self._is_in_step = False
+            yield {"type": "finish-step"}
+
+    def _take(self, op: Op) -> Iterator[Json]:
+        match op.kind:
+            case "message":
+                yield from self.close()
+                self._is_in_step = True
+                self._calls = []
+                yield {"type": "start-step"}
+            case "text-start" | "reasoning-start":
+                yield {"type": op.kind, "id": f"b{op.number}"}
+            case "text" | "reasoning":
+                yield {"type": f"{op.kind}-delta", "id": f"b{op.number}", "delta": op.text}
+            case "reasoning-end":
+                yield {"type": op.kind, "id": f"b{op.number}"}
+            case "text-end":
+                yield {"type": op.kind, "id": f"b{op.number}"}
+                yield from self._citations(op)
+            case "call-start" | "call-args" | "call-end":
+                yield from self._take_call(op)
+            case _:
+                yield from self._take_other(op)
+
+    def _citations(self, op: Op) -> Iterator[Json]:
+        for note in op.data.get("annotations") or ():
+            if note.get("type") == "citation" and note.get("url"):
+                self._sources += 1
+                yield {
+                    "type": "source-url",
+                    "sourceId": f"s{self._sources}",
+                    "url": note["url"],
+                    **({"title": note["title"]} if note.get("title") else {}),
+                }
+
+    def _take_call(self, op: Op) -> Iterator[Json]:
+        if op.kind == "call-start":
+            name = op.data["name"]
+            self._names[op.number] = (op.text, name)
+            yield {"type": "tool-input-start", "toolCallId": op.text, "toolName": name}
+            return
+        id, name = self._names[op.number]
+        if op.kind == "call-args":
+            yield {"type": "tool-input-delta", "toolCallId": id, "inputTextDelta": op.text}
+            return
+        args = op.data.get("args")
+        if isinstance(args, dict):
+            self._calls.append((id, name, args))
+            yield {
+                "type": "tool-input-available", "toolCallId": id, "toolName": name, "input": args,
+            }  # fmt: skip
+        else:
+            yield {
+                "type": "tool-input-error", "toolCallId": id, "toolName": name, "input": args,
+                "errorText": str(op.data.get("error") or "the arguments are broken"),
+            }  # fmt: skip
+
+    def _take_other(self, op: Op) -> Iterator[Json]:
+        match op.kind:
+            case "tool-end":
+                yield self._result(op)
+            case "tool-delta":
+                yield {
+                    "type": "tool-output-available", "toolCallId": op.text, "output": op.data,
+                    "preliminary": True,
+                }  # fmt: skip
+            case "ask":
+                yield from self._ask(op)
+            case "block" if op.text in ("image", "audio", "video", "file"):
+                url = data_url(op.data)
+                if url is not None:
+                    kind = op.data.get("mime_type") or "application/octet-stream"
+                    yield {"type": "file", "url": url, "mediaType": kind}
+            case "custom":
+                yield {"type": "data-custom", "data": op.data, "transient": True}
+            case "message-end":
+                self.reason = FINISH_REASONS.get(op.text, "other")
+                if op.text == "error":
+                    self.error = "the model's answer ended with an error"
+            case "reset":
+                self.error = "the model began its answer again"
+            case _:
+                pass
+
+    def _result(self, op: Op) -> Json:
+        if op.data.get("is_denied"):
+            return {"type": "tool-output-denied", "toolCallId": op.text}
+        if op.data["is_error"]:
+            text = str(op.data["output"])
+            return {"type": "tool-output-error", "toolCallId": op.text, "errorText": text}
+        return {"type": "tool-output-available", "toolCallId": op.text, "output": op.data["output"]}
+
+    def _ask(self, op: Op) -> Iterator[Json]:
+        pairs = match_calls(op.data, self._calls)
+        for place, (call_id, _) in enumerate(pairs):
+            if call_id is not None:
+                approval = f"{op.text}:{place}"
+                yield {
+                    "type": "tool-approval-request", "approvalId": approval, "toolCallId": call_id,
+                }  # fmt: skip
+        if not pairs or any(call_id is None for call_id, _ in pairs):
+            yield {
+                "type": "data-interrupt", "id": op.text, "data": {"id": op.text, "value": op.data},
+            }  # fmt: skip
+
+
+# -- requests
+
+
+def _approvals(item: Body) -> dict[str, Json]:
+    """Return the answers to approvals in a message, by the approvals' ids."""
+    found: dict[str, Json] = {}
+    if item.text("role") == "assistant":
+        for part in item.objects("parts", most=1_000):
+            approval = part.object("approval")
+            if approval is not None and part.get("state") == "approval-responded":
+                id = approval.text("id", longest=256)
+                decision: dict[str, Json] = {"type": "approve"}
+                if not approval.flag("approved"):
+                    decision = {"type": "reject"}
+                    reason = approval.maybe_text("reason", longest=10_000)
+                    if reason:
+                        decision["message"] = reason
+                found[id] = decision
+    return found
+
+
+def _answers(
+    questions: list[dict[str, Json]], approvals: dict[str, Json], others: dict[str, Json]
+) -> dict[str, Json]:
+    answers: dict[str, Json] = {}
+    for question in questions:
+        id = question["interrupt_id"]
+        if id in others:
+            answers[id] = others[id]
+            continue
+        count = len((question["payload"] or {}).get("action_requests") or [])
+        decisions = [approvals.get(f"{id}:{place}") for place in range(count)]
+        if not count or None in decisions:
+            raise ServeError("invalid_request", "not every question has an answer yet")
+        answers[id] = {"decisions": decisions}
+    return answers
+
+
+def _decode_message(item: Body) -> list[BaseMessage]:
+    """Return a UI message as messages. Calls that the server ran are its own: clients give no results of them."""
+    role = item.text("role")
+    parts: list[Any] = []
+    for part in item.objects("parts", most=1_000):
+        kind = part.text("type")
+        if kind == "text":
+            parts.append({"type": "text", "text": part.text("text")})
+        elif kind == "file":
+            media = part.text("mediaType", "application/octet-stream", longest=128)
+            head = media.partition("/")[0]
+            wanted = head if head in ("image", "audio", "video") else "file"
+            parts.append(block_of_url(part, "url", part.text("url"), wanted))
+    if role == "user":
+        return [HumanMessage(parts)] if parts else []
+    if role == "assistant":
+        texts = "".join(part["text"] for part in parts if part["type"] == "text")
+        return [AIMessage(texts)] if texts else []
+    if role == "system":
+        return [SystemMessage(parts)] if parts else []
+    raise item.refuse("role", "must be user, assistant or system")

@@ -1,0 +1,182 @@
+"""Servers that are killed, stopped and restarted; two workers on one PostgreSQL."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.serve.process import ServeProcess, sse
+from tests.servers.databases import Server, postgres_server
+
+__all__ = ["postgres_server"]
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[ServeProcess]:
+    process = ServeProcess(tmp_path).start()
+    yield process
+    process.stop(signal.SIGKILL)
+
+
+def follow(url: str, seen: list[tuple[int, Any]]) -> None:
+    """Read events until the connection breaks."""
+    try:
+        with httpx.stream("GET", url, timeout=20) as response:
+            for line in response.iter_lines():
+                if line.startswith("data:"):
+                    data = json.loads(line[5:])
+                    seen.append((data.get("seq", -1), data))
+    except httpx.HTTPError:
+        return
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_kill_9_at_random_points_leaves_what_was_seen_without_gap(tmp_path: Path) -> None:
+    """What a client saw is in the log after the kill, gapless; the run is interrupted."""
+    dice = random.Random(29)
+    server = ServeProcess(tmp_path)
+    for round_ in range(6):
+        server.start()
+        runs = [
+            httpx.post(
+                f"{server.url}/runs", json={"app": "chat", "input": f"slow r{round_}-{n}"}
+            ).json()["run_id"]
+            for n in range(9)
+        ]
+        seen: dict[str, list[tuple[int, Any]]] = {id: [] for id in runs}
+        threads = [
+            threading.Thread(target=follow, args=(f"{server.url}/runs/{id}/events", seen[id]))
+            for id in runs
+        ]
+        for thread in threads:
+            thread.start()
+        time.sleep(dice.uniform(0.05, 1.2))
+        server.stop(signal.SIGKILL)
+        for thread in threads:
+            thread.join(20)
+        server.start()
+        for id in runs:
+            answer = httpx.get(f"{server.url}/runs/{id}")
+            if answer.status_code == 404:
+                assert seen[id] == []  # nothing of it was told to anybody
+                continue
+            assert answer.json()["status"] == "interrupted"
+            kept = [
+                (data["seq"], data)
+                for _, data in sse(httpx.get(f"{server.url}/runs/{id}/events").text)
+                if "seq" in data
+            ]
+            assert [seq for seq, _ in kept] == list(range(1, len(kept) + 1))
+            assert kept[: len(seen[id])] == seen[id]
+        server.stop(signal.SIGKILL)
+
+
+def test_an_agent_is_carried_on_after_kill_9(own: ServeProcess) -> None:
+    body = {"app": "agent", "input": "slow tool killed", "thread_id": "k"}
+    run = httpx.post(f"{own.url}/runs", json=body).json()["run_id"]
+    own.wait_for_mark("tool-killed")
+    own.stop(signal.SIGKILL)
+    own.start()
+    assert httpx.get(f"{own.url}/runs/{run}").json()["status"] == "interrupted"
+    ended = sse(httpx.get(f"{own.url}/runs/{run}/events").text)[-1][1]
+    assert ended["params"]["data"]["event"] == "interrupted"
+    done = httpx.post(f"{own.url}/runs/{run}/resume", json={"wait": True}, timeout=30).json()
+    assert done["status"] == "success"
+    assert done["output"]["messages"][-1]["content"] == "The tools said at last."
+
+
+def test_sigterm_lets_streams_finish(own: ServeProcess) -> None:
+    body = {"app": "chat", "input": "count 400", "stream": True}
+    texts: list[str] = []
+
+    def read() -> None:
+        slow = {**body, "input": "slow drained"}
+        texts.append(httpx.post(f"{own.url}/runs", json=slow, timeout=40).text)
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    own.wait_for_mark("begin-drained")
+    assert own.process is not None
+    own.process.send_signal(signal.SIGTERM)
+    thread.join(40)
+    own.process.wait(20)
+    assert sse(texts[0])[-1][1]["params"]["data"]["event"] == "success"
+    assert "end-drained" in own.marks()
+    assert own.process.returncode in (0, -signal.SIGTERM)
+
+
+def test_a_full_or_broken_log_ends_runs_with_an_error(tmp_path: Path) -> None:
+    from foldline.exceptions import StoreError
+    from foldline.serve import create_app
+    from tests.serve.in_process import asked
+
+    app = create_app({"chat": _chat()})
+
+    def fail(batches: Any) -> None:
+        raise StoreError("the disk is full")
+
+    app.server.host.log.keep = fail  # type: ignore[method-assign]
+    answer = asked(app, "/v1/chat/completions", {"model": "chat", "messages": [
+        {"role": "user", "content": "hi"}]})  # fmt: skip
+    assert answer.status_code == 503
+
+
+def _chat() -> Any:
+    from foldline.testing import ScriptedChatModel
+
+    return ScriptedChatModel(script=["hi"], is_cyclic=True)
+
+
+@pytest.mark.slow
+def test_two_workers_on_one_postgresql(postgres_server: Server, tmp_path: Path) -> None:
+    """Quotas hold for both together; a run is watched and stopped from the other worker."""
+    first = ServeProcess(tmp_path, log=postgres_server.url)
+    second = ServeProcess(tmp_path, log=postgres_server.url)
+    key = {"authorization": f"Bearer {first.add_key('shared', '--rpm', '10')}"}
+    free = {"authorization": f"Bearer {first.add_key('free')}"}
+    first.start()
+    second.start()
+    try:
+        body = {"model": "chat", "messages": [{"role": "user", "content": "hi"}]}
+
+        def ask(number: int) -> int:
+            url = (first, second)[number % 2].url
+            made = httpx.post(f"{url}/v1/chat/completions", json=body, headers=key, timeout=30)
+            return made.status_code
+
+        with ThreadPoolExecutor(8) as pool:
+            statuses = list(pool.map(ask, range(24)))
+        assert statuses.count(200) == 10
+        assert statuses.count(429) == 14
+        run = httpx.post(
+            f"{first.url}/runs", json={"app": "chat", "input": "slow pg-stop"}, headers=free
+        ).json()["run_id"]
+        first.wait_for_mark("begin-pg-stop")
+        seen: list[Any] = []
+        watcher = threading.Thread(
+            target=lambda: seen.extend(
+                sse(httpx.get(f"{second.url}/runs/{run}/events", headers=free, timeout=30).text)
+            )
+        )
+        watcher.start()
+        time.sleep(0.5)
+        began = time.time()
+        httpx.post(f"{second.url}/runs/{run}/stop", headers=free).raise_for_status()
+        assert first.wait_for_mark("cut-pg-stop") - began < 1.2
+        watcher.join(20)
+        assert [data["seq"] for _, data in seen] == list(range(1, len(seen) + 1))
+        assert seen[-1][1]["params"]["data"]["event"] == "stopped"
+    finally:
+        first.stop(signal.SIGKILL)
+        second.stop(signal.SIGKILL)

@@ -1,0 +1,219 @@
+"""LangGraph's two surfaces with the unmodified `langgraph-sdk`: runs over REST, and the thread protocol."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+from langgraph_sdk import get_client, get_sync_client
+from langgraph_sdk.errors import ConflictError, NotFoundError
+
+from tests.serve.process import ServeProcess
+from tests.serve.served import SECRET
+
+
+def question(text: str) -> dict[str, Any]:
+    return {"messages": [{"role": "user", "content": text}]}
+
+
+@pytest.fixture
+def client(server: ServeProcess) -> Iterator[Any]:
+    with get_sync_client(url=server.url, api_key=None) as client:
+        yield client
+
+
+def test_a_thread_is_made_run_on_and_looked_at(client: Any) -> None:
+    thread = client.threads.create(metadata={"who": "me"})
+    id = thread["thread_id"]
+    parts = list(
+        client.runs.stream(id, "agent", input=question("parallel tools"), stream_mode="values")
+    )
+    assert parts[0].event == "metadata"
+    assert parts[-1].data["messages"][-1]["content"].startswith("The tools said")
+    again = client.runs.wait(id, "agent", input=question("remember this"))
+    assert again["messages"][-1]["content"] == "parallel tools | remember this"
+    state = client.threads.get_state(id)
+    assert len(state["values"]["messages"]) == len(again["messages"])
+    assert state["next"] == []
+    assert len(client.threads.get_history(id, limit=3)) == 3
+    assert {run["status"] for run in client.runs.list(id)} == {"success"}
+    assert [one["thread_id"] for one in client.threads.search(metadata={"who": "me"})] == [id]
+    client.threads.delete(id)
+    with pytest.raises(NotFoundError):
+        client.threads.get(id)
+
+
+def test_updates_and_messages_come_as_they_happen(client: Any) -> None:
+    modes = ["updates", "messages-tuple", "messages"]
+    parts = list(
+        client.runs.stream(None, "agent", input=question("parallel tools"), stream_mode=modes)
+    )
+    nodes = [next(iter(part.data)) for part in parts if part.event == "updates"]
+    assert nodes[0] == "model"
+    assert "tools" in nodes
+    pieces = [part.data[0] for part in parts if part.event == "messages"]
+    text = "".join(piece["content"] for piece in pieces if isinstance(piece["content"], str))
+    assert "The tools said" in text
+    whole = [part.data[0] for part in parts if part.event == "messages/complete"]
+    assert len(whole[0]["tool_calls"]) == 2
+    assert whole[0]["usage_metadata"]["total_tokens"] == 18
+
+
+def test_a_graph_streams_its_models_words(client: Any) -> None:
+    parts = list(
+        client.runs.stream(None, "graph", input=question("hi"), stream_mode="messages-tuple")
+    )
+    pieces = [part.data[0]["content"] for part in parts if part.event == "messages"]
+    assert "".join(pieces).startswith("Hello there, my friend.")
+
+
+def test_an_agent_asks_and_is_answered(client: Any) -> None:
+    id = client.threads.create()["thread_id"]
+    first = list(client.runs.stream(id, "agent", input=question("delete"), stream_mode="updates"))
+    asked = first[-1].data["__interrupt__"][0]
+    assert len(asked["value"]["action_requests"]) == 2
+    assert client.threads.get(id)["status"] == "interrupted"
+    answer = {"decisions": [{"type": "approve"}, {"type": "reject", "message": "no"}]}
+    done = client.runs.wait(id, "agent", command={"resume": answer})
+    assert done["messages"][-1]["content"] == "The tools said no, /tmp/a is gone."
+
+
+def test_errors_raise_in_the_client(client: Any) -> None:
+    with pytest.raises(httpx.HTTPStatusError):
+        client.runs.wait(None, "nobody", input=question("hi"))
+    parts = []
+    with pytest.raises(Exception, match="ModelError"):  # noqa: PT012
+        parts.extend(client.runs.stream(None, "agent", input=question("break")))
+        raise RuntimeError(parts[-1].data["message"])
+    assert SECRET not in str(parts)
+    with pytest.raises(Exception, match="too many requests"):
+        client.runs.wait(None, "agent", input=question("rate limit"))
+    id = client.threads.create(thread_id=str(uuid4()))["thread_id"]
+    with pytest.raises(ConflictError):
+        client.threads.create(thread_id=id)
+
+
+def test_a_run_is_cancelled_and_joined(server: ServeProcess, client: Any) -> None:
+    id = client.threads.create()["thread_id"]
+    run = client.runs.create(id, "agent", input=question("slow graph-cancel"))
+    server.wait_for_mark("begin-graph-cancel")
+    client.runs.cancel(id, run["run_id"], wait=True)
+    server.wait_for_mark("cut-graph-cancel")
+    assert client.runs.get(id, run["run_id"])["status"] == "error"
+    second = client.runs.create(id, "agent", input=question("hi"))
+    parts = list(client.runs.join_stream(id, second["run_id"], stream_mode="values"))
+    assert parts[-1].data["messages"][-1]["content"] == "Hello there, my friend."
+    joined = client.runs.join(id, second["run_id"])
+    assert joined["messages"][-1]["content"] == "Hello there, my friend."
+
+
+def test_state_is_changed(client: Any) -> None:
+    id = client.threads.create()["thread_id"]
+    client.runs.wait(id, "agent", input=question("hi"))
+    client.threads.update_state(id, question("by the way"))
+    assert client.threads.get_state(id)["values"]["messages"][-1]["content"] == "by the way"
+
+
+def test_assistants_are_the_apps(client: Any) -> None:
+    names = {one["assistant_id"] for one in client.assistants.search()}
+    assert {"agent", "graph", "chat", "chain"} <= names
+    assert client.assistants.get("agent")["graph_id"] == "agent"
+    assert {node["id"] for node in client.assistants.get_graph("agent")["nodes"]} >= {"model"}
+
+
+# -- the thread protocol
+
+
+def in_loop(body: Callable[[Any], Awaitable[Any]], server: ServeProcess) -> Any:
+    async def main() -> Any:
+        async with asyncio.timeout(30):
+            async with get_client(url=server.url, api_key=None) as client:
+                return await body(client)
+
+    return asyncio.run(main())
+
+
+def test_a_thread_streams_messages_tools_and_output(server: ServeProcess) -> None:
+    async def body(client: Any) -> Any:
+        async with client.threads.stream(assistant_id="agent") as thread:
+            await thread.run.start(input=question("parallel tools"))
+            messages = [message async for message in thread.messages]
+            texts = [await message.text for message in messages]
+            output = await thread.output
+        async with client.threads.stream(assistant_id="agent") as thread:
+            await thread.run.start(input=question("parallel tools"))
+            calls = [call async for call in thread.tool_calls]
+            tools = [(call.input, await call.output) for call in calls]
+        return texts, tools, output
+
+    texts, tools, output = in_loop(body, server)
+    assert texts == ["Looking. ", "The tools said Oslo is sunny, Rome is sunny."]
+    assert [given for given, _ in tools] == [{"city": "Oslo"}, {"city": "Rome"}]
+    assert [made for _, made in tools] == ["Oslo is sunny", "Rome is sunny"]
+    assert output["messages"][-1]["content"].startswith("The tools said")
+
+
+def test_a_thread_is_answered_by_input_respond(server: ServeProcess) -> None:
+    async def body(client: Any) -> Any:
+        async with client.threads.stream(assistant_id="agent") as thread:
+            await thread.run.start(input=question("delete"))
+            async for _ in thread.values:
+                pass
+            while not thread.interrupted:
+                await asyncio.sleep(0.02)
+            asked = thread.interrupts[0]
+            answer = {"decisions": [{"type": "approve"}, {"type": "approve"}]}
+            await thread.run.respond(answer)
+            return asked, await thread.output
+
+    asked, output = in_loop(body, server)
+    assert len(asked["value"]["action_requests"]) == 2
+    assert output["messages"][-1]["content"] == "The tools said /tmp/a is gone, /tmp/b is gone."
+
+
+def test_a_broken_run_raises(server: ServeProcess) -> None:
+    async def body(client: Any) -> Any:
+        async with client.threads.stream(assistant_id="agent") as thread:
+            await thread.run.start(input=question("break"))
+            return await thread.output
+
+    with pytest.raises(RuntimeError, match="ModelError"):
+        in_loop(body, server)
+
+
+def test_a_thread_is_followed_from_a_number_on(server: ServeProcess) -> None:
+    import json
+
+    id = str(uuid4())
+    started = httpx.post(
+        f"{server.url}/threads/{id}/commands",
+        json={
+            "id": 1,
+            "method": "run.start",
+            "params": {"assistant_id": "agent", "input": question("hi")},
+        },
+    ).json()
+    assert started["meta"]["applied_through_seq"] == 0
+
+    def read(since: int) -> list[Any]:
+        body = {"channels": ["lifecycle", "messages", "values"], "since": since}
+        found: list[Any] = []
+        url = f"{server.url}/threads/{id}/stream/events"
+        with httpx.stream("POST", url, json=body, timeout=20) as response:
+            for line in response.iter_lines():
+                if line.startswith("data:"):
+                    found.append(json.loads(line[5:]))
+                    data = found[-1]["params"]["data"]
+                    if found[-1]["method"] == "lifecycle" and data["event"] == "completed":
+                        break
+        return found
+
+    everything = read(0)
+    numbers = [item["seq"] for item in everything]
+    assert numbers == sorted(set(numbers))
+    assert len({item["event_id"] for item in everything}) == len(everything)
+    assert [item["seq"] for item in read(numbers[3])] == numbers[4:]

@@ -1,0 +1,50 @@
+"""`/mcp` with the client of the published `mcp` package: apps as tools."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+
+from foldline.tools.mcp import load_mcp_tools
+from tests.serve.process import ServeProcess
+
+mcp = pytest.importorskip("mcp")
+
+
+def test_apps_are_tools(server: ServeProcess) -> None:
+    tools = {tool.name: tool for tool in load_mcp_tools(f"{server.url}/mcp")}
+    assert {"chat", "agent", "graph", "chain", "double"} <= set(tools)
+    assert "vectors" not in tools
+    assert "Hello there, my friend." in str(tools["chat"].invoke({"message": "hi"}))
+    assert "Rome is sunny" in str(tools["agent"].invoke({"message": "parallel tools"}))
+    assert "Hello there" in str(tools["chain"].invoke({"topic": "Mars"}))
+
+
+def test_the_session_of_the_published_client(server: ServeProcess) -> None:
+    from mcp import ClientSession
+    from mcp.client.streamable_http import streamable_http_client
+
+    async def main() -> Any:
+        async with (
+            streamable_http_client(f"{server.url}/mcp") as streams,
+            ClientSession(streams[0], streams[1]) as session,
+        ):
+            await session.initialize()
+            listed = await session.list_tools()
+            broken = await session.call_tool("chat", {"message": "break"})
+            return listed, broken
+
+    listed, broken = asyncio.run(main())
+    assert any(tool.name == "chat" for tool in listed.tools)
+    assert getattr(broken, "is_error", getattr(broken, "isError", None)) is True
+
+
+def test_other_methods_are_errors_of_json_rpc(server: ServeProcess) -> None:
+    url = f"{server.url}/mcp"
+    assert httpx.get(url).status_code == 405
+    asked = {"jsonrpc": "2.0", "id": 7, "method": "resources/list"}
+    assert httpx.post(url, json=asked).json()["error"]["code"] == -32601
+    assert httpx.post(url, json={"jsonrpc": "2.0", "method": "ping"}).status_code == 202
