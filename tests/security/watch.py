@@ -108,6 +108,10 @@ def import_foldline() -> None:
     importlib.import_module("foldline")
 
 
+ACTS = frozenset(
+    ["foldline.tracers.langchain", "foldline.compat.langchain", "foldline.compat.private_names"]
+)
+"""Modules whose import is an act: LangSmith's client, whose urllib3 tries a socket; LangChain's names, put in place."""
 OF_LANGSMITH = frozenset(["LangChainTracer", "get_client", "wait_for_all_tracers"])
 """Names that load LangSmith's client, an extra."""
 
@@ -115,9 +119,7 @@ OF_LANGSMITH = frozenset(["LangChainTracer", "get_client", "wait_for_all_tracers
 def import_everything() -> None:
     """Every module, and every name that a package loads late."""
     for name in modules():
-        if (
-            name == "foldline.tracers.langchain"
-        ):  # LangSmith's client, an extra: urllib3 tries a socket
+        if name in ACTS:
             continue
         module = importlib.import_module(name)
         for public in getattr(module, "__all__", ()):

@@ -22,7 +22,6 @@ __all__ = ["Endpoint", "answer_json", "endpoint", "event", "read_body", "stream"
 Endpoint = Callable[[Request], Awaitable[Response]]
 MOST_BODY = 32_000_000
 NO_STORE = {"cache-control": "no-store"}
-PATHS = Redactor()
 
 
 def answer_json(value: Any, status: int = 200) -> Response:
@@ -56,7 +55,7 @@ def endpoint(function: Endpoint) -> Endpoint:
 
 def plain_error(error: BaseException) -> str:
     """Return what an error says, without secrets and without the folders of this machine."""
-    text = shorten_paths(PATHS.text(str(error) or type(error).__name__))
+    text = shorten_paths(Redactor().text(str(error) or type(error).__name__))
     return FOLDERS.sub(lambda match: match[1], text)
 
 
