@@ -133,9 +133,12 @@ def studio(start: Callable[..., Studio], example_folder: Path, tmp_path: Path) -
     return start()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    """Debian's Chromium; no browser is downloaded."""
+    """Debian's Chromium; no browser is downloaded.
+
+    Of one file: while Playwright is open, its event loop runs in this thread, and tests of sync code would find it.
+    """
     found = (
         shutil.which("chromium")
         or shutil.which("chromium-browser")
