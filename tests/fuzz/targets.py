@@ -272,7 +272,7 @@ def template(data: bytes) -> None:
     for name in compiled.variables:
         hold(not set(name) & set(".[]!:{}"), f"{name!r} is no plain name")
         plain = plain.replace(f"{{{name}}}", f"<{name}>")
-    if not any(mark in text for mark in ("{{", "}}", ":")):
+    if not any(mark in text for mark in ("{{", "}}", ":", "!")):
         hold(filled == plain, "a template of plain names is filled in by plain replacement")
 
 

@@ -28,6 +28,7 @@ from foldline.batches.spending import JobBudget
 from foldline.batches.store import JobStore, StoredResult
 from foldline.batches.target import Target, make_target, read_target
 from foldline.exceptions import BudgetExceeded, FoldlineError, UsageError
+from foldline.utils.short_repr import short_repr
 
 __all__ = ["BatchJob"]
 
@@ -52,6 +53,8 @@ class BatchJob:
     #> 2
     ```
     """
+
+    __repr__ = short_repr
 
     def __init__(self, subject: Any, inputs: Any = None, **options: Unpack[BatchOptions]) -> None:  # noqa: ANN401  JSON, or whatever was given
         """Open a job; `inputs` is any iterable, or the path of a .jsonl, .csv or .parquet file. None: go on."""

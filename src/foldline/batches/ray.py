@@ -10,12 +10,15 @@ from importlib import import_module
 from typing import Any
 
 from foldline.exceptions import MissingExtraError
+from foldline.utils.short_repr import short_repr
 
 __all__ = ["RayExecutor"]
 
 
 class RayExecutor:
     """Runs functions as Ray tasks; `submit` gives a `concurrent.futures.Future`."""
+
+    __repr__ = short_repr
 
     def __init__(
         self,

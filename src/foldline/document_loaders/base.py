@@ -10,6 +10,7 @@ from foldline._io import ASYNC
 from foldline.document_loaders.blob_loaders import Blob
 from foldline.documents.base import Document
 from foldline.text_splitters import RecursiveCharacterTextSplitter, TextSplitter
+from foldline.utils.short_repr import short_repr
 
 __all__ = ["BaseBlobParser", "BaseLoader"]
 
@@ -31,6 +32,8 @@ class BaseLoader(ABC):  # noqa: B024  LangChain's: an author writes `lazy_load`,
     #> ['one', 'two']
     ```
     """
+
+    __repr__ = short_repr
 
     def lazy_load(self) -> Iterator[Document]:
         """Return the documents one at a time; nothing is read before the first is asked for."""

@@ -19,6 +19,7 @@ from foldline.document_loaders.pdf import PyPDFLoader
 from foldline.documents.base import Document
 from foldline.exceptions import DocumentError, UsageError
 from foldline.utils.progress import ProgressOption, show_progress
+from foldline.utils.short_repr import short_repr
 
 __all__ = ["DirectoryLoader", "FileSystemBlobLoader", "LoadFailure", "PyPDFDirectoryLoader"]
 
@@ -203,6 +204,8 @@ class PyPDFDirectoryLoader(DirectoryLoader):
 
 class FileSystemBlobLoader(BlobLoader):
     """Loads the files of a folder as blobs, without opening them."""
+
+    __repr__ = short_repr
 
     def __init__(
         self,

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from foldline._lazy import Loader, lazily
 
@@ -121,7 +121,6 @@ __all__ = [
     "ROLES",
     "RULES",
     "Annotation",
-    "Any",
     "AudioContentBlock",
     "BlockDelta",
     "BlockDeltaFields",
@@ -215,7 +214,7 @@ __getattr__: Loader = lazily(
     {
         ".blocks": "Annotation AudioContentBlock BLOCK_TYPES BlockIndex Citation ContentBlock "
         "DataContentBlock FileContentBlock FinalizedContentBlock HEAVY_FIELDS "
-        "ImageContentBlock InputTokenDetails InvalidToolCall Any MEDIA_TYPES "
+        "ImageContentBlock InputTokenDetails InvalidToolCall MEDIA_TYPES "
         "NonStandardAnnotation NonStandardContentBlock OutputTokenDetails "
         "PlainTextContentBlock ReasoningContentBlock ServerToolCall ServerToolCallChunk "
         "ServerToolResult TextContentBlock ToolCall ToolCallChunk ToolContentBlock "

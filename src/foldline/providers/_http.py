@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from functools import cache
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from pydantic import ConfigDict, Field, SecretStr, model_validator
 
@@ -451,12 +451,18 @@ def _plain_name(name: str) -> str:
     return name.replace("_", "").lower()
 
 
+OF_SOME_HOSTS: Final = frozenset({"top_k", "top_a", "min_p"})
+"""Options that some hosts of a wire know, and that look like others."""
+
+
 @cache
 def _warn_misspelt(model: type[HttpChatModel], name: str) -> None:
     """Warn once of an option that is nearly one that the model knows: it is sent as given."""
     if _plain_name(name) in {_plain_name(field) for field in model.sent_fields}:
         return  # in the words of the API: maxTokens
-    if name not in model.aliases and (near := suggestion(name, model.sent_fields)):
+    if name not in {*model.aliases, *OF_SOME_HOSTS} and (
+        near := suggestion(name, model.sent_fields)
+    ):
         told = f"{model.__name__} does not know the option {name}{near}: it is sent as given"
         warnings.warn(told, UserWarning, stacklevel=callers_level())
 

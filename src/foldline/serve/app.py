@@ -41,6 +41,7 @@ from foldline.serve.wires import (
     vercel,
 )
 from foldline.tracers.sqlite import SQLiteTracer
+from foldline.utils.short_repr import short_repr
 
 __all__ = ["ServeApp", "create_app"]
 
@@ -55,6 +56,8 @@ WIRES = (
 
 class ServeApp(Starlette):
     """The ASGI app; `app.server` has the apps, runs and keys behind it."""
+
+    __repr__ = short_repr
 
     server: Server
 

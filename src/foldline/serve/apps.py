@@ -28,6 +28,7 @@ from foldline.runnables.binding import RunnableBindingBase
 from foldline.runnables.fallbacks import RunnableWithFallbacks
 from foldline.runnables.lambda_ import RunnableLambda
 from foldline.runnables.utils import AddableDict
+from foldline.utils.short_repr import short_repr
 from foldline.workflows.events import jsonable
 from foldline.workflows.flow import Workflow
 from foldline.workflows.interrupts import Command
@@ -73,6 +74,8 @@ class RunRequest:
 
 class ServedApp:
     """One thing that is served."""
+
+    __repr__ = short_repr
 
     def __init__(
         self,

@@ -277,6 +277,7 @@ def dump_message(message: BaseMessage) -> Any:
         and (value or type(value) is str)
         and not (key == "status" and value in USUAL_STATUS)
     }
+    kwargs["type"] = message.type
     if "tool_calls" in fields:
         kwargs["tool_calls"], kwargs["invalid_tool_calls"] = [], []
     return {"lc": 1, "type": "constructor", "id": name, "kwargs": kwargs}

@@ -12,6 +12,7 @@ from typing import Any
 from foldline._io import ASYNC, BLOCKING, IO, mutex
 from foldline._io.drive import drive
 from foldline.exceptions import MissingExtraError, UsageError
+from foldline.utils.short_repr import short_repr
 from foldline.workflows.durability import Durability, KeptStep
 
 __all__ = ["DbosDurability"]
@@ -19,6 +20,8 @@ __all__ = ["DbosDurability"]
 
 class DbosDurability(Durability):
     """Keeps runs in DBOS. One per process, for DBOS itself is; it may serve many agents and flows."""
+
+    __repr__ = short_repr
 
     def __init__(
         self,

@@ -91,7 +91,12 @@ def test_system_prompt_turns_and_settings_have_their_places():
     ],
 )  # fmt: skip
 def test_every_kind_of_input_block(block, encoded):
-    assert turn({"type": "text", "text": "See"}, block) == [{"text": "See"}, encoded]
+    takes_all = {"video_inputs": True, "audio_inputs": True}
+
+    assert turn({"type": "text", "text": "See"}, block, fields={"profile": takes_all}) == [
+        {"text": "See"},
+        encoded,
+    ]
 
 
 def test_documents_without_a_name_are_numbered():
