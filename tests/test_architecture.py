@@ -87,6 +87,10 @@ def announced(tree: ast.Module) -> set[str] | None:
     return None
 
 
+ACTS = {PACKAGE / "compat" / "langchain.py"}
+"""Modules whose import is an act: it puts LangChain's names in place, and refuses where LangChain is already there."""
+
+
 def is_public(path: Path) -> bool:
     parts = path.relative_to(PACKAGE).with_suffix("").parts
     return not any(part.startswith("_") for part in parts if part != "__init__")
@@ -112,7 +116,9 @@ def wrong_exports(path: Path) -> str | None:
 
 
 def test_all_equals_what_is_exported():
-    wrong = {short(path): wrong_exports(path) for path in SOURCES if is_public(path)}
+    wrong = {
+        short(path): wrong_exports(path) for path in SOURCES if is_public(path) and path not in ACTS
+    }
 
     assert {path: reason for path, reason in wrong.items() if reason} == {}
 

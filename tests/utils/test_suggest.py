@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from foldline import _config
 from foldline.chat_models import init_chat_model
 from foldline.exceptions import ModelConnectionError, UsageError
 from foldline.language_models import FakeListChatModel
@@ -83,6 +84,7 @@ def test_a_field_of_a_constructor_is_warned_of_where_it_is_written():
 
 
 def test_a_key_of_the_config_is_warned_of_in_every_runnable():
+    _config._warn_misspelt.cache_clear()  # another test may have made the same mistake
     with pytest.warns(UserWarning, match="did you mean 'callbacks'"):
         RunnableLambda(str).invoke(1, {"callback": []})  # type: ignore[typeddict-unknown-key]
     with pytest.warns(UserWarning, match="did you mean 'metadata'"):
