@@ -103,12 +103,19 @@ class ChunkView:
         return chunks[0] if chunks else None
 
     def show(self, events: Iterable[Mapping[str, Any]]) -> list[AIMessageChunk]:
-        """Return the chunks that show some events; content that comes with the end of its message carries the end."""
+        """Return the chunks that show some events; text that comes with the end of its message carries the end.
+
+        A slice of a call does not: a sum tells its calls when the end is added.
+        """
         chunks: list[AIMessageChunk] = []
         for event in events:
             if event["event"] != "content-block-delta":
                 chunk = self._boundary(event)
-                if chunks and event["event"] == "message-finish":
+                if (
+                    chunks
+                    and event["event"] == "message-finish"
+                    and not chunks[-1].tool_call_chunks
+                ):
                     chunk = _close(chunks.pop(), chunk)
             else:
                 delta = event["delta"]
