@@ -262,6 +262,7 @@ VALUES: Mapping[str, Any] = {
     "c": {"d": None, "__class__": "no"},
     "d": True,
 }
+CONVERSIONS: Mapping[str, Callable[[object], str]] = {"r": repr, "s": str, "a": ascii}
 
 
 def template(data: bytes) -> None:
@@ -272,7 +273,9 @@ def template(data: bytes) -> None:
     for name in compiled.variables:
         hold(not set(name) & set(".[]!:{}"), f"{name!r} is no plain name")
         plain = plain.replace(f"{{{name}}}", f"<{name}>")
-    if not any(mark in text for mark in ("{{", "}}", ":", "!")):
+        for conversion, convert in CONVERSIONS.items():
+            plain = plain.replace(f"{{{name}!{conversion}}}", convert(f"<{name}>"))
+    if not any(mark in text for mark in ("{{", "}}", ":")):
         hold(filled == plain, "a template of plain names is filled in by plain replacement")
 
 

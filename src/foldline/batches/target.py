@@ -155,15 +155,15 @@ class Target(ABC):
         """Return what a usage costs in a batch; None where the price is not known."""
         return None
 
+    @abstractmethod
     async def encode(self, text: str, prompt: str | None, io: IO) -> BatchRequest:
         """Return the request of an item; `prompt` is what the steps before the model made of it, if they ran before."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def decode(
         self, number: int, text: str, prompt: str | None, answer: BatchAnswer, io: IO
     ) -> Finished:
         """Read an answer of a batch."""
-        raise NotImplementedError
 
 
 def make_target(subject: Any, config: RunnableConfig | None, output_type: Any) -> Target:  # noqa: ANN401  JSON, or whatever was given

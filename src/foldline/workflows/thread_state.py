@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +12,7 @@ __all__ = ["ThreadState"]
 
 
 @dataclass(slots=True, kw_only=True)
-class ThreadState:
+class ThreadState(ABC):
     """Where a thread stands: its last records, the questions that are open, and the answers to others."""
 
     step: int = 0
@@ -28,9 +29,9 @@ class ThreadState:
     at: str | None = None
 
     @property
+    @abstractmethod
     def is_unfinished(self) -> bool:
         """Whether a step comes."""
-        raise NotImplementedError
 
     @property
     def questions(self) -> list[Interrupt]:
