@@ -26,6 +26,18 @@ from typing import Any
 SIDES = ("floor", "job", "job_async", "ray", "langchain")
 
 
+MARKS = (10_000, 30_000, 100_000, 300_000, 1_000_000)
+"""Numbers of answers at which the memory and the time so far are noted."""
+marks: dict[int, tuple[int, float]] = {}
+
+
+def note(done: int) -> None:
+    """Note the peak of memory in MB and the processor time in seconds when some answers are there."""
+    if done in MARKS:
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+        marks[done] = peak, round(time.process_time(), 1)
+
+
 def rows(count: int) -> Iterator[dict[str, str]]:
     return ({"topic": f"thing {number}"} for number in range(count))
 
@@ -71,7 +83,11 @@ def job(count: int) -> int:
         tempfile.TemporaryDirectory() as folder,
         chain().batch_job(rows(count), store=Path(folder, "j.db")) as made,
     ):
-        return sum(1 for _ in made.results())
+        done = 0
+        for _ in made.results():
+            done += 1
+            note(done)
+        return done
 
 
 def job_async(count: int) -> int:
@@ -83,6 +99,7 @@ def job_async(count: int) -> int:
             done = 0
             async for _ in made.aresults():
                 done += 1
+                note(done)
             return done
 
     return asyncio.run(main())
@@ -96,7 +113,11 @@ def ray(count: int) -> int:
         tempfile.TemporaryDirectory() as folder,
         chain().batch_job(rows(count), store=Path(folder, "j.db"), executor=executor) as made,
     ):
-        return sum(1 for _ in made.results())
+        done = 0
+        for _ in made.results():
+            done += 1
+            note(done)
+        return done
 
 
 def langchain(count: int) -> int:
@@ -116,7 +137,7 @@ def measure(side: str, count: int) -> None:
     assert done == count, (done, count)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     row = {"side": side, "items": count, "cpu_us": round(cpu / count * 1e6, 1), "wall_us": round(wall / count * 1e6, 1),
-           "peak_mb": peak, "load": os.getloadavg()[0]}  # fmt: skip
+           "peak_mb": peak, "load": round(os.getloadavg()[0], 1), "marks": marks}  # fmt: skip
     print(json.dumps(row), flush=True)
 
 
@@ -125,12 +146,21 @@ def main() -> None:
     parser.add_argument("--items", type=int, default=100_000)
     parser.add_argument("--only", choices=SIDES)
     parser.add_argument("--here", action="store_true", help="measure in this process")
-    given = parser.parse_args()
-    if given.here or given.only == "langchain":
-        measure(given.only, given.items)
+    options = parser.parse_args()
+    if options.here or options.only == "langchain":
+        measure(options.only, options.items)
         return
-    for side in [given.only] if given.only else [one for one in SIDES if one != "langchain"]:
-        command = [sys.executable, __file__, "--items", str(given.items), "--only", side, "--here"]
+    sides = [options.only] if options.only else [side for side in SIDES if side != "langchain"]
+    for side in sides:
+        command = [
+            sys.executable,
+            __file__,
+            "--items",
+            str(options.items),
+            "--only",
+            side,
+            "--here",
+        ]
         subprocess.run(command, check=True)
 
 

@@ -231,9 +231,9 @@ def test_a_job_is_held_by_one_process(store):
 from pathlib import Path
 from foldline.batches.store import JobStore
 store = JobStore({str(store)!r}, "job")
-store.take_over(store.find())
-print(store.report().items)
-store.hold()
+store.job.use(store.job.find())
+print(store.job.report().items)
+store.lock()
 """
     done = subprocess.run(
         [sys.executable, "-c", other], capture_output=True, text=True, check=False, timeout=60
@@ -293,7 +293,7 @@ def test_a_job_without_inputs_needs_some_in_its_store(store):
 # -- failures
 
 
-def test_an_error_that_may_pass_is_asked_again_and_one_that_may_not_is_not(call):
+def test_an_error_that_may_pass_is_repeated_calls_and_one_that_may_not_is_not(call):
     asked = []
 
     def answer(text):
@@ -317,7 +317,7 @@ def test_an_error_that_may_pass_is_asked_again_and_one_that_may_not_is_not(call)
     assert asked.count("never") == 3
 
 
-def test_what_failed_can_be_asked_again(store):
+def test_what_failed_can_be_repeated_calls(store):
     broken = [True]
 
     def answer(text):
@@ -396,7 +396,7 @@ def test_who_stops_reading_loses_nothing(call, store):
     assert again.report().items >= report.done
     done = {one.key for one in job.results()}
     assert done == {str(n) for n in range(40)}
-    assert job.report().asked_again == 0
+    assert job.report().repeated_calls == 0
 
 
 def test_a_cancelled_job_ends_and_goes_on_when_it_is_told_to(store):
@@ -426,7 +426,7 @@ def test_a_job_in_postgresql(call, postgres_server):
         key=lambda row: None or f"{row}{time.time_ns()}",
     )
     assert sorted(one.output for one in call.run(job, "results")) == ["A", "A", "B"]
-    job._store.hold()
+    job._store.lock()
     other = chain().batch_job(None, store=postgres_server.url, name=name)
     with pytest.raises(StoreError, match="another process works on the job"):
         other.run()
@@ -474,7 +474,7 @@ def kill_loop(folder: Path, items: int, kills: int, seed: int) -> tuple[int, int
         wrong = rows.execute(
             "SELECT count(*) FROM foldline_job_items WHERE output != upper(input)"
         ).fetchone()[0]
-        again, done = rows.execute("SELECT asked_again, done FROM foldline_jobs").fetchone()
+        again, done = rows.execute("SELECT repeated_calls, done FROM foldline_jobs").fetchone()
     rows.close()
     asked = log.read_text().split()
     assert states == {3: items}

@@ -74,7 +74,7 @@ def test_every_input_has_its_own_answer_at_half_price(call, vendor, stub):
     assert {key: one.output for key, one in results.items()} == {
         str(n): f"re: about thing {n}" for n in range(7)
     }
-    assert {one.how for one in results.values()} == {"batch"}
+    assert {one.source for one in results.values()} == {"batch"}
     assert stub.count("POST", CREATE[vendor]) == 3
     report = job.report()
     assert (report.done, report.parts, report.input_tokens) == (7, 3, 7000)
@@ -82,7 +82,7 @@ def test_every_input_has_its_own_answer_at_half_price(call, vendor, stub):
     assert report.cost == pytest.approx(7 * live / 2)
 
 
-def test_a_refused_request_is_a_failed_item_and_missing_and_expired_ones_are_asked_again(
+def test_a_refused_request_is_a_failed_item_and_missing_and_expired_ones_are_repeated_calls(
     vendor, stub
 ):
     rows = [{"topic": "fine"}, {"topic": "refuse me"}, {"topic": "missing"}, {"topic": "expired"}]
@@ -148,7 +148,7 @@ def test_a_job_that_died_between_sending_and_noting_finds_its_batch(vendor, stub
     rows = [{"topic": str(n)} for n in range(4)]
     options = {"store": tmp_path / "jobs.db", "mode": "provider", "poll_seconds": 0.01}
     first = chain_of(vendor, stub).batch_job(rows, **options)
-    first._store.name_part = lambda part, id: (_ for _ in ()).throw(
+    first._store.parts.set_provider_id = lambda part, id: (_ for _ in ()).throw(
         KeyboardInterrupt
     )  # as a kill at this point
 
@@ -196,7 +196,7 @@ def test_cancelling_stops_the_batches_and_keeps_what_is_answered(vendor, stub, t
             return await super().status(provider_id, io)
 
     job._target.batch_api = lambda: Watches(api.endpoint)
-    job._looked_at = -100.0
+    job._runner._cancel_check = -100.0
     report = job.run()
 
     assert all(row["cancelled"] for row in stub.batches.values())
@@ -339,7 +339,7 @@ def test_a_store_that_can_be_read_needs_no_chain_to_go_on(stub, tmp_path, monkey
     )
     chain.batch_job(
         [{"topic": "a"}], store=store, mode="provider", poll_seconds=0.01
-    )._reading.read_some()
+    )._inputs.read_page()
 
     job = BatchJob.resume(store, mode="provider", poll_seconds=0.01)
 

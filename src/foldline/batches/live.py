@@ -13,14 +13,14 @@ from time import perf_counter
 from typing import Any, Final
 
 from foldline._io import IO, Channel
-from foldline.batches.executors import CHUNK, Executor, Shipment, workers_of
-from foldline.batches.records import Finished, Item
-from foldline.batches.target import Target, error_text
+from foldline.batches.executors import CHUNK, Executor, PortableTarget, workers_of
+from foldline.batches.records import Item, ItemOutcome
+from foldline.batches.targets.base import Target, error_text
 from foldline.language_models.policies.usage_scope import UsageScope
 
 __all__ = ["Advance", "LiveCalls"]
 
-Advance = Callable[[list[Finished], int], list[Item]]
+Advance = Callable[[list[ItemOutcome], int], list[Item]]
 """Writes results and returns as many items as are asked for; fewer where no more wait."""
 
 QUICK: Final = 0.001
@@ -45,12 +45,12 @@ class LiveCalls:
         *,
         concurrency: int,
         scope: UsageScope | None,
-        shipment: Shipment | None = None,
+        portable: PortableTarget | None = None,
         executor: Executor | None = None,
     ) -> None:
         self._target = target
         self._scope = scope
-        self._shipment = shipment
+        self._portable = portable
         self._executor = executor
         self._is_remote = executor is not None
         chunk = int(getattr(executor, "chunk_size", 0) or CHUNK)
@@ -68,11 +68,11 @@ class LiveCalls:
         self._next_id = 0
         self.is_out_of_budget = False
 
-    async def run(self, advance: Advance, io: IO) -> AsyncGenerator[list[Finished], None]:
+    async def run(self, advance: Advance, io: IO) -> AsyncGenerator[list[ItemOutcome], None]:
         """Ask for all items that `advance` gives; yield what was written, as it is."""
         done = io.channel()
         ready: deque[Item] = deque()
-        finished: list[Finished] = []
+        finished: list[ItemOutcome] = []
         written_at, is_dry = perf_counter(), False
         self._began = written_at
         try:
@@ -89,7 +89,7 @@ class LiveCalls:
                     is_dry = len(taken) < wanted if wanted else is_dry
                     ready.extend(taken)
                     if written:
-                        is_dry = is_dry and not any(one.is_retryable for one in written)
+                        is_dry = is_dry and not any(outcome.is_retryable for outcome in written)
                         yield written
                 self._start(ready, done, io)
                 if self.is_out_of_budget and ready:
@@ -153,16 +153,16 @@ class LiveCalls:
 
     def _launch(self, id: int, items: list[Item], done: Channel, io: IO) -> Any:  # noqa: ANN401  Started or a future
         pairs = [(item.number, item.input) for item in items]
-        if self._executor is None or self._shipment is None:
+        if self._executor is None or self._portable is None:
             return io.start(self._work(id, pairs, done, io))
-        future = self._shipment.submit(self._executor, pairs)
+        future = self._portable.submit(self._executor, pairs)
         future.add_done_callback(lambda ended: done.put((id, *_outcome(ended))))
         return future
 
     async def _work(self, id: int, pairs: list[tuple[int, str]], done: Channel, io: IO) -> None:
         began = perf_counter()
         try:
-            finished = await self._target.run_some(pairs, io, self._scope)
+            finished = await self._target.run_items(pairs, io, self._scope)
         except BaseException as error:
             done.put((id, None, error))
             raise
@@ -191,27 +191,33 @@ class LiveCalls:
 
     # -- what came of it
 
-    def _take(self, outcome: Any) -> list[Finished]:  # noqa: ANN401  of the channel: id, results, error
+    def _take(self, outcome: Any) -> list[ItemOutcome]:  # noqa: ANN401  of the channel: id, results, error
         id, finished, error = outcome
         items, _ = self._under_way.pop(id)
         if error is not None:
             if not isinstance(error, Exception):
                 raise error
             text = error_text(error)
-            return [Finished(item.number, None, text, "live", is_retryable=True) for item in items]
+            return [
+                ItemOutcome(item.number, None, text, "live", is_retryable=True) for item in items
+            ]
         if self._is_remote:
-            finished = [Finished(*one) for one in finished]
-            for one in finished:
-                self._dearest = max(self._dearest, one.cost or 0.0)
+            finished = [ItemOutcome(*fields) for fields in finished]
+            for item in finished:
+                self._dearest = max(self._dearest, item.cost or 0.0)
                 if self._scope is not None:
-                    self._scope.known_cost += one.cost or 0.0
-        self._has_answer = self._has_answer or any(one.error is None for one in finished)
-        if any(not one.was_asked for one in finished):
+                    self._scope.known_cost += item.cost or 0.0
+        self._has_answer = self._has_answer or any(item.error is None for item in finished)
+        if any(not item.was_called for item in finished):
             self.is_out_of_budget = True
         return list(finished)
 
     async def _leave(
-        self, finished: list[Finished], ready: deque[Item], advance: Advance, done: Channel | None
+        self,
+        finished: list[ItemOutcome],
+        ready: deque[Item],
+        advance: Advance,
+        done: Channel | None,
     ) -> None:
         """Write what is known; what was taken and not begun waits again."""
         finished = [*finished, *(_put_back(item) for item in ready)]
@@ -226,9 +232,9 @@ class LiveCalls:
 def _outcome(future: Any) -> tuple[Any, BaseException | None]:  # noqa: ANN401  of any executor
     try:
         return future.result(), None
-    except BaseException as error:  # noqa: BLE001  told to the reader
+    except BaseException as error:  # noqa: BLE001  raised by whoever reads it
         return None, error
 
 
-def _put_back(item: Item) -> Finished:
-    return Finished(item.number, None, "not begun", "live", is_retryable=True, was_asked=False)
+def _put_back(item: Item) -> ItemOutcome:
+    return ItemOutcome(item.number, None, "not begun", "live", is_retryable=True, was_called=False)

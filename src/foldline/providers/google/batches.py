@@ -64,13 +64,13 @@ class GoogleBatches(BatchClient):
         """Ask how far a batch is; one that has ended brings its results along."""
         batch = await self.ask(provider_id, io)
         metadata = batch.get("metadata") or {}
-        told = str(metadata.get("state")).removeprefix("BATCH_STATE_").removeprefix("JOB_STATE_")
-        if told in ENDED:
-            return BatchStatus("ended", ENDED[told], details=batch)
-        if told == "FAILED":
+        word = str(metadata.get("state")).removeprefix("BATCH_STATE_").removeprefix("JOB_STATE_")
+        if word in ENDED:
+            return BatchStatus("ended", ENDED[word], details=batch)
+        if word == "FAILED":
             reason = (batch.get("error") or {}).get("message")
             return BatchStatus("failed", f"failed: {reason}", details=batch)
-        return BatchStatus("running", told.lower())
+        return BatchStatus("running", word.lower())
 
     async def answers(self, status: BatchStatus, io: IO) -> AsyncGenerator[BatchAnswer, None]:
         """Give the results that came with the batch."""
