@@ -1,6 +1,6 @@
 """Stub servers of the three batch APIs, in the public wire formats; the vendors' own clients read them too.
 
-A request whose prompt has a word in `WORDS` is treated as the word says. Everything that came is in `seen`.
+A request whose prompt has a word in `WORDS` is treated as the word says. Everything that came is in `requests`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class BatchStub:
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
         self.batches: dict[str, dict[str, Any]] = {}
-        self.seen: list[tuple[str, str]] = []
+        self.requests: list[tuple[str, str]] = []
         self.headers: list[dict[str, str]] = []
         self.live = 0
         self.looks_until_done = 1
@@ -32,6 +32,8 @@ class BatchStub:
         self.ends_as = "completed"
         self.dies_after_create = False
         """Answer the next creation of a batch with a broken connection, though it was made."""
+        self.answer_headers: dict[str, str] = {}
+        """Headers of the answer that is made now."""
         self.lock = threading.Lock()
         stub = self
 
@@ -43,9 +45,11 @@ class BatchStub:
             def _go(self) -> None:
                 body = self.rfile.read(int(self.headers.get("content-length") or 0))
                 with stub.lock:
-                    stub.seen.append((self.command, self.path))
+                    stub.requests.append((self.command, self.path))
                     stub.headers.append({k.lower(): v for k, v in self.headers.items()})
+                    stub.answer_headers = {}
                     answer = stub.answer(self.command, self.path, body, self.headers)
+                    headers = stub.answer_headers
                 if answer is None:
                     self.close_connection = True
                     self.connection.close()
@@ -56,6 +60,8 @@ class BatchStub:
                 self.send_response(status)
                 self.send_header("content-type", kind)
                 self.send_header("content-length", str(len(data)))
+                for name, value in headers.items():
+                    self.send_header(name, value)
                 self.end_headers()
                 self.wfile.write(data)
 
@@ -77,7 +83,8 @@ class BatchStub:
 
     def count(self, method: str, pattern: str) -> int:
         return sum(
-            verb == method and re.fullmatch(pattern, path) is not None for verb, path in self.seen
+            verb == method and re.fullmatch(pattern, path) is not None
+            for verb, path in self.requests
         )
 
     # -- routes
@@ -88,12 +95,12 @@ class BatchStub:
         path = urlsplit(target).path
         query = {k: v[0] for k, v in parse_qs(urlsplit(target).query).items()}
         for verb, pattern, handler in self.ROUTES:
-            found = re.fullmatch(pattern, path)
-            if verb == method and found:
-                return handler(self, body, headers, query, *found.groups())
+            match = re.fullmatch(pattern, path)
+            if verb == method and match:
+                return handler(self, body, headers, query, *match.groups())
         return 404, {"error": {"message": f"no route {method} {path}", "type": "not_found"}}
 
-    def _made(self, id: str, row: dict[str, Any], shown: Json) -> tuple[int, Json] | None:
+    def _add_batch(self, id: str, row: dict[str, Any], shown: Json) -> tuple[int, Json] | None:
         self.batches[id] = {"looks": 0, "cancelled": False, "at": time.time(), **row}
         if self.dies_after_create:
             self.dies_after_create = False
@@ -129,14 +136,14 @@ class BatchStub:
         }
 
     def create_openai(self, body: bytes, headers: Any, query: Any) -> tuple[int, Json] | None:
-        asked = json.loads(body)
-        rows = [json.loads(line) for line in self.files[asked["input_file_id"]].splitlines()]
+        request = json.loads(body)
+        rows = [json.loads(line) for line in self.files[request["input_file_id"]].splitlines()]
         ids = [row["custom_id"] for row in rows]
         assert len(set(ids)) == len(ids)
-        assert all(row["method"] == "POST" and row["url"] == asked["endpoint"] for row in rows)
-        assert asked["completion_window"] == "24h"
-        return self._made(
-            f"batch_{len(self.batches)}", {"asked": asked, "rows": rows}, self.openai_batch
+        assert all(row["method"] == "POST" and row["url"] == request["endpoint"] for row in rows)
+        assert request["completion_window"] == "24h"
+        return self._add_batch(
+            f"batch_{len(self.batches)}", {"request": request, "rows": rows}, self.openai_batch
         )
 
     def openai_batch(self, id: str) -> Json:
@@ -149,12 +156,12 @@ class BatchStub:
         return {
             "id": id,
             "object": "batch",
-            "endpoint": row["asked"]["endpoint"],
+            "endpoint": row["request"]["endpoint"],
             "completion_window": "24h",
-            "input_file_id": row["asked"]["input_file_id"],
+            "input_file_id": row["request"]["input_file_id"],
             "status": status,
             "created_at": int(row["at"]),
-            "metadata": row["asked"].get("metadata"),
+            "metadata": row["request"].get("metadata"),
             "output_file_id": files.get("output"),
             "error_file_id": files.get("error"),
             "errors": {"object": "list", "data": [{"message": "bad file"}]}
@@ -202,7 +209,7 @@ class BatchStub:
                 "usage": {"prompt_tokens": 3, "total_tokens": 3},
                 "model": "e",
             }
-        asked = body["messages"][-1]["content"]
+        prompt = body["messages"][-1]["content"]
         return 200, {
             "id": "c",
             "object": "chat.completion",
@@ -213,7 +220,7 @@ class BatchStub:
                 {
                     "index": 0,
                     "finish_reason": "stop",
-                    "message": {"role": "assistant", "content": f"re: {asked}"},
+                    "message": {"role": "assistant", "content": f"re: {prompt}"},
                 }
             ],
             "usage": {"prompt_tokens": 1000, "completion_tokens": 1000, "total_tokens": 2000},
@@ -261,7 +268,9 @@ class BatchStub:
         rows = json.loads(body)["requests"]
         assert all(re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", row["custom_id"]) for row in rows)
         assert not any("stream" in row["params"] for row in rows)
-        return self._made(f"msgbatch_{len(self.batches)}", {"rows": rows}, self.anthropic_batch)
+        return self._add_batch(
+            f"msgbatch_{len(self.batches)}", {"rows": rows}, self.anthropic_batch
+        )
 
     def anthropic_batch(self, id: str) -> Json:
         row, over = self.batches[id], self._is_over(id)
@@ -313,7 +322,7 @@ class BatchStub:
                     },
                 }
             else:
-                asked = row["params"]["messages"][-1]["content"]
+                prompt = row["params"]["messages"][-1]["content"]
                 result = {
                     "type": "succeeded",
                     "message": {
@@ -321,7 +330,7 @@ class BatchStub:
                         "type": "message",
                         "role": "assistant",
                         "model": "claude-sonnet-5",
-                        "content": [{"type": "text", "text": f"re: {asked}"}],
+                        "content": [{"type": "text", "text": f"re: {prompt}"}],
                         "stop_reason": "end_turn",
                         "stop_sequence": None,
                         "usage": {
@@ -343,12 +352,46 @@ class BatchStub:
     # Gemini
 
     def create_google(
-        self, body: bytes, headers: Any, query: Any, model: str
+        self, body: bytes, headers: Any, query: Any, model: str, method: str
     ) -> tuple[int, Json] | None:
         batch = json.loads(body)["batch"]
-        rows = batch["inputConfig"]["requests"]["requests"]
-        made = {"rows": rows, "title": batch.get("displayName"), "model": model}
-        return self._made(f"batches/b{len(self.batches)}", made, self.google_batch)
+        source = batch["inputConfig"]
+        file = source.get("fileName") or source.get("file_name")
+        if file:
+            lines = [json.loads(line) for line in self.files[file].splitlines()]
+            rows = [
+                {"request": line["request"], "metadata": {"key": line["key"]}} for line in lines
+            ]
+        else:
+            rows = source["requests"]["requests"]
+        row = {
+            "rows": rows,
+            "title": batch.get("displayName") or batch.get("display_name"),
+            "model": model,
+            "method": method,
+            "file": file,
+        }
+        return self._add_batch(f"batches/b{len(self.batches)}", row, self.google_batch)
+
+    def begin_upload(self, body: bytes, headers: Any, query: Any) -> tuple[int, Json]:
+        assert headers["x-goog-upload-protocol"] == "resumable"
+        assert headers["x-goog-upload-command"] == "start"
+        assert headers["x-goog-api-key"] == "k"
+        id = f"u{len(self.files)}"
+        self.answer_headers = {
+            "x-goog-upload-url": f"{self.url}/upload/v1beta/files/{id}",
+            "x-goog-upload-status": "active",
+        }
+        return 200, {}
+
+    def end_upload(self, body: bytes, headers: Any, query: Any, id: str) -> tuple[int, Json]:
+        assert headers["x-goog-upload-command"] == "upload, finalize"
+        self.files[f"files/{id}"] = body
+        self.answer_headers = {"x-goog-upload-status": "final"}
+        return 200, {"file": {"name": f"files/{id}", "sizeBytes": str(len(body))}}
+
+    def download_google(self, body: bytes, headers: Any, query: Any, id: str) -> tuple[int, Json]:
+        return 200, self.files[id]
 
     def google_batch(self, id: str) -> Json:
         row, over = self.batches[id], self._is_over(id)
@@ -370,9 +413,25 @@ class BatchStub:
             "name": id,
         }
         if over:
-            answers = [one for one in map(self._google_result, row["rows"]) if one]
-            metadata["output"] = {"inlinedResponses": {"inlinedResponses": answers}}
+            answers = [answer for answer in map(self._google_result, row["rows"]) if answer]
+            metadata["output"] = self._google_output(id, row, answers)
         return {"name": id, "metadata": metadata, "done": over}
+
+    def _google_output(self, id: str, row: Json, answers: list[Json]) -> Json:
+        if row["file"]:
+            name = f"files/results-{id.partition('/')[2]}"
+            lines = [
+                {
+                    "key": answer["metadata"]["key"],
+                    **{k: v for k, v in answer.items() if k != "metadata"},
+                }
+                for answer in answers
+            ]
+            self.files[name] = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+            return {"responsesFile": name}
+        is_embedding = row["method"] == "asyncBatchEmbedContent"
+        field = "inlinedEmbedContentResponses" if is_embedding else "inlinedResponses"
+        return {field: {"inlinedResponses": answers}}
 
     def _google_result(self, row: Json) -> Json:
         text = json.dumps(row["request"])
@@ -386,13 +445,16 @@ class BatchStub:
                 "metadata": row.get("metadata"),
                 "error": {"code": 3, "message": "refused", "status": "INVALID_ARGUMENT"},
             }
-        asked = row["request"]["contents"][-1]["parts"][0]["text"]
+        if "content" in row["request"]:
+            vector = {"embedding": {"values": [1.0, 2.0]}, "tokenCount": 3}
+            return {"metadata": row.get("metadata"), "response": vector}
+        prompt = row["request"]["contents"][-1]["parts"][0]["text"]
         return {
             "metadata": row.get("metadata"),
             "response": {
                 "candidates": [
                     {
-                        "content": {"role": "model", "parts": [{"text": f"re: {asked}"}]},
+                        "content": {"role": "model", "parts": [{"text": f"re: {prompt}"}]},
                         "finishReason": "STOP",
                         "index": 0,
                     }
@@ -435,7 +497,15 @@ class BatchStub:
         ("GET", "/v1/messages/batches/([^/]+)", get_anthropic),
         ("GET", "/v1/messages/batches/([^/]+)/results", results_anthropic),
         ("POST", "/v1/messages/batches/([^/]+)/cancel", cancel_anthropic),
-        ("POST", "/v1beta/models/([^/:]+):batchGenerateContent", create_google),
+        (
+            "POST",
+            "/v1beta/models/([^/:]+):(batchGenerateContent|asyncBatchEmbedContent)",
+            create_google,
+        ),
+        ("POST", "/upload/v1beta/files", begin_upload),
+        ("POST", "/upload/v1beta/files/([^/]+)", end_upload),
+        ("GET", "/download/v1beta/(files/[^/:]+):download", download_google),
+        ("GET", "/v1beta/(files/[^/:]+):download", download_google),
         ("GET", "/v1beta/batches", list_google),
         ("GET", "/v1beta/(batches/[^/:]+)", get_google),
         ("POST", "/v1beta/(batches/[^/:]+):cancel", cancel_google),

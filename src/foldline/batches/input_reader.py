@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from foldline.batches.records import RejectedRow
 from foldline.batches.rows import read_rows
@@ -55,12 +55,14 @@ class InputReader:
         """Rows that an earlier process has read."""
         self.count = 0
         self.is_over = rows is None
+        self.error: Exception | None = None
+        """Why the user's iterator ended before its end."""
 
     def read_page(self) -> None:
         """Read the next rows; rows that were read before must be the same, but for those that were refused."""
         if self._rows is None or self.is_over:
             return
-        rows = list(islice(self._rows, PAGE))
+        rows = self._next_rows()
         first = self.count
         self.count += len(rows)
         items, rejects = self._sort(rows, first)
@@ -70,9 +72,20 @@ class InputReader:
             rejects = [reject for reject in rejects if reject[0] >= self._stored_rows]
         if self.count > self._stored_rows:
             self._store.inputs.add(items, rejects, self.count, dedupe=self._dedupe)
-        if len(rows) < PAGE:
+        if self.error is not None:
+            self.is_over = True
+        elif len(rows) < PAGE:
             self.is_over = True
             self._store.inputs.set_complete()
+
+    def _next_rows(self) -> list[Any]:
+        """Return the next rows; where the iterator fails, those before, and its error is kept."""
+        rows: list[Any] = []
+        try:
+            rows.extend(islice(cast("Iterator[Any]", self._rows), PAGE))
+        except Exception as error:  # noqa: BLE001  of the user's iterator: raised once its rows are kept
+            self.error = error
+        return rows
 
     def _check(self, items: list[NewItem], first: int) -> None:
         """Compare rows with those of an earlier process; one that was refused and is an input now is added."""

@@ -18,7 +18,7 @@ from foldline.batches.records import Item, ItemOutcome
 from foldline.batches.targets.base import Target, error_text
 from foldline.language_models.policies.usage_scope import UsageScope
 
-__all__ = ["Advance", "LiveCalls"]
+__all__ = ["Advance", "LiveCalls", "not_begun"]
 
 Advance = Callable[[list[ItemOutcome], int], list[Item]]
 """Writes results and returns as many items as are asked for; fewer where no more wait."""
@@ -93,7 +93,7 @@ class LiveCalls:
                         yield written
                 self._start(ready, done, io)
                 if self.is_out_of_budget and ready:
-                    finished += [_put_back(item) for item in ready]
+                    finished += [not_begun(item) for item in ready]
                     ready.clear()
                 if not self._under_way:
                     if finished:
@@ -220,7 +220,7 @@ class LiveCalls:
         done: Channel | None,
     ) -> None:
         """Write what is known; what was taken and not begun waits again."""
-        finished = [*finished, *(_put_back(item) for item in ready)]
+        finished = [*finished, *(not_begun(item) for item in ready)]
         while self._under_way and done is not None:
             finished += self._take(await done.get())
         for _, started in self._under_way.values():
@@ -236,5 +236,6 @@ def _outcome(future: Any) -> tuple[Any, BaseException | None]:  # noqa: ANN401  
         return None, error
 
 
-def _put_back(item: Item) -> ItemOutcome:
+def not_begun(item: Item) -> ItemOutcome:
+    """Return the outcome of an item that was taken and is put back."""
     return ItemOutcome(item.number, None, "not begun", "live", is_retryable=True, was_called=False)

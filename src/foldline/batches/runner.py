@@ -7,7 +7,7 @@ store and what was not waits there.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from time import perf_counter
 from typing import Final
 
@@ -15,7 +15,7 @@ from foldline._io import IO
 from foldline.batches.budget import JobBudget
 from foldline.batches.executors import PortableTarget
 from foldline.batches.input_reader import InputReader
-from foldline.batches.live import LiveCalls
+from foldline.batches.live import LiveCalls, not_begun
 from foldline.batches.options import BatchOptions, Mode
 from foldline.batches.progress import JobProgress
 from foldline.batches.provider import BatchApi
@@ -23,7 +23,7 @@ from foldline.batches.provider_batches import ProviderBatches
 from foldline.batches.records import BatchReport, Item, ItemOutcome
 from foldline.batches.store import JobStore
 from foldline.batches.targets.base import Target
-from foldline.exceptions import BudgetExceeded, FoldlineError, UsageError
+from foldline.exceptions import BudgetExceeded, FoldlineError, StoreError, UsageError
 
 __all__ = ["JobRunner", "make_batches"]
 
@@ -66,7 +66,7 @@ class JobRunner:
     async def run(
         self, io: IO, note_items: Callable[[list[Item]], None]
     ) -> AsyncGenerator[list[ItemOutcome], None]:
-        """Lock the job and ask for all that waits; yield what was written. `note_items` gets the items that are taken."""
+        """Lock the job and ask for all that waits; yield what was written. `note_items` gets the items taken."""
         await io.call(self._store.lock)
         start = perf_counter()
         try:
@@ -114,6 +114,8 @@ class JobRunner:
                     self._count(outcomes)
                     yield outcomes
             self._budget.is_spent = calls.is_out_of_budget
+            if self._inputs.error is not None:  # what was read before is asked
+                raise self._inputs.error
         if self._is_cancelled:
             await io.call(self._store.items.cancel_waiting)
 
@@ -151,6 +153,8 @@ class JobRunner:
     async def _read_all(self, io: IO) -> None:
         while not self._inputs.is_over:
             await io.call(self._inputs.read_page)
+        if self._inputs.error is not None:
+            raise self._inputs.error
 
     def _batches(self, api: BatchApi) -> ProviderBatches:
         return make_batches(
@@ -180,14 +184,24 @@ class JobRunner:
         """Write results; take items from where the last ones were, reading on in the inputs where there are too few."""
         count = count if self._may_send() else 0
         items = self._store.items.advance(outcomes, self._attempts, self._cursor, count)
+        try:
+            self._take_more(items, count)
+        except BaseException:
+            with suppress(StoreError):  # what cannot be put back is found by the next run
+                self._store.items.advance([not_begun(item) for item in items], 1, 0, 0)
+            raise
+        self._cursor = _number_after(items, self._cursor) if count else self._cursor
+        return items
+
+    def _take_more(self, items: list[Item], count: int) -> None:
+        """Take further items where there are too few: read on in the inputs, then look at the first ones again."""
+        store = self._store.items
         while len(items) < count and not self._inputs.is_over:
             self._inputs.read_page()
             cursor = _number_after(items, self._cursor)
-            items += self._store.items.advance([], self._attempts, cursor, count - len(items))
+            items += store.advance([], self._attempts, cursor, count - len(items))
         if len(items) < count and self._cursor:
-            items += self._store.items.advance([], self._attempts, 0, count - len(items))
-        self._cursor = _number_after(items, self._cursor) if count else self._cursor
-        return items
+            items += store.advance([], self._attempts, 0, count - len(items))
 
     # -- when it stops
 

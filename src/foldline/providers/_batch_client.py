@@ -6,7 +6,7 @@ provider (`find`).
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from typing import Any, Final
 
@@ -45,15 +45,26 @@ class BatchClient:
         may_repeat: bool = True,
     ) -> Any:  # noqa: ANN401  JSON, or whatever was given
         """Send a request and return the JSON of its answer."""
+
+        async def make() -> Request:
+            return await self._request(path, io, method, body, kind)
+
+        return (await self.exchange(make, io, may_repeat=may_repeat))[0]
+
+    async def exchange(
+        self, make_request: Callable[[], Awaitable[Request]], io: IO, *, may_repeat: bool = True
+    ) -> tuple[Any, Mapping[str, str]]:
+        """Send a request; return the JSON of its answer, and its headers."""
         policy, attempt = RetryPolicy.of(3 if may_repeat else 0), 0
         while True:
             attempt += 1
             try:
-                request = await self._request(path, io, method, body, kind)
+                request = await make_request()
                 async with self._open(request, io) as response:
                     await self._check(response, request)
                     text = await response.read()
-                    return self.endpoint._parse(text) if text.strip() else {}
+                    answer = self.endpoint._parse(text) if text.strip() else {}
+                    return answer, response.headers
             except ModelError as error:
                 error.provider = error.provider or self.endpoint._provider
                 error.model = error.model or self.endpoint._model_name
@@ -67,18 +78,18 @@ class BatchClient:
         request = await self._request(path, io, "GET", b"", "")
         async with self._open(request, io) as response:
             await self._check(response, request)
-            rest = b""
+            tail = b""
             async with aclosing(response.chunks()) as chunks:
                 async for chunk in chunks:
-                    *whole, rest = (rest + chunk).split(b"\n")
-                    for line in whole:
+                    *lines, tail = (tail + chunk).split(b"\n")
+                    for line in lines:
                         if (row := self._row(line)) is not None:
                             yield row
-                    if len(rest) > LINE:
+                    if len(tail) > LINE:
                         raise self.endpoint._malformed(
                             "a line of the batch's results is longer than 64 MB"
                         )
-            if (row := self._row(rest)) is not None:
+            if (row := self._row(tail)) is not None:
                 yield row
 
     def _row(self, line: bytes) -> Mapping[str, Any] | None:

@@ -92,7 +92,11 @@ class ItemTable:
     def write_outcomes(
         self, connection: Connection, outcomes: Sequence[ItemOutcome], attempts: int
     ) -> None:
-        """Write what became of items, and count it, in a transaction that is under way."""
+        """Write what became of items that are in a call or a batch, and count it, in a transaction under way.
+
+        What was written before is left out, so whoever does not know whether it was may write it again.
+        """
+        outcomes = self._select_open(connection, outcomes)
         if not outcomes:
             return
         counts = dict.fromkeys(("done", "failed", "input_tokens", "output_tokens", "unpriced"), 0)
@@ -117,6 +121,18 @@ class ItemTable:
         connection.each(PUT_BACK, returns)
         counts["failed"] += self.wait_again(connection, repeats, attempts)
         self._job.count(connection, **counts, known_cost=cost)
+
+    def _select_open(
+        self, connection: Connection, outcomes: Sequence[ItemOutcome]
+    ) -> list[ItemOutcome]:
+        """Return the outcomes of items that are in a call or a batch."""
+        ids: set[int] = set()
+        for start in range(0, len(outcomes), VALUES):
+            page = [self._job.id_of(outcome.number) for outcome in outcomes[start : start + VALUES]]
+            marks = ", ".join("?" * len(page))
+            query = f"SELECT id FROM foldline_job_items WHERE state IN (1, 2) AND id IN ({marks})"
+            ids.update(row[0] for row in connection.rows(query, page))
+        return [outcome for outcome in outcomes if self._job.id_of(outcome.number) in ids]
 
     def wait_again(
         self, connection: Connection, failures: Sequence[tuple[str, int]], attempts: int

@@ -6,7 +6,7 @@ limiter. It settles both when its message is finished, or when it broke off.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
@@ -201,9 +201,7 @@ def _setting(model: Any, name: str) -> Any:
     values = model.__dict__
     if name in values:
         return values[name]
-    return getattr(model, name) if _has_attribute(type(model), name) else None
+    return getattr(model, name) if _has_attribute(cast("Hashable", type(model)), name) else None
 
 
-@lru_cache(maxsize=256)
-def _has_attribute(cls: type[Any], name: str) -> bool:
-    return hasattr(cls, name)
+_has_attribute = lru_cache(maxsize=256)(hasattr)
