@@ -29,7 +29,7 @@ WAIT_AGAIN: Final = (
 )
 PUT_BACK: Final = (
     "UPDATE foldline_job_items SET state = 0, attempts = attempts - 1, error = ?, part = NULL "
-    "WHERE id = ?"
+    "WHERE id = ? AND state IN (1, 2)"
 )
 COPY_STATE: Final = (
     "UPDATE foldline_job_items SET state = ?, source = 'copy' WHERE job = ? AND state = 5 AND same_as IN "
@@ -92,7 +92,7 @@ class ItemTable:
     def write_outcomes(
         self, connection: Connection, outcomes: Sequence[ItemOutcome], attempts: int
     ) -> None:
-        """Write what became of items that are in a call or a batch, and count it, in a transaction under way.
+        """Write what became of items that are not at their end, and count it, in a transaction that is under way.
 
         What was written before is left out, so whoever does not know whether it was may write it again.
         """
@@ -125,12 +125,12 @@ class ItemTable:
     def _select_open(
         self, connection: Connection, outcomes: Sequence[ItemOutcome]
     ) -> list[ItemOutcome]:
-        """Return the outcomes of items that are in a call or a batch."""
+        """Return the outcomes of items that are not at their end."""
         ids: set[int] = set()
         for start in range(0, len(outcomes), VALUES):
             page = [self._job.id_of(outcome.number) for outcome in outcomes[start : start + VALUES]]
             marks = ", ".join("?" * len(page))
-            query = f"SELECT id FROM foldline_job_items WHERE state IN (1, 2) AND id IN ({marks})"
+            query = f"SELECT id FROM foldline_job_items WHERE state < 3 AND id IN ({marks})"
             ids.update(row[0] for row in connection.rows(query, page))
         return [outcome for outcome in outcomes if self._job.id_of(outcome.number) in ids]
 
