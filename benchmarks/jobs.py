@@ -4,6 +4,8 @@
     python -m benchmarks.jobs --items 100000 --only ray
     .venv-peers/bin/python benchmarks/jobs.py --items 20000 --only langchain
 
+`--save` keeps what was seen in benchmarks/jobs.json and renews its section of docs/benchmarks.md.
+
 Each side is asked the same: a prompt, a model that answers at once, a parser. What is counted is what is
 around a model.
 """
@@ -23,7 +25,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-SIDES = ("floor", "job", "job_async", "ray", "langchain")
+SIDES = {
+    "floor": "a plain asyncio loop, nothing kept (floor)",
+    "job": "`batch_job`, every answer in SQLite",
+    "job_async": "the same, awaited (`aresults`)",
+    "ray": "the same on Ray, two workers (time of the driver, which keeps the store)",
+    "langchain": "LangChain's `abatch`, nothing kept",
+}
+"""What is measured -> what the table calls it."""
+ROOT = Path(__file__).parents[1]
+RESULTS, PAGE = ROOT / "benchmarks" / "jobs.json", ROOT / "docs" / "benchmarks.md"
+BEGIN, END = "<!-- jobs begin -->", "<!-- jobs end -->"
 
 
 MARKS = (10_000, 30_000, 100_000, 300_000, 1_000_000)
@@ -130,7 +142,7 @@ def langchain(count: int) -> int:
     return len(asyncio.run(made.abatch(list(rows(count)), {"max_concurrency": 16})))
 
 
-def measure(side: str, count: int) -> None:
+def measure(side: str, count: int, *, is_kept: bool) -> None:
     wall, cpu = time.perf_counter(), time.process_time()
     done = globals()[side](count)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
@@ -139,16 +151,51 @@ def measure(side: str, count: int) -> None:
     row = {"side": side, "items": count, "cpu_us": round(cpu / count * 1e6, 1), "wall_us": round(wall / count * 1e6, 1),
            "peak_mb": peak, "load": round(os.getloadavg()[0], 1), "marks": marks}  # fmt: skip
     print(json.dumps(row), flush=True)
+    if is_kept:
+        keep({"taken": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()), **row})
+
+
+def keep(row: dict[str, Any]) -> None:
+    """Keep what was seen of one side, and renew the section of the page."""
+    rows = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    rows[row["side"]] = row
+    RESULTS.write_text(json.dumps(rows, indent=1) + "\n")
+    before, _, page = PAGE.read_text().partition(BEGIN)
+    PAGE.write_text(before + section(ROOT) + page.partition(END)[2])
+
+
+def section(root: Path) -> str:
+    """Return the section of docs/benchmarks.md about jobs, from what was kept."""
+    file = root / "benchmarks" / "jobs.json"
+    rows = json.loads(file.read_text()) if file.exists() else {}
+    lines = [
+        BEGIN,
+        "",
+        "| | items | processor time per item | wall per item | peak memory | load | taken |",
+        "|---|---:|---:|---:|---:|---:|---|",
+    ]
+    for side in [name for name in SIDES if name in rows]:
+        row = rows[side]
+        lines.append(
+            f"| {SIDES[side]} | {row['items']:,} | {row['cpu_us']:.0f} µs | {row['wall_us']:.0f} µs "
+            f"| {row['peak_mb']} MB | {row['load']} | {row['taken']} |"
+        )
+    job = rows.get("job", {}).get("marks")
+    if job:
+        seen = ", ".join(f"{memory} MB at {int(done):,}" for done, (memory, _) in job.items())
+        lines += ["", f"Peak memory of `batch_job` while it ran: {seen}."]
+    return "\n".join([*lines, "", END])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--items", type=int, default=100_000)
     parser.add_argument("--only", choices=SIDES)
+    parser.add_argument("--save", action="store_true", help="keep what was seen")
     parser.add_argument("--here", action="store_true", help="measure in this process")
     options = parser.parse_args()
     if options.here or options.only == "langchain":
-        measure(options.only, options.items)
+        measure(options.only, options.items, is_kept=options.save)
         return
     sides = [options.only] if options.only else [side for side in SIDES if side != "langchain"]
     for side in sides:
@@ -161,7 +208,7 @@ def main() -> None:
             side,
             "--here",
         ]
-        subprocess.run(command, check=True)
+        subprocess.run(command + (["--save"] if options.save else []), check=True)
 
 
 if __name__ == "__main__":
