@@ -118,6 +118,14 @@ def test_a_budget_holds_for_embeddings_by_what_texts_are_estimated_to_cost(call)
     assert report.waiting == 40 - report.done
 
 
+def test_two_jobs_of_one_file_do_not_wait_for_each_other(store):
+    first = chain().batch_job(["a", "b"], store=store, name="first")
+    reading = first.results()
+    next(reading)
+    assert chain().batch_job(["c"], store=store, name="second").run().done == 1
+    assert len(list(reading)) == 1
+
+
 # -- PostgreSQL
 
 

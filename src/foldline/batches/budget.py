@@ -42,11 +42,11 @@ class JobBudget:
             return
         self.scope.known_cost += outcome.cost or 0.0
         self._add(outcome.input_tokens, outcome.output_tokens)
-        self._reserved = max(0.0, self._reserved - self._dearest)
-        self._reserved_tokens = max(0, self._reserved_tokens - self._longest)
+        self._reserved = max(0.0, self._reserved - self._highest_cost)
+        self._reserved_tokens = max(0, self._reserved_tokens - self._most_tokens)
 
-    _dearest = 0.0
-    _longest = 0
+    _highest_cost = 0.0
+    _most_tokens = 0
 
     def allows(self, target: Target) -> Callable[[BatchRequest, int], bool]:
         """Return what says whether a further request of a batch fits, by what it costs at most."""
@@ -71,7 +71,10 @@ class JobBudget:
                     return False
             self._reserved += cost
             self._reserved_tokens += tokens
-            self._dearest, self._longest = max(self._dearest, cost), max(self._longest, tokens)
+            self._highest_cost, self._most_tokens = (
+                max(self._highest_cost, cost),
+                max(self._most_tokens, tokens),
+            )
             return True
 
         return fits

@@ -20,11 +20,13 @@ from foldline.exceptions import FoldlineError, ModelError, UsageError
 
 __all__ = ["Allowance", "ProviderBatches"]
 
-TAKEN: Final = 500
+PAGE: Final = 500
 """Items read from the store at once while a part is written, and results written at once."""
 MOST_OPEN: Final = 8
 """Batches that are with the provider at once."""
 LONGEST_POLL: Final = 300.0
+MOST_FAILED_POLLS: Final = 20
+"""How often in a row the provider may not be reached before the run ends; the batch stays where it is."""
 Allowance = Callable[[BatchRequest, int], bool]
 """Whether a further request fits the budget, beside so many requests of the part before it."""
 
@@ -55,6 +57,7 @@ class ProviderBatches:
         self._allows = allows
         self._is_cancelled = is_cancelled
         self._has_cancelled = False
+        self._failed_polls = 0
         self.is_out_of_budget = False
         self.failures: list[str] = []
         """What providers said of batches that they refused as a whole."""
@@ -67,15 +70,15 @@ class ProviderBatches:
         pause = self._poll_seconds
         while True:
             parts = await self._known_parts(parts, io)
-            async with aclosing(self._fill(parts, io, may_send)) as refused:
-                async for finished in refused:
-                    yield finished
+            async with aclosing(self._fill(parts, io, may_send)) as refusals:
+                async for outcomes in refusals:
+                    yield outcomes
             if not parts:
                 return
             count = len(parts)
             async with aclosing(self._collect_ended(parts, io)) as results:
-                async for finished in results:
-                    yield finished
+                async for outcomes in results:
+                    yield outcomes
             if len(parts) < count:
                 pause = self._poll_seconds
             else:
@@ -99,12 +102,12 @@ class ProviderBatches:
     ) -> AsyncGenerator[list[ItemOutcome], None]:
         """Send batches while items wait; yield those that cannot be sent."""
         while len(parts) < MOST_OPEN and not self.is_out_of_budget and may_send():
-            sent, refused = await self._write_part(io)
-            if refused:
-                yield refused
-            if sent is not None:
-                parts.append(sent)
-            elif not refused:
+            part, refusals = await self._write_part(io)
+            if refusals:
+                yield refusals
+            if part is not None:
+                parts.append(part)
+            elif not refusals:
                 return
 
     async def _collect_ended(
@@ -112,12 +115,20 @@ class ProviderBatches:
     ) -> AsyncGenerator[list[ItemOutcome], None]:
         """Ask how far the batches are; read those that have ended."""
         for part in list(parts):
-            status = await self._api.status(part.provider_id or "", io)
-            if status.state == "running":
-                continue
-            async with aclosing(self._collect(part, status, io)) as results:
-                async for finished in results:
-                    yield finished
+            try:
+                status = await self._api.status(part.provider_id or "", io)
+                if status.state == "running":
+                    self._failed_polls = 0
+                    continue
+                async with aclosing(self._collect(part, status, io)) as results:
+                    async for outcomes in results:
+                        yield outcomes
+            except ModelError as error:
+                self._failed_polls += 1
+                if not error.is_retryable or self._failed_polls > MOST_FAILED_POLLS:
+                    raise
+                continue  # a network that is down for a while: the batch goes on without us
+            self._failed_polls = 0
             parts.remove(part)
 
     # -- out
@@ -125,13 +136,13 @@ class ProviderBatches:
     async def _write_part(self, io: IO) -> tuple[Part | None, list[ItemOutcome]]:
         """Write a part and send it; items that cannot be written have failed."""
         lines: list[bytes] = []
-        taken: list[tuple[int, str | None]] = []
-        refused: list[ItemOutcome] = []
+        numbers: list[tuple[int, str | None]] = []
+        refusals: list[ItemOutcome] = []
         path, size, start = "", 0, 0
         tag = f"{self._store.job.row.tag[:12]}-{time.time_ns():x}"
         is_full = False
         while not is_full:
-            items = await io.call(self._store.items.waiting, start, TAKEN)
+            items = await io.call(self._store.items.waiting, start, PAGE)
             for item in items:
                 start = item.number + 1
                 try:
@@ -139,7 +150,7 @@ class ProviderBatches:
                     line = self._api.encode_line(f"{tag}-{item.number}", request.path, request.body)
                     self._check_size(line)
                 except FoldlineError as error:
-                    refused.append(ItemOutcome(item.number, None, error_text(error), "batch"))
+                    refusals.append(ItemOutcome(item.number, None, error_text(error), "batch"))
                     continue
                 if (
                     path and request.path != path
@@ -153,16 +164,16 @@ class ProviderBatches:
                     break
                 path = request.path
                 lines.append(line)
-                taken.append((item.number, request.prompt))
+                numbers.append((item.number, request.prompt))
                 size += len(line) + 1
-            if len(items) < TAKEN:
+            if len(items) < PAGE:
                 break
-        if refused:
-            await io.call(self._store.parts.write_outcomes, refused, self._attempts)
+        if refusals:
+            await io.call(self._store.parts.write_outcomes, refusals, self._attempts)
         if not lines:
-            return None, refused
-        part = await io.call(self._store.parts.add, taken, tag, time.time())
-        return await self._send(part, lines, path, io), refused
+            return None, refusals
+        part = await io.call(self._store.parts.add, numbers, tag, time.time())
+        return await self._send(part, lines, path, io), refusals
 
     def _check_size(self, line: bytes) -> None:
         if len(line) + 1 > self._most_bytes:
@@ -202,8 +213,8 @@ class ProviderBatches:
             return named
         lines, path = [], ""
         numbers = await io.call(self._store.parts.numbers_of, part)
-        for start in range(0, len(numbers), TAKEN):
-            items = await io.call(self._store.parts.items_of, part, numbers[start : start + TAKEN])
+        for start in range(0, len(numbers), PAGE):
+            items = await io.call(self._store.parts.items_of, part, numbers[start : start + PAGE])
             for number, item in sorted(items.items()):
                 request = await self._target.encode(item.input, item.prompt, io)
                 lines.append(
@@ -219,18 +230,18 @@ class ProviderBatches:
     ) -> AsyncGenerator[list[ItemOutcome], None]:
         """Read the results of a batch that has ended; what it has no result for waits again."""
         if status.state == "ended":
-            some: dict[int, BatchAnswer] = {}
+            answers_by_number: dict[int, BatchAnswer] = {}
             async with aclosing(self._api.answers(status, io)) as answers:
                 async for answer in answers:
                     number = _number_of(answer.custom_id, part)
-                    if number is None or number in some:
+                    if number is None or number in answers_by_number:
                         continue  # of no request of ours, or there twice: the first counts
-                    some[number] = answer
-                    if len(some) >= TAKEN:
-                        yield await self._write_answers(part, some, io)
-                        some = {}
-            if some:
-                yield await self._write_answers(part, some, io)
+                    answers_by_number[number] = answer
+                    if len(answers_by_number) >= PAGE:
+                        yield await self._write_answers(part, answers_by_number, io)
+                        answers_by_number = {}
+            if answers_by_number:
+                yield await self._write_answers(part, answers_by_number, io)
         else:
             self.failures.append(status.word)
         await io.call(
@@ -246,17 +257,17 @@ class ProviderBatches:
         self, part: Part, answers: dict[int, BatchAnswer], io: IO
     ) -> list[ItemOutcome]:
         items = await io.call(self._store.parts.items_of, part, list(answers))
-        finished = []
+        outcomes = []
         for number, item in items.items():
             answer = answers[number]
             if not answer.status:
                 text = f"the batch did not get to it: {answer.reason}"
-                one = ItemOutcome(number, None, text, "batch", is_retryable=True)
+                outcome = ItemOutcome(number, None, text, "batch", is_retryable=True)
             else:
-                one = await self._target.decode(number, item.input, item.prompt, answer, io)
-            finished.append(one)
-        await io.call(self._store.parts.write_outcomes, finished, self._attempts)
-        return finished
+                outcome = await self._target.decode(number, item.input, item.prompt, answer, io)
+            outcomes.append(outcome)
+        await io.call(self._store.parts.write_outcomes, outcomes, self._attempts)
+        return outcomes
 
     async def cancel(self, io: IO) -> None:
         """Ask the provider to stop every batch of this job."""

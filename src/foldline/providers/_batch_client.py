@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from foldline._io import IO
 from foldline.exceptions import ModelError
@@ -26,6 +26,8 @@ LINE: Final = 64 * 1024 * 1024
 
 class BatchClient:
     """Sends requests about batches over the connection of a model."""
+
+    retries: ClassVar[int] = 3
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint: Any = endpoint
@@ -55,7 +57,7 @@ class BatchClient:
         self, make_request: Callable[[], Awaitable[Request]], io: IO, *, may_repeat: bool = True
     ) -> tuple[Any, Mapping[str, str]]:
         """Send a request; return the JSON of its answer, and its headers."""
-        policy, attempt = RetryPolicy.of(3 if may_repeat else 0), 0
+        policy, attempt = RetryPolicy.of(self.retries if may_repeat else 0), 0
         while True:
             attempt += 1
             try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
@@ -182,10 +183,10 @@ class SqliteDatabase:
             return work(_SqliteConnection(connection))
 
     def lock(self, name: str) -> bool:
-        """Lock the file beside the database."""
+        """Lock a file beside the database: each job of it has its own."""
         if self.where == MEMORY or self._lock_file is not None:
             return True
-        path = f"{self.where}-lock"
+        path = f"{self.where}-{blake2b(name.encode(), digest_size=4).hexdigest()}-lock"
         try:
             handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
