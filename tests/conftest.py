@@ -37,7 +37,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # `scripts/test --all` takes the large one, with `--hypothesis-profile=large`.
 for profile, examples in {"small": 25, "large": 200}.items():
     settings.register_profile(
-        profile, max_examples=examples, suppress_health_check=[HealthCheck.too_slow]
+        profile,
+        max_examples=examples,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
     )
 settings.load_profile("small")
 

@@ -78,7 +78,8 @@ def test_the_path_of_an_invoke_is_the_one_that_a_call_takes(server: str):
 
     steps = files_named("The path of one `invoke`")
     first_entries = [
-        min(place for place, file in enumerate(entered) if file.startswith(step[0])) for step in steps
+        min(place for place, file in enumerate(entered) if file.startswith(step[0]))
+        for step in steps
     ]
     assert first_entries == sorted(first_entries), [entered[place] for place in first_entries]
 
