@@ -146,6 +146,6 @@ def check_call_option(name: str, engine: Durability, option: object) -> None:
     """Refuse `durability=` of a call where an engine keeps the run: it would say when a checkpointer writes."""
     if option is not None:
         raise UsageError(
-            f"{name} is kept by {type(engine).__name__}, which writes every step before the next: durability={option!r} "
-            "of a call says when a checkpointer writes. Leave it out"
+            f"{name} is kept by {type(engine).__name__}, which writes every step before the next: "
+            f"durability={option!r} of a call says when a checkpointer writes. Leave it out"
         )
