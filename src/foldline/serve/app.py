@@ -36,6 +36,7 @@ from foldline.serve.wires import (
     langserve,
     mcp,
     native,
+    openai_models,
     responses,
     thread_protocol,
     vercel,
@@ -48,8 +49,8 @@ __all__ = ["ServeApp", "create_app"]
 logger = logging.getLogger("foldline.serve")
 
 WIRES = (
-    chat_completions, responses, anthropic_messages, langgraph, thread_protocol, native, vercel, agui, mcp,
-    langserve,
+    chat_completions, openai_models, responses, anthropic_messages, langgraph, thread_protocol, native, vercel,
+    agui, mcp, langserve,
 )  # fmt: skip
 """In the order in which their routes are looked at: the first that fits answers."""
 

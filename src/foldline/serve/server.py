@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import ipaddress
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -21,7 +20,7 @@ from foldline.serve.keys import Caller, KeyStore
 from foldline.serve.live import Events, LiveRun
 from foldline.serve.log.records import RunInfo
 from foldline.serve.settings import Settings
-from foldline.serve.sse import dump, watch_disconnect
+from foldline.serve.sse import cancel_on_disconnect, dump
 from foldline.utils.strings import suggestion
 from foldline.utils.uuid import uuid7
 
@@ -30,6 +29,7 @@ __all__ = ["Call", "Handler", "JsonResponse", "Server", "Wire"]
 logger = logging.getLogger("foldline.serve")
 
 Json = Any
+LEFT: Final = "the client left"
 LOCAL_NAMES: Final = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 
 
@@ -111,29 +111,40 @@ class Call:
             return app.on_disconnect == "cancel"
         return self.wire.cancels
 
-    async def wait(self, run: LiveRun, app: ServedApp) -> None:
-        """Wait for a run's end; where the client leaves meanwhile, stop it or let it go on."""
-        async with watch_disconnect(self.request.receive) as watch:
-            try:
-                await run.ended()
-            except asyncio.CancelledError:
-                if not watch.has_left:
-                    raise
-                watch.forgive()
-                await self._leave(run, app)
-                raise ServeError("invalid_request", "the client left") from None
+    @asynccontextmanager
+    async def leaving(self) -> AsyncGenerator[None, None]:
+        """Cancel the body inside when the client leaves; raise `ServeError` then."""
+        async with cancel_on_disconnect(self.request.receive) as watch:
+            yield
+        if watch.has_fired:
+            raise ServeError("invalid_request", LEFT)
 
-    def on_leave(self, run: LiveRun, app: ServedApp) -> Callable[[], Awaitable[None]]:
+    async def wait(self, app: ServedApp, *runs: LiveRun) -> None:
+        """Wait for the end of runs; where the client leaves meanwhile, stop them or let them go on."""
+        async with cancel_on_disconnect(self.request.receive) as watch:
+            for run in runs:
+                await run.ended()
+        if watch.has_fired:
+            await self._leave(app, runs)
+            raise ServeError("invalid_request", LEFT)
+
+    def on_leave(self, app: ServedApp, *runs: LiveRun) -> Callable[[], Awaitable[None]]:
         """Return what happens when the reader of a stream leaves."""
 
         async def leave() -> None:
-            await self._leave(run, app)
+            await self._leave(app, runs)
 
         return leave
 
-    async def _leave(self, run: LiveRun, app: ServedApp) -> None:
-        if self.cancels(app) and not run.is_ending:
-            await self.server.host.stop(run.info)
+    async def _leave(self, app: ServedApp, runs: Sequence[LiveRun]) -> None:
+        if self.cancels(app):
+            await self.stop(*runs)
+
+    async def stop(self, *runs: LiveRun) -> None:
+        """End runs that are under way."""
+        for run in runs:
+            if not run.is_ending:
+                await self.server.host.stop(run.info)
 
     async def opened(self, run: LiveRun, app: ServedApp) -> AsyncGenerator[Events, None]:
         """Follow a run that has something to show; one that fails before that raises its error.
@@ -142,19 +153,15 @@ class Call:
         """
         follow = self.server.host.follow(run.info.id) if run.is_over else run.follow(0, 15.0)
         held: Events = []
-        async with watch_disconnect(self.request.receive) as watch:
-            try:
-                async for batch in follow:
-                    held += batch
-                    if any(_is_content(event) for _, event in batch):
-                        break
-            except asyncio.CancelledError:
-                if not watch.has_left:
-                    raise
-                watch.forgive()
-                await follow.aclose()
-                await self._leave(run, app)
-                raise ServeError("invalid_request", "the client left") from None
+        async with cancel_on_disconnect(self.request.receive) as watch:
+            async for batch in follow:
+                held += batch
+                if any(_is_content(event) for _, event in batch):
+                    break
+        if watch.has_fired:
+            await follow.aclose()
+            await self._leave(app, [run])
+            raise ServeError("invalid_request", LEFT)
         if run.info.is_over and run.info.status == "error" and not _has_content(held):
             await follow.aclose()
             raise error_of(run.info)

@@ -10,7 +10,6 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from foldline.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
-from foldline.protocol.promote import parse_tool_args
 from foldline.serve.apps import RunRequest, ServedApp
 from foldline.serve.body import Body
 from foldline.serve.errors import ServeError, failure_of
@@ -27,6 +26,13 @@ from foldline.serve.wires.approvals import (
 )
 from foldline.serve.wires.media import block_of_data, block_of_url
 from foldline.serve.wires.options import check_tool_name
+from foldline.serve.wires.request_parts import (
+    decode_call,
+    decode_content,
+    decode_tools,
+    function_tool,
+    required_name,
+)
 from foldline.workflows.interrupts import Command
 
 __all__ = ["routes"]
@@ -87,7 +93,7 @@ async def run_agent(call: Call) -> Response:
     run = await call.start(app, request, thread=thread)
     events = await call.opened(run, app)
     view = AguiView(run.info.id, thread, run_name)
-    return EventStream(_stream(call, view, run.info, events), on_leave=call.on_leave(run, app))
+    return EventStream(_stream(call, view, run.info, events), on_leave=call.on_leave(app, run))
 
 
 async def _stream(
@@ -280,35 +286,21 @@ def _decision(entry: Body, count: int) -> Json:
 
 
 def _decode_tools(body: Body, app: ServedApp, call: Call) -> list[Json]:
-    tools = body.objects("tools", most=call.server.settings.max_tools)
-    if tools and app.kind != "model":
+    if body.get("tools") and app.kind != "model":
         raise body.refuse("tools", f"are not taken by {app.name}, which has its own")
-    return [
-        {
-            "type": "function",
-            "function": {
-                "name": check_tool_name(tool),
-                "description": tool.text("description", ""),
-                "parameters": tool.mapping("parameters") or {"type": "object", "properties": {}},
-            },
-        }
-        for tool in tools
-    ]
+    return decode_tools(body, call.server.settings, function_tool)
 
 
 def _decode_message(item: Body) -> list[BaseMessage]:
     role = item.text("role")
     if role in ("system", "developer"):
-        return [SystemMessage(_decode_content(item))]
+        return [SystemMessage(_content(item))]
     if role == "user":
-        return [HumanMessage(_decode_content(item))]
+        return [HumanMessage(_content(item), id=item.name("id"))]
     if role == "assistant":
         return [_decode_assistant(item)]
     if role == "tool":
-        id = item.name("toolCallId")
-        if id is None:
-            raise item.refuse("toolCallId", "is needed")
-        return [ToolMessage(_decode_content(item), tool_call_id=id)]
+        return [ToolMessage(_content(item), tool_call_id=required_name(item, "toolCallId"))]
     if role in ("reasoning", "activity"):
         return []
     raise item.refuse("role", "must be user, assistant, system, developer or tool")
@@ -320,36 +312,28 @@ def _decode_assistant(item: Body) -> AIMessage:
         function = call.object("function")
         if function is None:
             raise call.refuse("function", "is needed")
-        args = parse_tool_args(function.text("arguments", "{}") or "{}")
-        if isinstance(args, str):
+        id, text = call.text("id", longest=256), function.text("arguments", "{}")
+        made = decode_call(id, check_tool_name(function), text)
+        if made["type"] != "tool_call":
             raise function.refuse("arguments", "must be a JSON object")
-        fields = {"id": call.text("id", longest=256), "name": check_tool_name(function)}
-        calls.append({**fields, "args": args, "type": "tool_call"})
-    content = _decode_content(item) if item.get("content") is not None else ""
+        calls.append(made)
+    content = _content(item) if item.get("content") is not None else ""
     return AIMessage(content, tool_calls=calls)
 
 
-def _decode_content(item: Body) -> str | list[Any]:
-    value = item.get("content")
-    if isinstance(value, str):
-        return value
-    if not isinstance(value, list):
-        raise item.refuse("content", "must be a string or a list of parts")
-    blocks: list[Any] = []
-    for part in item.objects("content", most=1_000):
-        kind = part.text("type")
-        if kind == "text":
-            blocks.append({"type": "text", "text": part.text("text")})
-            continue
-        source = part.object("source")
-        if kind not in ("image", "audio", "video", "document") or source is None:
-            raise part.refuse(
-                "type", "must be text, image, audio, video or document, with a source"
-            )
-        wanted = "file" if kind == "document" else kind
-        if source.text("type") == "data":
-            media = source.text("mimeType", longest=128)
-            blocks.append(block_of_data(source.text("value"), media, wanted))
-        else:
-            blocks.append(block_of_url(source, "value", source.text("value"), wanted))
-    return blocks
+def _content(item: Body) -> str | list[Any]:
+    return decode_content(item, "content", _decode_part)
+
+
+def _decode_part(part: Body) -> dict[str, Json]:
+    kind = part.text("type")
+    if kind == "text":
+        return {"type": "text", "text": part.text("text")}
+    source = part.object("source")
+    if kind not in ("image", "audio", "video", "document") or source is None:
+        raise part.refuse("type", "must be text, image, audio, video or document, with a source")
+    block_type = "file" if kind == "document" else kind
+    if source.text("type") == "data":
+        media = source.text("mimeType", longest=128)
+        return block_of_data(source.text("value"), media, block_type)
+    return block_of_url(source, "value", source.text("value"), block_type)

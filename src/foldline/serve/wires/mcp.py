@@ -148,29 +148,29 @@ async def _call_tool(call: Call, params: Body) -> Json:
     if _is_chat(app):
         value = app.input_of_chat([HumanMessage(arguments.text("message"))])
     else:
-        given = arguments.value
-        is_plain = "input" in given and not _tool(app)["inputSchema"].get("title")
-        value = decode_input(given["input"] if is_plain else given, app)
-    run = await call.start(app, RunRequest(value))
-    await call.wait(run, app)
+        fields = arguments.value
+        is_plain = "input" in fields and not _tool(app)["inputSchema"].get("title")
+        value = decode_input(fields["input"] if is_plain else fields, app)
+    run = await call.start(app, RunRequest(value, streams=False))
+    await call.wait(app, run)
     if run.info.status != "success":
         text, is_error = error_of(run.info).message, True
     else:
-        text, is_error = _last_words(run.events, run.output, app), False
+        text, is_error = _last_text(run.events, run.output, app), False
     return {"content": [{"type": "text", "text": text}], "isError": is_error}
 
 
-def _last_words(events: list[Json], output: Json, app: ServedApp) -> str:
+def _last_text(events: list[Json], output: Json, app: ServedApp) -> str:
     if not _is_chat(app):
         return text_of_output(output)
-    reader, words = ChatReader(), ""
+    reader, text = ChatReader(), ""
     for item in events:
         for op in reader.read(item):
             if op.kind == "message":
-                words = ""
+                text = ""
             elif op.kind == "text":
-                words += op.text
-    return words
+                text += op.text
+    return text
 
 
 METHODS: Final[dict[str, Callable[[Call, Body], Awaitable[Json]]]] = {

@@ -61,10 +61,15 @@ async def create_run(call: Call) -> Response:
     if app.kind == "embeddings":
         raise body.refuse("app", "makes embeddings: use /v1/embeddings")
     options = body.object("options")
-    given = decode_options(options, call.server.settings) if options is not None else {}
-    if given and app.kind != "model":
+    if options is not None and options.value and app.kind != "model":
         raise body.refuse("options", "are for models; this app has its own")
-    request = RunRequest(decode_input(body.get("input"), app), given)
+    if options is not None and (options.whole("n", 1, 128) or 1) > 1:
+        raise options.refuse("n", "must be 1: a run is one answer")
+    settings = call.server.settings
+    request = RunRequest(
+        decode_input(body.get("input"), app),
+        decode_options(options, settings) if options is not None else {},
+    )
     request.config = decode_config(body)
     run = await call.start(app, request, thread=body.name("thread_id"))
     return await _answer(call, body, run, app)
@@ -74,9 +79,9 @@ async def _answer(call: Call, body: Body, run: LiveRun, app: ServedApp) -> Respo
     if body.flag("stream"):
         pieces = _stream(call, run.info, call.server.host.follow(run.info.id))
         headers = {"location": f"/runs/{run.info.id}/events"}
-        return EventStream(pieces, headers=headers, on_leave=call.on_leave(run, app))
+        return EventStream(pieces, headers=headers, on_leave=call.on_leave(app, run))
     if body.flag("wait"):
-        await call.wait(run, app)
+        await call.wait(app, run)
         if run.info.status in ("error", "interrupted"):
             raise error_of(run.info)
         return JsonResponse({**run.info.as_json(), "output": run.output})

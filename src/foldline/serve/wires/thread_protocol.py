@@ -6,7 +6,6 @@ of the runs before. A stream stays open from run to run.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncGenerator
 from typing import Any, Final
@@ -14,6 +13,7 @@ from typing import Any, Final
 from starlette.responses import Response
 from starlette.routing import Route
 
+from foldline._io import ASYNC
 from foldline.serve.apps import RunRequest
 from foldline.serve.body import Body
 from foldline.serve.errors import ServeError
@@ -21,7 +21,8 @@ from foldline.serve.log.records import RunInfo
 from foldline.serve.server import Call, JsonResponse, Server, error_of
 from foldline.serve.sse import PING, EventStream, event
 from foldline.serve.wires.approvals import latest_run, open_questions
-from foldline.serve.wires.langgraph import WIRE, decode_run
+from foldline.serve.wires.langgraph import WIRE
+from foldline.serve.wires.langgraph_runs import decode_run
 from foldline.serve.wires.thread_state import ensure_thread, find_thread
 from foldline.workflows.interrupts import Command
 
@@ -208,7 +209,7 @@ async def _next_run(call: Call, thread: str, done: set[str]) -> None:
         for run in call.server.host.live.values():
             if run.info.thread == thread and run.info.id not in done:
                 return
-        await asyncio.sleep(LOOK)
+        await ASYNC.sleep(LOOK)
 
 
 def _written(info: RunInfo, batch: Any, offset: int, wanted: Filter) -> bytes:

@@ -93,7 +93,7 @@ async def chat(call: Call) -> Response:
     return EventStream(
         _stream(call, run.info.id, events, is_more=request.command is not None),
         headers=HEADERS,
-        on_leave=call.on_leave(run, app),
+        on_leave=call.on_leave(app, run),
     )
 
 
