@@ -96,3 +96,9 @@ def test_an_agent_asks_and_is_answered_by_resume(server: ServeProcess) -> None:
 def test_who_aborts_leaves_the_run_going(server: ServeProcess) -> None:
     run(server, "slow agui-abort", action="abort")
     server.wait_for_mark("end-agui-abort")
+
+
+def test_asking_again_replaces_the_answer(server: ServeProcess) -> None:
+    result = run(server, "remember one", app="agent", action="regenerate")
+    assert result["problem"] is None
+    assert result["messages"][-1]["content"] == "remember one | remember"

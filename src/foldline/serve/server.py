@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import logging
+from base64 import b64decode
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
@@ -295,8 +296,12 @@ class Server:
         return Caller(key.id, key)
 
     def _without_key(self, request: Request) -> Caller:
-        if self.settings.no_auth:
-            return Caller("")
+        if not self.settings.no_auth:
+            self.check_local(request)
+        return Caller("")
+
+    def check_local(self, request: Request) -> None:
+        """Refuse what does not come from this machine, under one of its own names, from a page of its own."""
         client = request.client.host if request.client is not None else ""
         if not is_loopback(client):
             raise ServeError(
@@ -314,7 +319,6 @@ class Server:
             raise ServeError(
                 "permission", "pages of other origins may not call a server without keys"
             )
-        return Caller("")
 
     def _is_allowed(self, origin: str, host: str) -> bool:
         origins = self.settings.cors_origins
@@ -328,7 +332,17 @@ def _key_text(request: Request) -> str:
     scheme, _, text = header.partition(" ")
     if scheme.lower() == "bearer" and text.strip():
         return text.strip()
+    if scheme.lower() == "basic":
+        return _password(text)
     return request.headers.get("x-api-key", "").strip()
+
+
+def _password(text: str) -> str:
+    """Return the password of HTTP's basic scheme, which is how a browser sends a key."""
+    try:
+        return b64decode(text.strip(), validate=True).decode().partition(":")[2].strip()
+    except ValueError:
+        return ""
 
 
 def is_loopback(host: str) -> bool:

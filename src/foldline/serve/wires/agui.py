@@ -12,7 +12,7 @@ from starlette.routing import Route
 from foldline.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from foldline.serve.apps import RunRequest, ServedApp
 from foldline.serve.body import Body
-from foldline.serve.errors import ServeError, failure_of
+from foldline.serve.errors import ServeError
 from foldline.serve.live import Events
 from foldline.serve.log.records import RunInfo
 from foldline.serve.reader import ChatReader, Op
@@ -21,9 +21,9 @@ from foldline.serve.sse import PING, EventStream, event
 from foldline.serve.wires.approvals import (
     action_requests,
     match_calls,
-    new_messages,
     open_questions,
 )
+from foldline.serve.wires.conversation import client_id, set_conversation
 from foldline.serve.wires.media import block_of_data, block_of_url
 from foldline.serve.wires.options import check_tool_name
 from foldline.serve.wires.request_parts import (
@@ -85,11 +85,7 @@ async def run_agent(call: Call) -> Response:
         ]
         if not messages:
             raise body.refuse("messages", "must have a message")
-        messages = await new_messages(call, app, thread, messages)
-        try:
-            request.input = app.input_of_chat(messages)
-        except ValueError as error:
-            raise failure_of(error) from error
+        await set_conversation(call, app, request, thread, messages)
     run = await call.start(app, request, thread=thread)
     events = await call.opened(run, app)
     view = AguiView(run.info.id, thread, run_name)
@@ -296,7 +292,7 @@ def _decode_message(item: Body) -> list[BaseMessage]:
     if role in ("system", "developer"):
         return [SystemMessage(_content(item))]
     if role == "user":
-        return [HumanMessage(_content(item), id=item.name("id"))]
+        return [HumanMessage(_content(item), id=client_id(item))]
     if role == "assistant":
         return [_decode_assistant(item)]
     if role == "tool":

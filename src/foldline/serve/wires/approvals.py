@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from foldline.messages import AIMessage, BaseMessage
-from foldline.serve.apps import ServedApp
 from foldline.serve.errors import ServeError
 from foldline.serve.log.records import RunInfo
 from foldline.serve.server import Call
@@ -16,7 +14,6 @@ __all__ = [
     "find_active",
     "latest_run",
     "match_calls",
-    "new_messages",
     "open_questions",
 ]
 
@@ -75,13 +72,3 @@ async def open_questions(call: Call, thread: str) -> list[dict[str, Json]]:
     if info is None or info.status != "waiting":
         raise ServeError("conflict", "there is nothing to answer: the thread asks nothing")
     return list((info.result or {}).get("interrupts") or [])
-
-
-async def new_messages(
-    call: Call, app: ServedApp, thread: str, messages: list[BaseMessage]
-) -> list[BaseMessage]:
-    """Return what the app has not seen: clients send the whole conversation, and a thread has the older part."""
-    if not app.has_threads or await latest_run(call, thread) is None:
-        return messages
-    after = [place for place, one in enumerate(messages) if isinstance(one, AIMessage)]
-    return messages[after[-1] + 1 :] if after and after[-1] + 1 < len(messages) else messages[-1:]

@@ -11,12 +11,13 @@ from starlette.routing import Route
 from foldline.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from foldline.serve.apps import RunRequest
 from foldline.serve.body import Body
-from foldline.serve.errors import ServeError, failure_of
+from foldline.serve.errors import ServeError
 from foldline.serve.live import Events
 from foldline.serve.reader import ChatReader, Op
 from foldline.serve.server import Call, JsonResponse, Server, error_of
 from foldline.serve.sse import PING, EventStream, event
-from foldline.serve.wires.approvals import find_active, match_calls, new_messages, open_questions
+from foldline.serve.wires.approvals import find_active, match_calls, open_questions
+from foldline.serve.wires.conversation import client_id, set_conversation
 from foldline.serve.wires.media import block_of_url, data_url
 from foldline.workflows.interrupts import Command
 
@@ -82,12 +83,7 @@ async def chat(call: Call) -> Response:
         request.command = Command(resume=_answers(questions, approvals, body.mapping("resume")))
     else:
         messages = [message for item in items for message in _decode_message(item)]
-        if thread is not None:
-            messages = await new_messages(call, app, thread, messages)
-        try:
-            request.input = app.input_of_chat(messages)
-        except ValueError as error:
-            raise failure_of(error) from error
+        await set_conversation(call, app, request, thread, messages)
     run = await call.start(app, request, thread=thread)
     events = await call.opened(run, app)
     return EventStream(
@@ -322,7 +318,7 @@ def _decode_message(item: Body) -> list[BaseMessage]:
             wanted = head if head in ("image", "audio", "video") else "file"
             parts.append(block_of_url(part, "url", part.text("url"), wanted))
     if role == "user":
-        return [HumanMessage(parts)] if parts else []
+        return [HumanMessage(parts, id=client_id(item))] if parts else []
     if role == "assistant":
         texts = "".join(part["text"] for part in parts if part["type"] == "text")
         return [AIMessage(texts)] if texts else []
