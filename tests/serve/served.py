@@ -77,6 +77,8 @@ def answer(request: Any) -> Any:  # noqa: PLR0911, PLR0912, C901  one line per k
     if "json" in text:
         form = (request.options or {}).get("response_format")
         return '{"city": "Oslo", "degrees": 4}' if form else "no format was asked for"
+    if "logprobs" in text:
+        return logprobs_of(request.options or {})
     if "options" in text:
         kept = {name: value for name, value in request.options.items() if name != "tools"}
         return repr(sorted(kept.items(), key=str)) + repr(request.stop)
@@ -86,6 +88,17 @@ def answer(request: Any) -> Any:  # noqa: PLR0911, PLR0912, C901  one line per k
         said = [one.text for one in request.messages if isinstance(one, HumanMessage)]
         return " | ".join(said)
     return "Hello there, my friend."
+
+
+def logprobs_of(options: Any) -> Any:
+    """Say how likely the words are, where that was asked for, as OpenAI's hosts do."""
+    if not options.get("logprobs"):
+        return "nobody asked"
+    top = [{"token": "Hi", "logprob": -0.1, "bytes": [72, 105]}] * (
+        options.get("top_logprobs") or 0
+    )
+    content = [{"token": "Hi", "logprob": -0.1, "bytes": [72, 105], "top_logprobs": top}]
+    return ["Hi", Finish(usage=USAGE, metadata={"logprobs": {"content": content}})]
 
 
 def slow(text: str) -> Any:

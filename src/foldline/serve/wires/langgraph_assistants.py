@@ -8,6 +8,7 @@ from typing import Any
 from starlette.responses import Response
 
 from foldline.serve.apps import ServedApp
+from foldline.serve.errors import ServeError
 from foldline.serve.server import Call, JsonResponse
 
 __all__ = ["info", "search_assistants", "show_assistant", "show_graph", "show_schemas"]
@@ -53,20 +54,26 @@ async def search_assistants(call: Call) -> Response:
     return JsonResponse(found[offset:][: limit if limit is not None else 100])
 
 
+def _find(call: Call) -> ServedApp:
+    app = call.app(call.path("assistant_id"))
+    if app.kind == "embeddings":
+        raise ServeError("not_found", f"{app.name} makes embeddings: it is no assistant")
+    return app
+
+
 async def show_assistant(call: Call) -> Response:
     """Show an app."""
-    return JsonResponse(_assistant(call.app(call.path("assistant_id"))))
+    return JsonResponse(_assistant(_find(call)))
 
 
 async def show_graph(call: Call) -> Response:
     """Draw an app."""
-    app = call.app(call.path("assistant_id"))
-    return JsonResponse(app.target.get_graph().to_json())
+    return JsonResponse(_find(call).target.get_graph().to_json())
 
 
 async def show_schemas(call: Call) -> Response:
     """Show what an app takes and gives."""
-    app = call.app(call.path("assistant_id"))
+    app = _find(call)
     schemas: dict[str, Json] = {"graph_id": app.name, "config_schema": None, "context_schema": None}
     for name, method in (
         ("input_schema", "get_input_schema"),
