@@ -68,15 +68,15 @@ def create_app(
     Options are those of `Settings`: `create_app({"weather": agent}, log="runs.db")`. Served alone or mounted into
     another app; where that one does not run the lifespan of what it mounts, the first request does.
     """
-    chosen = settings or Settings(**options)
+    settings = settings or Settings(**options)
     served: dict[str, ServedApp] = as_apps(apps)
-    log = RunLog(chosen.log)
+    log = RunLog(settings.log)
     listeners = list(callbacks)
-    tracer = SQLiteTracer(chosen.traces) if chosen.traces is not None else None
+    tracer = SQLiteTracer(settings.traces) if settings.traces is not None else None
     if tracer is not None:
         listeners.append(tracer)
-    host = RunHost(log, chosen, Metrics(), listeners)
-    server = Server(served, chosen, host, KeyStore(log.tables))
+    host = RunHost(log, settings, Metrics(), listeners)
+    server = Server(served, settings, host, KeyStore(log.tables))
     routes: list[BaseRoute] = [
         Route("/healthz", _healthz),
         Route("/readyz", _Ready(server).answer),
@@ -86,7 +86,7 @@ def create_app(
     for wire in WIRES:
         routes += wire.routes(server)
 
-    if chosen.studio:
+    if settings.studio:
         routes += studio_routes(server)
 
     @asynccontextmanager
@@ -99,11 +99,11 @@ def create_app(
             yield
 
     middleware = []
-    if chosen.cors_origins:
+    if settings.cors_origins:
         middleware.append(
             Middleware(
                 CORSMiddleware,
-                allow_origins=list(chosen.cors_origins),
+                allow_origins=list(settings.cors_origins),
                 allow_methods=["*"],
                 allow_headers=["*"],
                 expose_headers=["x-vercel-ai-ui-message-stream", "retry-after"],

@@ -155,8 +155,8 @@ def model_of(target: Any) -> BaseChatModel | None:
     if isinstance(target, RunnableBindingBase):
         return model_of(target.bound)
     if isinstance(target, RunnableWithFallbacks):
-        inner = [model_of(one) for one in (target.runnable, *target.fallbacks)]
-        return inner[0] if all(one is not None for one in inner) else None
+        inner = [model_of(inner_target) for inner_target in (target.runnable, *target.fallbacks)]
+        return inner[0] if all(inner_target is not None for inner_target in inner) else None
     return None
 
 
@@ -167,13 +167,13 @@ def as_apps(apps: Any) -> dict[str, ServedApp]:
     if not isinstance(apps, Mapping):
         name = getattr(apps, "name", None) or "app"
         apps = {str(name): apps}
-    made: dict[str, ServedApp] = {}
+    served: dict[str, ServedApp] = {}
     for name, target in apps.items():
         if not isinstance(target, ServedApp):
             if callable(target) and not isinstance(target, Runnable | Embeddings):
                 target = RunnableLambda(target)
             target = ServedApp(name, target)
-        made[name] = target
-    if not made:
+        served[name] = target
+    if not served:
         raise UsageError("nothing to serve: name an app or a model")
-    return made
+    return served

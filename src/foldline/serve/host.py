@@ -118,14 +118,14 @@ class RunHost:
             await ASYNC.sleep(BEAT)
             count += 1
             with suppress(Exception):
-                asked: set[str] = (
+                run_ids: set[str] = (
                     await self.call(self.log.beat)
                     if count % 6 == 0
-                    else await self.call(self.log.asked_to_stop)
+                    else await self.call(self.log.runs_to_stop)
                     if self.live
                     else set()
                 )
-                for id in asked:
+                for id in run_ids:
                     if id in self.live:
                         self._cancel(self.live[id])
 
@@ -140,7 +140,7 @@ class RunHost:
         wire: str,
         thread: str | None = None,
         run_id: str | None = None,
-        kept_request: Json = None,
+        logged_request: Json = None,
     ) -> LiveRun:
         """Start a run; raise `ServeError` where its owner may not."""
         if self.is_closing:
@@ -152,7 +152,7 @@ class RunHost:
         reservation = await self._reserve(caller, app, request)
         info = RunInfo(
             run_id or str(uuid7()), caller.owner, app.name, wire, thread, "running", time.time(),
-            self.log.worker, kept_request,
+            self.log.worker, logged_request,
         )  # fmt: skip
         run = LiveRun(info, self._committer, self.settings.max_events)
         self.live[info.id] = run
@@ -283,9 +283,9 @@ class RunHost:
             raise failure from error
         finally:
             if reservation is not None:
-                taken = reservation
+                booking = reservation
                 await self.call(
-                    lambda: self.quotas.settle(taken, tokens=taken.tokens, cost=taken.cost)
+                    lambda: self.quotas.settle(booking, tokens=booking.tokens, cost=booking.cost)
                 )
         self.metrics.ended("embeddings", "success", None, None)
         return vectors
@@ -304,7 +304,7 @@ class RunHost:
             self._cancel(live)
             return
         if not info.is_over:
-            await self.call(self.log.ask_to_stop, info.id)
+            await self.call(self.log.request_stop, info.id)
 
     # -- reading
 

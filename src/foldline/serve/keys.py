@@ -136,8 +136,8 @@ class KeyStore:
         """Whether there is any key; the answer may be some seconds old."""
         now = time.monotonic()
         if self._has_keys[0] < now:
-            found = bool(self._tables.read("SELECT 1 FROM serve_keys LIMIT 1"))
-            self._has_keys = (now + FRESH_FOR, found)
+            has_any = bool(self._tables.read("SELECT 1 FROM serve_keys LIMIT 1"))
+            self._has_keys = (now + FRESH_FOR, has_any)
         return self._has_keys[1]
 
     def known(self, text: str) -> ApiKey | None:

@@ -35,7 +35,7 @@ class LiveRun:
     def __init__(self, info: RunInfo, committer: Committer, largest: int) -> None:
         self.info = info
         self.events: list[dict[str, Json]] = []
-        self.kept = 0
+        self.logged_count = 0
         """How many events are in the log."""
         self.is_new = True
         self.is_over = False
@@ -71,23 +71,23 @@ class LiveRun:
 
     def take(self) -> EventsToKeep:
         """Return what is not in the log yet."""
-        first = self.kept + 1
+        first = self.logged_count + 1
         batch = EventsToKeep(
-            self.info, first, self.events[self.kept :], self.is_new, self.is_ending
+            self.info, first, self.events[self.logged_count :], self.is_new, self.is_ending
         )
         self.is_new = False
         return batch
 
-    def note_kept(self, batch: EventsToKeep) -> None:
+    def note_commit(self, batch: EventsToKeep) -> None:
         """Take note that a batch is in the log, and wake the followers."""
-        self.kept += len(batch.events)
-        self.info.last_seq = self.kept
+        self.logged_count += len(batch.events)
+        self.info.last_seq = self.logged_count
         self.is_over = batch.is_over
         self._change.set()
 
     def lose(self) -> None:
         """Take note that the log cannot be written: what is not in it was not said."""
-        del self.events[self.kept :]
+        del self.events[self.logged_count :]
         self.is_over = True
         self._change.set()
 
@@ -96,16 +96,16 @@ class LiveRun:
         self.followers += 1
         try:
             while True:
-                if after < self.kept:
-                    batch = self.events[after : self.kept]
+                if after < self.logged_count:
+                    batch = self.events[after : self.logged_count]
                     numbered = list(enumerate(batch, after + 1))
-                    after = self.kept
+                    after = self.logged_count
                     yield numbered
                 elif self.is_over:
                     return
                 else:
                     await self._change.wait(ping)
-                    if after >= self.kept and not self.is_over:
+                    if after >= self.logged_count and not self.is_over:
                         yield []
         finally:
             self.followers -= 1
@@ -165,7 +165,7 @@ class Committer:
             self.is_failing = False
             self.commits += 1
             for run, batch in zip(runs, batches, strict=True):
-                run.note_kept(batch)
+                run.note_commit(batch)
 
     async def _fail(self, runs: list[LiveRun], error: Exception) -> None:
         """A log that cannot be written ends its runs: what a client saw must be in it."""

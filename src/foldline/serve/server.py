@@ -88,7 +88,7 @@ class Call:
         *,
         thread: str | None = None,
         run_id: str | None = None,
-        kept_request: Json = None,
+        logged_request: Json = None,
     ) -> LiveRun:
         """Start a run."""
         run_id = run_id or str(uuid7())
@@ -103,7 +103,7 @@ class Call:
             wire=self.wire.name,
             thread=thread,
             run_id=run_id,
-            kept_request=kept_request,
+            logged_request=logged_request,
         )
 
     def cancels(self, app: ServedApp) -> bool:
@@ -153,20 +153,20 @@ class Call:
         So a fault before the first word is an HTTP error, not a stream.
         """
         follow = self.server.host.follow(run.info.id) if run.is_over else run.follow(0, 15.0)
-        held: Events = []
+        first_events: Events = []
         async with cancel_on_disconnect(self.request.receive) as watch:
             async for batch in follow:
-                held += batch
+                first_events += batch
                 if any(_is_content(event) for _, event in batch):
                     break
         if watch.has_fired:
             await follow.aclose()
             await self._leave(app, [run])
             raise ServeError("invalid_request", LEFT)
-        if run.info.is_over and run.info.status == "error" and not _has_content(held):
+        if run.info.is_over and run.info.status == "error" and not _has_content(first_events):
             await follow.aclose()
             raise error_of(run.info)
-        return _rejoin(held, follow)
+        return _rejoin(first_events, follow)
 
 
 def _is_content(event: dict[str, Json]) -> bool:
@@ -181,11 +181,11 @@ def _has_content(events: Events) -> bool:
 
 
 async def _rejoin(
-    held: Events, follow: AsyncGenerator[Events, None]
+    first_events: Events, follow: AsyncGenerator[Events, None]
 ) -> AsyncGenerator[Events, None]:
     async with aclosing(follow):
-        if held:
-            yield held
+        if first_events:
+            yield first_events
         async for batch in follow:
             yield batch
 
@@ -243,8 +243,8 @@ class Server:
 
     def _by_short_name(self, name: str) -> ServedApp | None:
         """`gpt-5` means `openai:gpt-5` where no other model has that name."""
-        found = [app for key, app in self.apps.items() if key.partition(":")[2] == name]
-        return found[0] if len(found) == 1 else None
+        matches = [app for key, app in self.apps.items() if key.partition(":")[2] == name]
+        return matches[0] if len(matches) == 1 else None
 
     def endpoint(self, wire: Wire, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
         """Return the handler as Starlette calls it: with a caller, and with its errors in the wire's shape."""

@@ -213,24 +213,35 @@ class AguiView:
     def _interrupt(self, op: Op) -> Json:
         pairs = match_calls(op.data, self._calls)
         reason = "tool_call" if pairs else "input_required"
-        made: dict[str, Json] = {"id": op.text, "reason": reason, "metadata": {"value": op.data}}
+        interrupt: dict[str, Json] = {
+            "id": op.text,
+            "reason": reason,
+            "metadata": {"value": op.data},
+        }
         if len(pairs) == 1 and pairs[0][0] is not None:
-            made["toolCallId"] = pairs[0][0]
-        return made
+            interrupt["toolCallId"] = pairs[0][0]
+        return interrupt
 
     def _finish(self, op: Op) -> None:
         if op.text == "error":
             self._error = "the model's answer ended with an error"
         usage = op.data.get("usage")
         if usage:
-            given, made = usage.get("input_tokens") or 0, usage.get("output_tokens") or 0
-            counts = {"inputTokens": given, "outputTokens": made, "totalTokens": given + made}
-            thought = (usage.get("output_token_details") or {}).get("reasoning")
-            cached = (usage.get("input_token_details") or {}).get("cache_read")
-            if thought:
-                counts["reasoningTokens"] = thought
-            if cached:
-                counts["cachedInputTokens"] = cached
+            input_tokens, output_tokens = (
+                usage.get("input_tokens") or 0,
+                usage.get("output_tokens") or 0,
+            )
+            counts = {
+                "inputTokens": input_tokens,
+                "outputTokens": output_tokens,
+                "totalTokens": input_tokens + output_tokens,
+            }
+            reasoning_tokens = (usage.get("output_token_details") or {}).get("reasoning")
+            cached_tokens = (usage.get("input_token_details") or {}).get("cache_read")
+            if reasoning_tokens:
+                counts["reasoningTokens"] = reasoning_tokens
+            if cached_tokens:
+                counts["cachedInputTokens"] = cached_tokens
             about = {key: self._about[key] for key in ("provider", "model") if self._about.get(key)}
             self._usage.append({**about, **counts})
 
@@ -309,10 +320,10 @@ def _decode_assistant(item: Body) -> AIMessage:
         if function is None:
             raise call.refuse("function", "is needed")
         id, text = call.text("id", longest=256), function.text("arguments", "{}")
-        made = decode_call(id, check_tool_name(function), text)
-        if made["type"] != "tool_call":
+        decoded = decode_call(id, check_tool_name(function), text)
+        if decoded["type"] != "tool_call":
             raise function.refuse("arguments", "must be a JSON object")
-        calls.append(made)
+        calls.append(decoded)
     content = _content(item) if item.get("content") is not None else ""
     return AIMessage(content, tool_calls=calls)
 

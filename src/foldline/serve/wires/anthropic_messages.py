@@ -80,7 +80,7 @@ async def answer(call: Call) -> Response:
     if not streams:
         await call.wait(app, run)
         view.consume(run.events)
-        return JsonResponse(view.whole(run.info))
+        return JsonResponse(view.message_json(run.info))
     events = await call.opened(run, app)
     return EventStream(_stream(view, run.info, events), on_leave=call.on_leave(app, run))
 
@@ -219,7 +219,7 @@ class MessageView(AnswerView):
         yield {"type": "message_delta", "delta": delta, "usage": self._usage()}
         yield {"type": "message_stop"}
 
-    def whole(self, info: RunInfo) -> Json:
+    def message_json(self, info: RunInfo) -> Json:
         """Return the message, or raise what the run ended with."""
         problem = self.problem(info)
         if problem is not None:

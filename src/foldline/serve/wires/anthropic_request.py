@@ -130,7 +130,7 @@ def _decode_source(part: Body, kind: str) -> dict[str, Json]:
 
 def decode_options(body: Body, settings: Settings, *, counts: bool = False) -> dict[str, Json]:
     """Return the options of a request."""
-    longest = body.whole("max_tokens", 1, MOST_TOKENS)
+    longest = body.integer("max_tokens", 1, MOST_TOKENS)
     if longest is None and not counts:
         raise body.refuse("max_tokens", "is needed")
     options: dict[str, Json] = {
@@ -174,7 +174,7 @@ def _decode_thinking(body: Body) -> dict[str, Json]:
     options: dict[str, Json] = {}
     thinking = body.object("thinking")
     if thinking is not None and thinking.text("type") in ("enabled", "adaptive"):
-        budget = thinking.whole("budget_tokens", 1, MOST_TOKENS)
+        budget = thinking.integer("budget_tokens", 1, MOST_TOKENS)
         options["reasoning_effort"] = budget if budget is not None else "medium"
     output = body.object("output_config")
     if output is not None:

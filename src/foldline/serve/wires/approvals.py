@@ -22,10 +22,10 @@ Json = Any
 
 def action_requests(payload: Json) -> list[dict[str, Json]]:
     """Return the calls that a question asks to approve; none where it asks something else."""
-    found = payload.get("action_requests") if isinstance(payload, Mapping) else None
-    if not isinstance(found, list):
+    actions = payload.get("action_requests") if isinstance(payload, Mapping) else None
+    if not isinstance(actions, list):
         return []
-    return [item for item in found if isinstance(item, dict)]
+    return [item for item in actions if isinstance(item, dict)]
 
 
 def match_calls(
@@ -54,10 +54,10 @@ async def latest_run(call: Call, thread: str) -> RunInfo | None:
     if live:
         return max(live, key=lambda info: info.created)
     host = call.server.host
-    found: list[RunInfo] = await host.call(
+    infos: list[RunInfo] = await host.call(
         lambda: host.log.runs(call.caller.owner, thread=thread, limit=1)
     )
-    return await host.find(call.caller, found[0].id) if found else None
+    return await host.find(call.caller, infos[0].id) if infos else None
 
 
 async def find_active(call: Call, thread: str) -> RunInfo | None:

@@ -44,7 +44,7 @@ async def complete(call: Call) -> Response:
     body, app = await read_chat(call)
     messages = decode_messages(body, call.server.settings)
     options = usable_options(app, decode_options(body, call.server.settings))
-    streams, count = body.flag("stream"), body.whole("n", 1, MOST_CHOICES) or 1
+    streams, count = body.flag("stream"), body.integer("n", 1, MOST_CHOICES) or 1
     shows_usage = _shows_usage(body)
     request = chat_request(app, messages, options, streams=streams)
     runs = await _start_runs(call, app, request, count)

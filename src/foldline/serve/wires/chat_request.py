@@ -117,10 +117,12 @@ def decode_options(body: Body, settings: Settings) -> dict[str, Json]:
     for name in REFUSED:
         if body.get(name):
             raise body.refuse(name, "is not supported by this server")
-    longest = body.whole("max_completion_tokens", 1, MOST_TOKENS)
+    longest = body.integer("max_completion_tokens", 1, MOST_TOKENS)
     options: dict[str, Json] = {
         **sampling(body),
-        "max_tokens": longest if longest is not None else body.whole("max_tokens", 1, MOST_TOKENS),
+        "max_tokens": longest
+        if longest is not None
+        else body.integer("max_tokens", 1, MOST_TOKENS),
         "stop": stops_of(body, "stop"),
         "reasoning_effort": effort_of(body, "reasoning_effort"),
         "user": body.maybe_text("user", longest=512),
@@ -137,7 +139,7 @@ def decode_options(body: Body, settings: Settings) -> dict[str, Json]:
 
 
 def _decode_logprobs(body: Body) -> dict[str, Json]:
-    count = body.whole("top_logprobs", 0, MOST_LOGPROBS)
+    count = body.integer("top_logprobs", 0, MOST_LOGPROBS)
     if not body.flag("logprobs"):
         if count:
             raise body.refuse("top_logprobs", "needs logprobs: true")

@@ -40,18 +40,18 @@ def _assistant(app: ServedApp) -> Json:
 async def search_assistants(call: Call) -> Response:
     """List the apps."""
     body = await call.body(may_be_empty=True)
-    wanted = body.maybe_text("graph_id")
+    graph = body.maybe_text("graph_id")
     key = call.caller.key
-    found = [
+    assistants = [
         _assistant(app)
         for app in call.server.apps.values()
         if app.kind != "embeddings"
         and (key is None or key.allows(app.name))
-        and wanted in (None, app.name)
+        and graph in (None, app.name)
     ]
-    limit = body.whole("limit", 0, 1_000)
-    offset = body.whole("offset", 0, 1_000_000) or 0
-    return JsonResponse(found[offset:][: limit if limit is not None else 100])
+    limit = body.integer("limit", 0, 1_000)
+    offset = body.integer("offset", 0, 1_000_000) or 0
+    return JsonResponse(assistants[offset:][: limit if limit is not None else 100])
 
 
 def _find(call: Call) -> ServedApp:

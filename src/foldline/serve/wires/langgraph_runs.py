@@ -72,8 +72,8 @@ async def _start(call: Call, body: Body) -> tuple[LiveRun, ServedApp]:
     thread = call.request.path_params.get("thread_id")
     if thread is not None:
         host = call.server.host
-        known = await host.call(host.log.thread, call.caller.owner, thread)
-        if known is None and body.text("if_not_exists", "reject", longest=16) != "create":
+        existing = await host.call(host.log.thread, call.caller.owner, thread)
+        if existing is None and body.text("if_not_exists", "reject", longest=16) != "create":
             raise ServeError("not_found", f"there is no thread {thread[:80]!r}")
         await ensure_thread(call, thread, app)
         await _make_room(call, thread, body.text("multitask_strategy", "enqueue", longest=16))
@@ -176,10 +176,10 @@ async def list_runs(call: Call) -> Response:
     thread = await find_thread(call, call.path("thread_id"))
     limit, offset = page(call.request.query_params)
     host, owner = call.server.host, call.caller.owner
-    found = await host.call(
+    infos = await host.call(
         lambda: host.log.runs(owner, thread=thread.id, limit=limit, offset=offset)
     )
-    return JsonResponse([run_json(item) for item in found])
+    return JsonResponse([run_json(item) for item in infos])
 
 
 async def show_run(call: Call) -> Response:
@@ -189,18 +189,18 @@ async def show_run(call: Call) -> Response:
 
 async def delete_run(call: Call) -> Response:
     """Forget a run."""
-    found = await _find_run(call)
-    if not found.is_over:
+    info = await _find_run(call)
+    if not info.is_over:
         raise ServeError("conflict", "the run is under way: cancel it first")
-    await call.server.host.call(call.server.host.log.delete_run, found.id)
+    await call.server.host.call(call.server.host.log.delete_run, info.id)
     return Response(status_code=204)
 
 
 async def cancel_run(call: Call) -> Response:
     """End a run."""
-    found = await _find_run(call)
-    await call.server.host.stop(found)
-    live = call.server.host.live.get(found.id)
+    info = await _find_run(call)
+    await call.server.host.stop(info)
+    live = call.server.host.live.get(info.id)
     if call.request.query_params.get("wait") in ("1", "true") and live is not None:
         await live.ended()
     return Response(status_code=204)
@@ -208,25 +208,25 @@ async def cancel_run(call: Call) -> Response:
 
 async def join_run(call: Call) -> Response:
     """Wait for a run; answer with the state it came to."""
-    found = await _find_run(call)
-    async for _ in call.server.host.follow(found.id):
+    info = await _find_run(call)
+    async for _ in call.server.host.follow(info.id):
         pass
-    found = await _find_run(call)
+    info = await _find_run(call)
     thread = await find_thread(call, call.path("thread_id"))
-    output = (found.result or {}).get("output")
+    output = (info.result or {}).get("output")
     if output is None:
         output = (await thread_states(call, thread))[0]["values"]
-    return JsonResponse(_output(found, output))
+    return JsonResponse(_output(info, output))
 
 
 async def follow_run(call: Call) -> Response:
     """Stream a run again, from the event after `Last-Event-ID` on."""
-    found = await _find_run(call)
+    info = await _find_run(call)
     query = call.request.query_params
     modes = query.getlist("stream_mode") or ["values"]
     if not all(mode in MODES for mode in modes):
         raise ServeError("invalid_request", f"stream_mode must be some of {', '.join(MODES)}")
     text = call.request.headers.get("last-event-id", "0")
     after = int(text) if text.isascii() and text.isdigit() and len(text) < 16 else 0
-    view = RunView(found, modes, shows_inner=False)
-    return EventStream(_stream(call, view, call.server.host.follow(found.id), after))
+    view = RunView(info, modes, shows_inner=False)
+    return EventStream(_stream(call, view, call.server.host.follow(info.id), after))

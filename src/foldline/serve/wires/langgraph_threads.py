@@ -38,15 +38,15 @@ async def create_thread(call: Call) -> Response:
     """Make a thread."""
     body = await call.body(may_be_empty=True)
     id = body.name("thread_id") or str(uuid7())
-    wanted = body.maybe_text("if_exists", longest=32) or "raise"
+    if_exists = body.maybe_text("if_exists", longest=32) or "raise"
     metadata = body.mapping("metadata")
     graph = metadata.get("graph_id") or body.maybe_text("graph_id")
     app = call.app(graph).name if isinstance(graph, str) and graph in call.server.apps else None
-    made = ThreadInfo(id, call.caller.owner, app, time.time(), metadata)
+    new_thread = ThreadInfo(id, call.caller.owner, app, time.time(), metadata)
     host = call.server.host
     try:
         thread = await host.call(
-            lambda: host.log.put_thread(made, must_be_new=wanted != "do_nothing")
+            lambda: host.log.put_thread(new_thread, must_be_new=if_exists != "do_nothing")
         )
     except KeyError as error:
         raise ServeError("conflict", f"there is a thread {id[:80]!r} already") from error
@@ -56,26 +56,28 @@ async def create_thread(call: Call) -> Response:
 async def search_threads(call: Call) -> Response:
     """List the caller's threads."""
     body = await call.body(may_be_empty=True)
-    limit = body.whole("limit", 0, 1_000)
-    offset = body.whole("offset", 0, 1_000_000) or 0
-    wanted, status = body.mapping("metadata"), body.maybe_text("status")
+    limit = body.integer("limit", 0, 1_000)
+    offset = body.integer("offset", 0, 1_000_000) or 0
+    metadata, status = body.mapping("metadata"), body.maybe_text("status")
     host = call.server.host
-    found = await host.call(lambda: host.log.threads(call.caller.owner, limit=1_000, offset=offset))
-    shown = []
-    for thread in found:
-        if all(thread.metadata.get(name) == value for name, value in wanted.items()):
-            made = await thread_json(call, thread)
-            if status in (None, made["status"]):
-                shown.append(made)
-    return JsonResponse(shown[: limit if limit is not None else 10])
+    threads = await host.call(
+        lambda: host.log.threads(call.caller.owner, limit=1_000, offset=offset)
+    )
+    matches = []
+    for thread in threads:
+        if all(thread.metadata.get(name) == value for name, value in metadata.items()):
+            described = await thread_json(call, thread)
+            if status in (None, described["status"]):
+                matches.append(described)
+    return JsonResponse(matches[: limit if limit is not None else 10])
 
 
 async def show_thread(call: Call) -> Response:
     """Show a thread."""
     thread = await find_thread(call, call.path("thread_id"))
-    made = await thread_json(call, thread)
-    made["values"] = (await thread_states(call, thread))[0]["values"]
-    return JsonResponse(made)
+    described = await thread_json(call, thread)
+    described["values"] = (await thread_states(call, thread))[0]["values"]
+    return JsonResponse(described)
 
 
 async def change_thread(call: Call) -> Response:
@@ -116,7 +118,7 @@ async def show_history(call: Call) -> Response:
     """Show where a thread stood, the newest first."""
     thread = await find_thread(call, call.path("thread_id"))
     if call.request.method == "POST":
-        limit = (await call.body(may_be_empty=True)).whole("limit", 1, 1_000) or 10
+        limit = (await call.body(may_be_empty=True)).integer("limit", 1, 1_000) or 10
     else:
         limit = page(call.request.query_params)[0] or 10
     return JsonResponse(await thread_states(call, thread, limit=limit))
@@ -135,8 +137,10 @@ async def update_state(call: Call) -> Response:
         names["checkpoint_id"] = checkpoint
     values = decode_input(body.get("values"), app)
     try:
-        made = await app.target.aupdate_state({"configurable": names}, values, body.name("as_node"))
+        new_config = await app.target.aupdate_state(
+            {"configurable": names}, values, body.name("as_node")
+        )
     except (ValueError, TypeError, UsageError) as error:
         raise failure_of(error) from error
-    found = {**made["configurable"], "thread_id": thread.id, "checkpoint_ns": ""}
-    return JsonResponse({"checkpoint": found, "configurable": found})
+    checkpoint_names = {**new_config["configurable"], "thread_id": thread.id, "checkpoint_ns": ""}
+    return JsonResponse({"checkpoint": checkpoint_names, "configurable": checkpoint_names})

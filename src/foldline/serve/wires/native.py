@@ -63,7 +63,7 @@ async def create_run(call: Call) -> Response:
     options = body.object("options")
     if options is not None and options.value and app.kind != "model":
         raise body.refuse("options", "are for models; this app has its own")
-    if options is not None and (options.whole("n", 1, 128) or 1) > 1:
+    if options is not None and (options.integer("n", 1, 128) or 1) > 1:
         raise options.refuse("n", "must be 1: a run is one answer")
     settings = call.server.settings
     request = RunRequest(
@@ -93,7 +93,7 @@ async def list_runs(call: Call) -> Response:
     query = call.request.query_params
     limit, offset = page(query)
     host = call.server.host
-    found: list[RunInfo] = await host.call(
+    infos: list[RunInfo] = await host.call(
         lambda: host.log.runs(
             call.caller.owner,
             thread=query.get("thread_id"),
@@ -102,7 +102,7 @@ async def list_runs(call: Call) -> Response:
             offset=offset,
         )
     )
-    return JsonResponse({"runs": [info.as_json() for info in found]})
+    return JsonResponse({"runs": [info.as_json() for info in infos]})
 
 
 def page(query: Any) -> tuple[int, int]:
@@ -236,18 +236,18 @@ def decode_config(body: Body) -> RunnableConfig:
     config = body.object("config")
     if config is None:
         return RunnableConfig()
-    made = RunnableConfig()
+    run_config = RunnableConfig()
     tags = config.items("tags", most=64)
     if not all(isinstance(tag, str) and len(tag) <= 256 for tag in tags):
         raise config.refuse("tags", "must be a list of texts")
     if tags:
-        made["tags"] = tags
+        run_config["tags"] = tags
     metadata = config.mapping("metadata")
     if metadata:
         if len(metadata) > 64 or len(str(metadata)) > 16_384:
             raise config.refuse("metadata", "must be small")
-        made["metadata"] = metadata
-    steps = config.whole("recursion_limit", 1, 1_000)
+        run_config["metadata"] = metadata
+    steps = config.integer("recursion_limit", 1, 1_000)
     if steps is not None:
-        made["recursion_limit"] = steps
-    return made
+        run_config["recursion_limit"] = steps
+    return run_config

@@ -38,9 +38,9 @@ def _model_json(app: ServedApp, created: int) -> Json:
 async def list_models(call: Call) -> Response:
     """List what is served and may be used."""
     key = call.caller.key
-    shown = [app for app in call.server.apps.values() if key is None or key.allows(app.name)]
+    apps = [app for app in call.server.apps.values() if key is None or key.allows(app.name)]
     now = int(time.time())
-    return JsonResponse({"object": "list", "data": [_model_json(app, now) for app in shown]})
+    return JsonResponse({"object": "list", "data": [_model_json(app, now) for app in apps]})
 
 
 async def show_model(call: Call) -> Response:

@@ -21,8 +21,8 @@ def sampling(body: Body) -> dict[str, Json]:
     options: dict[str, Json] = {
         "temperature": body.number("temperature", 0, 2),
         "top_p": body.number("top_p", 0, 1),
-        "top_k": body.whole("top_k", 0, 1_000_000),
-        "seed": body.whole("seed", -(2**63), 2**63 - 1),
+        "top_k": body.integer("top_k", 0, 1_000_000),
+        "seed": body.integer("seed", -(2**63), 2**63 - 1),
         "frequency_penalty": body.number("frequency_penalty", -2, 2),
         "presence_penalty": body.number("presence_penalty", -2, 2),
     }

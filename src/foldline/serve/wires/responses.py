@@ -58,10 +58,10 @@ async def create(call: Call) -> Response:
     conversation = [*system, *history, *messages]
     if not messages and not history:
         raise body.refuse("input", "is needed")
-    shown = {name: body.get(name) for name in SHOWN if body.get(name) is not None}
-    kept = {"input": body.get("input"), "previous": previous, "shown": shown}
+    echo = {name: body.get(name) for name in SHOWN if body.get(name) is not None}
+    record = {"input": body.get("input"), "previous": previous, "shown": echo}
     request = chat_request(app, conversation, options, streams=streams)
-    run = await call.start(app, request, kept_request=kept)
+    run = await call.start(app, request, logged_request=record)
     run.forgets = not stores
     view = ResponseView(run.info, app)
     if not streams:
@@ -88,11 +88,11 @@ async def _resolve_references(call: Call, body: Body) -> None:
         match = ITEM_ID.fullmatch(id)
         if match is not None and match[1] not in outputs:
             view = await _view(call, await _find(call, f"{PREFIX}{match[1]}"))
-            outputs[match[1]] = {one["id"]: one for one in view.output}
-        found = outputs[match[1]].get(id) if match is not None else None
-        if found is None:
+            outputs[match[1]] = {item["id"]: item for item in view.output}
+        output = outputs[match[1]].get(id) if match is not None else None
+        if output is None:
             raise ServeError("not_found", f"there is no item {id[:80]!r}")
-        items[place] = found
+        items[place] = output
 
 
 async def _stream(

@@ -119,7 +119,7 @@ def decode_options(body: Body, settings: Settings) -> dict[str, Json]:
     text = body.object("text")
     options: dict[str, Json] = {
         **sampling(body),
-        "max_tokens": body.whole("max_output_tokens", 1, MOST_TOKENS),
+        "max_tokens": body.integer("max_output_tokens", 1, MOST_TOKENS),
         "reasoning_effort": effort_of(reasoning, "effort") if reasoning is not None else None,
         "verbosity": text.maybe_text("verbosity", longest=16) if text is not None else None,
         "response_format": decode_format(text.object("format") if text is not None else None),

@@ -196,7 +196,7 @@ class ResponseView(AnswerView):
     def response(self, status: str, problem: ServeError | None = None) -> Json:
         """Return the response as it is now."""
         error = WIRE.error_body(problem)["error"] if problem is not None else None
-        shown: dict[str, Json] = {
+        echo: dict[str, Json] = {
             "temperature": None,
             "top_p": None,
             "max_output_tokens": None,
@@ -211,7 +211,7 @@ class ResponseView(AnswerView):
             **self._request,
         }
         return {
-            **shown,
+            **echo,
             "id": f"resp_{self._id}",
             "object": "response",
             "created_at": int(self._created),

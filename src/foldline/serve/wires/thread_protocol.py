@@ -97,9 +97,9 @@ async def _input_respond(call: Call, params: Body) -> dict[str, Json]:
     id = call.path("thread_id")
     thread = await find_thread(call, id)
     app = call.app(thread.app)
-    asked = {item["interrupt_id"] for item in await open_questions(call, id)}
+    question_ids = {item["interrupt_id"] for item in await open_questions(call, id)}
     name = params.text("interrupt_id", longest=256)
-    if name not in asked:
+    if name not in question_ids:
         raise ServeError(
             "not_found", f"there is no open question {name!r}", code="no_such_interrupt"
         )
@@ -121,16 +121,16 @@ async def _run_cancel(call: Call) -> dict[str, Json]:
 async def _runs(call: Call, thread: str) -> list[RunInfo]:
     """Return the runs of a thread, the oldest first; those that are not in the log yet too."""
     host, owner = call.server.host, call.caller.owner
-    found: list[RunInfo] = await host.call(
+    logged_runs: list[RunInfo] = await host.call(
         lambda: host.log.runs(owner, thread=thread, limit=MOST_RUNS)
     )
-    known = {info.id for info in found}
-    fresh = [
+    logged_ids = {info.id for info in logged_runs}
+    new_runs = [
         run.info
         for run in host.live.values()
-        if run.info.thread == thread and run.info.owner == owner and run.info.id not in known
+        if run.info.thread == thread and run.info.owner == owner and run.info.id not in logged_ids
     ]
-    return sorted([*found, *fresh], key=lambda info: (info.created, info.id))
+    return sorted([*logged_runs, *new_runs], key=lambda info: (info.created, info.id))
 
 
 async def _length(call: Call, thread: str) -> int:
@@ -151,8 +151,8 @@ class Filter:
         ):
             raise body.refuse("namespaces", "must be a list of lists of names")
         self._namespaces = None if spaces is None else [list(space) for space in spaces]
-        self._depth = body.whole("depth", 0, 1_000)
-        self.since = body.whole("since", 0, 2**53) or 0
+        self._depth = body.integer("depth", 0, 1_000)
+        self.since = body.integer("since", 0, 2**53) or 0
 
     def takes(self, method: str, namespace: list[str], data: Json) -> bool:
         """Whether an event is wanted."""
@@ -173,27 +173,27 @@ class Filter:
 
 async def stream(call: Call) -> Response:
     """Give a thread's events from the one after `since` on, run after run."""
-    wanted = Filter(await call.body())
+    filter = Filter(await call.body())
     thread = await find_thread(call, call.path("thread_id"))
-    return EventStream(_events(call, thread.id, wanted))
+    return EventStream(_events(call, thread.id, filter))
 
 
-async def _events(call: Call, thread: str, wanted: Filter) -> AsyncGenerator[bytes, None]:
+async def _events(call: Call, thread: str, filter: Filter) -> AsyncGenerator[bytes, None]:
     offset, done = 0, set[str]()
     last_sign = time.monotonic()
     while not call.server.host.is_closing:
         runs = [info for info in await _runs(call, thread) if info.id not in done]
         for info in runs:
             count = 0
-            if info.is_over and offset + info.last_seq <= wanted.since:
+            if info.is_over and offset + info.last_seq <= filter.since:
                 count = info.last_seq  # all of it is known already
             else:
                 async for batch in call.server.host.follow(info.id):
                     count += len(batch)
-                    yield _written(info, batch, offset, wanted)
+                    yield _written(info, batch, offset, filter)
                     last_sign = time.monotonic()
             if not info.is_over or info.status == "interrupted":
-                yield await _end(call, info, offset + count, wanted)
+                yield await _end(call, info, offset + count, filter)
             done.add(info.id)
             offset += count
         if not runs:
@@ -212,20 +212,20 @@ async def _next_run(call: Call, thread: str, done: set[str]) -> None:
         await ASYNC.sleep(LOOK)
 
 
-def _written(info: RunInfo, batch: Any, offset: int, wanted: Filter) -> bytes:
+def _written(info: RunInfo, batch: Any, offset: int, filter: Filter) -> bytes:
     if not batch:
         return PING
-    found = b""
+    text = b""
     for seq, item in batch:
         number = offset + seq
-        made = _published(info, item)
-        if number <= wanted.since or made is None:
+        published = _published(info, item)
+        if number <= filter.since or published is None:
             continue
-        params = made["params"]
-        if wanted.takes(made["method"], params["namespace"], params["data"]):
-            data = {"type": "event", "event_id": f"{info.id}:{seq}", "seq": number, **made}
-            found += event(data, made["method"], number)
-    return found
+        params = published["params"]
+        if filter.takes(published["method"], params["namespace"], params["data"]):
+            data = {"type": "event", "event_id": f"{info.id}:{seq}", "seq": number, **published}
+            text += event(data, published["method"], number)
+    return text
 
 
 def _published(info: RunInfo, item: dict[str, Json]) -> dict[str, Json] | None:
@@ -248,15 +248,15 @@ def _published(info: RunInfo, item: dict[str, Json]) -> dict[str, Json] | None:
     return item
 
 
-async def _end(call: Call, info: RunInfo, number: int, wanted: Filter) -> bytes:
+async def _end(call: Call, info: RunInfo, number: int, filter: Filter) -> bytes:
     """Write the end of a run whose server went away: it is in no event."""
     now = await call.server.host.find(call.caller, info.id)
-    if now.status != "interrupted" or not wanted.takes("lifecycle", [], {}):
+    if now.status != "interrupted" or not filter.takes("lifecycle", [], {}):
         return b""
     data = {"event": "failed", "graph_name": info.app, "error": error_of(now).message}
     params = {"namespace": [], "timestamp": int(time.time() * 1000), "data": data}
-    made = {
+    published = {
         "type": "event", "event_id": f"{info.id}:end", "seq": number, "method": "lifecycle",
         "params": params,
     }  # fmt: skip
-    return event(made, "lifecycle", number)
+    return event(published, "lifecycle", number)

@@ -51,14 +51,14 @@ WIRE: Final = VercelErrors()
 
 def routes(server: Server) -> list[Route]:
     """Return the routes of this wire."""
-    found = []
+    made_routes = []
     for head in ("/api/chat", "/api/chat/{app}"):
-        found += [
+        made_routes += [
             Route(head, server.endpoint(WIRE, chat), methods=["POST"]),
             Route(f"{head}/{{id}}/stream", server.endpoint(WIRE, reconnect), methods=["GET"]),
             Route(f"{head}/{{id}}/stop", server.endpoint(WIRE, stop), methods=["POST"]),
         ]
-    return found
+    return made_routes
 
 
 def _app_name(call: Call, body: Body | None = None) -> str | None:
@@ -271,7 +271,7 @@ class UiStream:
 
 def _approvals(item: Body) -> dict[str, Json]:
     """Return the answers to approvals in a message, by the approvals' ids."""
-    found: dict[str, Json] = {}
+    decisions: dict[str, Json] = {}
     if item.text("role") == "assistant":
         for part in item.objects("parts", most=1_000):
             approval = part.object("approval")
@@ -283,8 +283,8 @@ def _approvals(item: Body) -> dict[str, Json]:
                     reason = approval.maybe_text("reason", longest=10_000)
                     if reason:
                         decision["message"] = reason
-                found[id] = decision
-    return found
+                decisions[id] = decision
+    return decisions
 
 
 def _answers(
@@ -315,8 +315,8 @@ def _decode_message(item: Body) -> list[BaseMessage]:
         elif kind == "file":
             media = part.text("mediaType", "application/octet-stream", longest=128)
             head = media.partition("/")[0]
-            wanted = head if head in ("image", "audio", "video") else "file"
-            parts.append(block_of_url(part, "url", part.text("url"), wanted))
+            block_type = head if head in ("image", "audio", "video") else "file"
+            parts.append(block_of_url(part, "url", part.text("url"), block_type))
     if role == "user":
         return [HumanMessage(parts, id=client_id(item))] if parts else []
     if role == "assistant":
