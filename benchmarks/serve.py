@@ -1,6 +1,6 @@
 """CPU of `foldline serve` per request and per event, beside litellm's proxy and a program without a server, in one run.
 
-    .venv/bin/python -m benchmarks.serve [--litellm .venv-litellm/bin/litellm] [--rounds 5] [--save]
+    .venv/bin/python -m benchmarks.serve [--litellm .venv-litellm-proxy/bin/litellm] [--rounds 5] [--save]
 
 The stub answers as OpenAI's chat completions do. CPU is that of the server's processes, from /proc; memory is its RSS.
 Both servers want a key. The sides take turns, round after round; a ratio is the median of the rounds' ratios.
@@ -26,12 +26,14 @@ from typing import Any
 
 import httpx
 
+from benchmarks.report import write_page
+from benchmarks.serve_report import RESULTS
 from benchmarks.serve_stub import serve_stub
 
 TICK = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
 ROOT = Path(__file__).parent.parent
-RESULTS = Path(__file__).parent / "serve.json"
+MEASURED = Path(__file__).parent / "results.json"
 UPSTREAM, OURS, THEIRS = 18471, 18472, 18473
 MASTER_KEY = "sk-0Kf7vQ2xN9bTz4LrWm8YcHs3"
 """Of the proxy on loopback, for the time of the run; it takes no short one."""
@@ -341,6 +343,7 @@ def main() -> None:
     print(text)
     if args.save:
         RESULTS.write_text(f"{text}\n")
+        write_page(ROOT, json.loads(MEASURED.read_text()))
 
 
 if __name__ == "__main__":

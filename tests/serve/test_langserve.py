@@ -26,6 +26,9 @@ def test_langserves_own_client(server: ServeProcess) -> None:
     assert result["model"] == ["AIMessage", hello]
     assert result["tools"] == [{"city": "Oslo"}, {"city": "Rome"}]
     assert result["usage"] == 18
+    assert result["reasoning"] == ["First I think. Then I know."]
+    assert result["picture"] == "I see image:image/png."
+    server.wait_for_mark("cut-langserve-leave", 5)
     assert result["pieces"][0] == "AIMessageChunk"
     assert result["agent"] == [
         "HumanMessage",

@@ -241,6 +241,8 @@ def messages_from(value: Json) -> list[BaseMessage]:
     if isinstance(value, Mapping) and "messages" in value:
         value = value["messages"]
     messages: list[BaseMessage] = convert_to_messages(value)
+    if not messages:
+        raise UsageError("the input has no message: send at least one")
     return messages
 
 
