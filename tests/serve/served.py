@@ -12,7 +12,12 @@ from foldline.agents import create_agent
 from foldline.agents.checkpoint import SqliteSaver
 from foldline.agents.middleware import HumanInTheLoopMiddleware
 from foldline.embeddings import Embeddings
-from foldline.exceptions import ModelError, ModelInvalidRequestError, ModelRateLimitError
+from foldline.exceptions import (
+    ModelError,
+    ModelInvalidRequestError,
+    ModelRateLimitError,
+    UsageError,
+)
 from foldline.graph import END, START, MessagesState, StateGraph
 from foldline.messages import AIMessage, HumanMessage, ToolMessage
 from foldline.output_parsers import StrOutputParser
@@ -227,6 +232,15 @@ graph = builder.compile(
 )
 
 chain = ChatPromptTemplate([("human", "Tell me about {topic}.")]) | chat | StrOutputParser()
-double = RunnableLambda(lambda number: number * 2)
+
+
+def twice(number: Any) -> Any:
+    """Double a number; whatever else is a mistake of whoever sent it."""
+    if isinstance(number, bool) or not isinstance(number, int | float):
+        raise UsageError(f"a number is needed, not a {type(number).__name__}")
+    return number * 2
+
+
+double = RunnableLambda(twice)
 vectors = Vectors()
 FINISH = Finish
