@@ -54,6 +54,8 @@ def describe(message: Any) -> str:
 
 def answer(request: Any) -> Any:  # noqa: PLR0911, PLR0912, C901  one line per kind of answer
     """Do as the last message says."""
+    if not request.messages:
+        return "Nobody said anything."
     last = request.messages[-1]
     text = last.text
     if isinstance(last, ToolMessage):
@@ -120,7 +122,7 @@ class Talker(ScriptedChatModel):
 
     async def _events(self, request: Any, run: Any) -> Any:
         """Leave marks where a slow answer begins, ends, and is cut off."""
-        text = request.messages[-1].text
+        text = request.messages[-1].text if request.messages else ""
         name = text.split()[-1] if text.startswith("slow") else None
         how = "cut"
         if name:
@@ -141,6 +143,8 @@ priced = Talker(script=answer, usage=USAGE, model="priced-1", profile=PROFILE, r
 
 def agent_answer(request: Any) -> Any:
     """Call tools as the last message of a person says, then tell what they said."""
+    if not request.messages:
+        return "Nobody said anything."
     last = request.messages[-1]
     if isinstance(last, ToolMessage):
         turn = []
