@@ -21,7 +21,7 @@ from foldline.serve.keys import Caller, KeyStore
 from foldline.serve.live import Events, LiveRun
 from foldline.serve.log.records import RunInfo
 from foldline.serve.settings import Settings
-from foldline.serve.sse import cancel_on_disconnect, dump
+from foldline.serve.sse import EventStream, cancel_on_disconnect, dump
 from foldline.utils.strings import suggestion
 from foldline.utils.uuid import uuid7
 
@@ -225,6 +225,7 @@ class Server:
         self.settings = settings
         self.host = host
         self.keys = keys
+        self._streams = 0
 
     def app(self, name: str | None) -> ServedApp:
         """Return an app by name; where there is only one, no name means it."""
@@ -254,7 +255,10 @@ class Server:
                 if not self.host.is_open:  # mounted into an app that runs no lifespan of ours
                     await self.host.open()
                 caller = await self.caller(request)
-                return await handler(Call(self, wire, request, caller))
+                response = await handler(Call(self, wire, request, caller))
+                if isinstance(response, EventStream):
+                    await self._admit(response)
+                return response
             except ServeError as error:
                 return self.error_response(wire, error)
             except RecursionError:
@@ -268,6 +272,17 @@ class Server:
                 )
 
         return call
+
+    async def _admit(self, stream: EventStream) -> None:
+        """Count a stream that opens; refuse it where too many are open."""
+        if self._streams >= self.settings.max_streams:
+            await stream.discard()
+            raise ServeError("overloaded", "the server has too many streams open", 1.0)
+        self._streams += 1
+        stream.on_close = self._note_closed
+
+    def _note_closed(self) -> None:
+        self._streams -= 1
 
     def error_response(self, wire: Wire, error: ServeError) -> Response:
         """Return an error in a wire's shape."""

@@ -66,6 +66,8 @@ class EventStream(Response):
         self.status_code = status
         self.background = None
         self.body = b""
+        self.on_close: Callable[[], None] | None = None
+        """Called when the stream is over, however it ends."""
         self._pieces = pieces
         self._on_leave = on_leave
         self.init_headers({**HEADERS, **(headers or {})})
@@ -74,6 +76,19 @@ class EventStream(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the stream."""
+        try:
+            await self._send(receive, send)
+        finally:
+            if self.on_close is not None:
+                self.on_close()
+
+    async def discard(self) -> None:
+        """Close a stream that will not be sent, as if its reader had left."""
+        await self._pieces.aclose()
+        if self._on_leave is not None:
+            await self._on_leave()
+
+    async def _send(self, receive: Receive, send: Send) -> None:
         await send(
             {
                 "type": "http.response.start",
