@@ -91,7 +91,7 @@ def test_more_streams_than_allowed_are_refused_and_their_runs_end() -> None:
     app = create_app({"chat": chat}, max_streams=1)
 
     async def main() -> list[int]:
-        slow = {**ASK, "messages": [{"role": "user", "content": "slow"}], "stream": True}
+        slow = {**ASK, "messages": [{"role": "user", "content": "be slow"}], "stream": True}
         transport = httpx.ASGITransport(app=app, client=("127.0.0.1", 1))
         async with (
             app.router.lifespan_context(app),
