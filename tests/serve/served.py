@@ -109,8 +109,8 @@ def logprobs_of(options: Any) -> Any:
 
 
 def slow(text: str) -> Any:
-    """Say a word every 50 ms, for five seconds."""
-    for number in range(100):
+    """Say a word every 50 ms, for five seconds, or for a minute."""
+    for number in range(1_200 if "minute" in text else 100):
         yield f"{number} "
         yield Stall(0.05)
 

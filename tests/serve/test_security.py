@@ -70,7 +70,9 @@ def test_one_key_neither_sees_nor_stops_what_is_anothers(keyed: KeyedServer) -> 
     mine, other = headers(keyed.first), headers(keyed.second)
     url = keyed.url
     run = httpx.post(
-        f"{url}/runs", json={"app": "agent", "input": "slow own", "thread_id": "t"}, headers=mine
+        f"{url}/runs",
+        json={"app": "agent", "input": "slow minute own", "thread_id": "t"},
+        headers=mine,
     ).json()["run_id"]
     response = httpx.post(
         f"{url}/v1/responses", json={"model": "chat", "input": "hi"}, headers=mine
