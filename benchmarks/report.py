@@ -13,6 +13,7 @@ from typing import Any
 
 from benchmarks.jobs import section
 from benchmarks.plots import draw
+from benchmarks.serve_report import server_section
 from benchmarks.table import PLOTS, ROWS, Row
 
 Values = dict[str, float]
@@ -154,6 +155,14 @@ a parser, so that what is counted is what is around a model ([a million prompts]
 Memory does not grow with the items: what grows until it is full is SQLite's page cache, 16 MB. The awaited job asks a
 fake model that has only a sync method, in a thread for each item, as every such model of LangChain's users.
 
+## A server
+
+What one request costs `foldline serve`, run log and key included, beside litellm's proxy in front of the same stub, and
+beside the same call in a program without a server (`scripts/bench --server`). All sides take turns in one run; an
+answer that is wanted at once is asked of the provider at once, a streamed one as a stream of 100 events.
+
+{server}
+
 ## Scaling
 
 Straight lines are what is wanted. Every handler after the first costs the same again; the first also pays for the id,
@@ -180,6 +189,7 @@ def write_page(root: Path, kept: Any) -> None:
         table="\n".join(_table_row(row, values) for row, values in rows),
         counted=f"{len(verdicts) - missed} of {len(verdicts)} targets are met, {missed} missed.",
         jobs=section(root),
+        server=server_section(),
         plots="\n\n".join(_plots(root, kept["curves"])) or "Not taken yet.",
     )
     (root / "docs" / "benchmarks.md").write_text(page)

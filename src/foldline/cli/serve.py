@@ -163,6 +163,7 @@ def add_key(
     budget: str | None,
     rpm: int | None,
     tpm: int | None,
+    studio: bool,
 ) -> int:
     """Make a key and print it, once."""
     from foldline.serve.keys import parse_budget
@@ -174,6 +175,7 @@ def add_key(
         budget=parse_budget(budget) if budget is not None else None,
         rpm=rpm,
         tpm=tpm,
+        studio=studio,
     )
     print(text)  # noqa: T201  the answer of the command
     _say("This is the only time that the key is shown: only its hash is kept.")
@@ -192,6 +194,7 @@ def list_keys(*, log: str | None, as_json: bool) -> int:
             f"${key.budget:g}/day" if key.budget is not None else "",
             f"{key.rpm} requests/min" if key.rpm is not None else "",
             f"{key.tpm} tokens/min" if key.tpm is not None else "",
+            "opens the studio" if key.studio else "",
         ]
         limits = " · ".join(part for part in parts if part) or "no limits"
         print(f"{key.name}  fl_{key.id}_…  {limits}")  # noqa: T201
