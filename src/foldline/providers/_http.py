@@ -49,6 +49,7 @@ from foldline.providers._wire import (
     dump_body,
     guarded,
     is_error_body,
+    merge_settings,
     request_id,
     retry_after,
 )
@@ -71,7 +72,11 @@ HARMLESS_FIELDS = frozenset(
 
 
 class HttpChatModel(Endpoint, BaseChatModel):
-    """A chat model behind an HTTP API.
+    """A chat model behind an HTTP API: the base class of every provider here, and of yours.
+
+    A provider sets `provider_name`, `default_url` and `key_variables`, and writes two pure methods: `_encode` (request ->
+    path and body) and `_decoder` (what turns the answer into events). Keys, retries, clocks, streams, errors, limits,
+    caching and `explain` are here. docs/write-a-provider.md builds one.
 
     The fields are LangChain's, under all the names it accepts. What is not set is not sent.
     """
@@ -111,13 +116,15 @@ class HttpChatModel(Endpoint, BaseChatModel):
     # -- what a provider writes: pure
 
     def _encode(self, request: ChatRequest) -> tuple[str, Body]:
-        """Give path and body of the request; what is lost on the way goes to `request.notes`."""
+        """Return path and body of the request; what is lost on the way goes to `request.notes`."""
         raise NotImplementedError
 
     def _decoder(self, request: ChatRequest) -> WireDecoder:
+        """Return what turns the answer to this request into events."""
         raise NotImplementedError
 
     def _extra_headers(self, request: ChatRequest) -> dict[str, str]:
+        """Return headers that this request has beside the usual ones."""
         return {}
 
     def _is_end(self, data: str) -> bool:
@@ -158,6 +165,10 @@ class HttpChatModel(Endpoint, BaseChatModel):
             kept = own["_kept_parameters"] = (values, given)
         said = {name: own[name] for name in kept[1]}
         return said | own["model_kwargs"] if own["model_kwargs"] else said
+
+    def _request_settings(self, request: ChatRequest) -> Body:
+        """Return the parameters of a request: the fields that are set, and over them the options of the call."""
+        return merge_settings(self._parameters(), request)
 
     def _request(self, value: object, run: Run, *, stream: bool) -> ChatRequest:
         request = super()._request(value, run, stream=stream)
