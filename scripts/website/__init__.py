@@ -1,1 +1,1 @@
-"""The documentation site: pages copied, the API reference and `llms.txt` written, the site built, every link checked."""
+"""The documentation site: pages, the API reference and `llms.txt`, built, with every link checked."""

@@ -29,7 +29,7 @@ def main(build: Path) -> int:
     config.write_text(_config(reference, build), encoding="utf-8")
     program = Path(sysconfig.get_path("scripts")) / "zensical"
     command = [str(program), "build", "--clean", "--strict", "--config-file", str(config)]
-    built = subprocess.run(command, cwd=build, check=False)  # noqa: S603
+    built = subprocess.run(command, cwd=build, check=False)
     if built.returncode:
         return built.returncode
     project = tomllib.loads(config.read_text(encoding="utf-8"))["project"]

@@ -107,9 +107,7 @@ def _target(module: griffe.Module, name: str) -> str | None:
 def write_pages(pages: list[ApiPage], folder: Path) -> None:
     """Write a file for each page, and one that lists them."""
     folder.mkdir(parents=True, exist_ok=True)
-    places = {
-        path: page.file for page in pages for paths in page.names.values() for path in paths
-    }
+    places = {path: page.file for page in pages for paths in page.names.values() for path in paths}
     for page in pages:
         (folder / page.file).write_text(_render(page, places), encoding="utf-8")
     rows = [f"| [`{page.package}`]({page.file}) | {page.summary} |" for page in pages]
@@ -133,7 +131,9 @@ def _render(page: ApiPage, places: dict[str, str]) -> str:
     if page.elsewhere:
         lines += ["| also published as | shown as |", "|---|---|"]
         lines += [
-            f"| `{path}` | [`{home}`]({places[home]}#{home}) |" if home in places else f"| `{path}` | `{home}` |"
+            f"| `{path}` | [`{home}`]({places[home]}#{home}) |"
+            if home in places
+            else f"| `{path}` | `{home}` |"
             for path, home in sorted(page.elsewhere.items())
         ]
         lines += [""]

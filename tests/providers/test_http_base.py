@@ -29,7 +29,9 @@ class AcmeServer(BaseHTTPRequestHandler):
         request = json.loads(self.rfile.read(int(self.headers["content-length"])))
         self.bodies.append({"path": self.path, **request})
         if self.headers["x-acme-key"] != "secret":
-            self.answer(401, "application/json", [{"error": {"code": "bad_key", "message": "who?"}}])
+            self.answer(
+                401, "application/json", [{"error": {"code": "bad_key", "message": "who?"}}]
+            )
             return
         words = request["turns"][-1]["text"].split()
         end = {"why": "end", "tokens": [2, len(words)]}
@@ -45,7 +47,9 @@ class AcmeServer(BaseHTTPRequestHandler):
 
     def answer(self, status: int, kind: str, payloads: list[Any]) -> None:
         is_stream = kind == "text/event-stream"
-        texts = [f"data: {json.dumps(one)}\n\n" if is_stream else json.dumps(one) for one in payloads]
+        texts = [
+            f"data: {json.dumps(one)}\n\n" if is_stream else json.dumps(one) for one in payloads
+        ]
         body = "".join(texts).encode()
         self.send_response(status)
         self.send_header("content-type", kind)

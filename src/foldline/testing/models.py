@@ -1,8 +1,8 @@
 """`ScriptedChatModel`: a chat model that answers as its script says, and remembers what it was asked.
 
-A script is a list of turns. A turn is a text, a message, an error to raise, a step, or a list of steps, each of which the
-model takes in order: a `str` is a piece of text, the classes below are the rest, a dict is a raw event and a chunk is a v1
-chunk, both passed on as they are.
+A script is a list of turns. A turn is a text, a message, an error to raise, a step, or a list of steps, each of which
+the model takes in order: a `str` is a piece of text, the classes below are the rest, a dict is a raw event and a chunk
+is a v1 chunk, both passed on as they are.
 """
 
 from __future__ import annotations
