@@ -127,7 +127,7 @@ def test_a_broken_answer_is_kept_and_said(foldline, own_folders):
 
     assert (ran.code, ran.out) == (1, "Half \n")
     assert ran.err == "foldline: acme:anvil: slow down\n"
-    kept = SQLiteChatMessageHistory("s", own_folders / "data" / "sessions.db").messages
+    kept = SQLiteChatMessageHistory("s", own_folders / "data" / "traces.db").messages
     assert (kept[1].text, kept[1].status) == ("Half ", "incomplete")
 
 

@@ -27,7 +27,7 @@ def test_ctrl_c_stops_an_answer_and_keeps_what_came(terminal, own_folders):
     assert screen.end() == 130
     assert "what came is kept" in screen.text
     assert "Traceback" not in screen.text
-    messages = SQLiteChatMessageHistory("s", own_folders / "data" / "sessions.db").messages
+    messages = SQLiteChatMessageHistory("s", own_folders / "data" / "traces.db").messages
     assert [message.text for message in messages] == ["hi", "First words"]
     assert messages[1].status == "incomplete"
 
@@ -92,7 +92,7 @@ def test_in_a_session_ctrl_c_stops_the_answer_and_twice_leaves(terminal, own_fol
     screen.interrupt()
 
     assert screen.end() == 130
-    messages = SQLiteChatMessageHistory("s", own_folders / "data" / "sessions.db").messages
+    messages = SQLiteChatMessageHistory("s", own_folders / "data" / "traces.db").messages
     assert [getattr(one, "status", None) for one in messages] == [None, "incomplete"]
 
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from foldline.cli import places
+from foldline.cli.chat import open_log, with_piped
 from foldline.cli.choose import (
     choose_model,
     own_object,
@@ -23,9 +24,10 @@ from foldline.cli.choose import (
 )
 from foldline.cli.exchange import Exchange
 from foldline.cli.keys import use_stored_keys
+from foldline.cli.logs import is_logging
 from foldline.cli.settings import read_settings, write_settings
 from foldline.cli.shows import NoShow, TextShow
-from foldline.cli.terminal import note, say, table
+from foldline.cli.terminal import note, readable, say, table
 from foldline.document_loaders import DirectoryLoader, FileLoader, WebBaseLoader
 from foldline.documents import Document, citation_messages, citations
 from foldline.exceptions import UsageError
@@ -36,7 +38,7 @@ from foldline.utils.progress import Progress
 from foldline.utils.strings import suggestion
 from foldline.vectorstores import SQLiteVectorStore
 
-__all__ = ["ask", "embed", "index", "similar"]
+__all__ = ["ask", "ask_logged", "embed", "embed_piped", "index", "similar"]
 
 CHUNK, OVERLAP = 1000, 100
 """Characters of a piece, and how many it shares with the next: what MiniLM reads of a text."""
@@ -275,3 +277,18 @@ def embed(text: str, *, model: str | None) -> int:
         raise UsageError('there is nothing to embed: foldline embed "a text", or pipe one in')
     say(json.dumps(_encoder(model or LOCAL).embed_query(text)))
     return 0
+
+
+# -- as commands
+
+
+def ask_logged(question: str, *, no_log: bool, **options: Any) -> int:
+    """Answer a question from an index, logged."""
+    with ExitStack() as stack:
+        callbacks = open_log(stack, is_wanted=not no_log and is_logging())
+        return ask(readable(question), callbacks=callbacks, **options)
+
+
+def embed_piped(text: str, *, model: str | None) -> int:
+    """Print the vector of a text, or of what is piped in."""
+    return embed(readable(text) if text else with_piped(""), model=model)

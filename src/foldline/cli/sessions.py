@@ -1,4 +1,4 @@
-"""`foldline sessions`: the kept conversations."""
+"""`foldline sessions`: the kept conversations, in the trace file beside the runs that made them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from foldline.cli.terminal import note, say, table
 from foldline.cli.written import heading, text_and_calls
 from foldline.exceptions import UsageError
 from foldline.messages import messages_to_dict
+from foldline.tracers import TraceStore
+from foldline.utils.strings import suggestion
 
 __all__ = ["sessions"]
 
@@ -22,12 +24,16 @@ def sessions(name: str | None, *, delete: bool, as_json: bool) -> int:
             raise UsageError("which one? foldline sessions NAME --delete")
         return _list(as_json=as_json)
     if name not in [known for known, _, _ in kept_sessions()]:
-        raise UsageError(f"there is no session {name!r}: foldline sessions lists them")
+        known = [session for session, _, _ in kept_sessions()]
+        raise UsageError(
+            f"there is no session {name!r}{suggestion(name, known)}: foldline sessions lists them"
+        )
     history = open_history(name)
     try:
         if delete:
             history.clear()
-            note(f"{name} is deleted")
+            count = TraceStore(sessions_file()).delete(session=name)
+            note(f"{name} is deleted{f', and {count} runs of the log' if count else ''}")
         elif as_json:
             say(json.dumps(messages_to_dict(history.messages), ensure_ascii=False, default=str))
         else:
