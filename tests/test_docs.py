@@ -89,13 +89,17 @@ def test_every_page_is_in_the_navigation_of_the_site():
 def test_pages_import_nothing_private():
     private = re.compile(r"^\s*(?:from|import) (foldline[\w.]*\._\w+)", flags=re.MULTILINE)
 
-    assert [(str(page.name), private.findall(page.read_text(encoding="utf-8"))) for page in PAGES
-            if private.findall(page.read_text(encoding="utf-8"))] == []
+    assert [
+        (str(page.name), private.findall(page.read_text(encoding="utf-8")))
+        for page in PAGES
+        if private.findall(page.read_text(encoding="utf-8"))
+    ] == []
 
 
 def test_the_readme_begins_with_installing_and_ten_lines_before_the_commands_of_contributors():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    places = [readme.index(text) for text in ("pip install foldline", "init_chat_model(", "scripts/demo", "scripts/test")]
+    parts = ("pip install foldline", "init_chat_model(", "scripts/demo", "scripts/test")
+    places = [readme.index(part) for part in parts]
 
     assert places == sorted(places)
     assert len(readme.split("```python", 1)[1].split("```")[0].strip().splitlines()) <= 10

@@ -63,12 +63,12 @@ def test_wrong_uses_of_keys_are_explained(foldline, arguments, stdin, complaint)
 
 
 def test_a_key_may_be_in_the_keyring(foldline, monkeypatch):
-    kept = {}
+    passwords = {}
 
     class Ring:
-        set_password = staticmethod(lambda service, name, value: kept.update({name: value}))
-        get_password = staticmethod(lambda service, name: kept.get(name))
-        delete_password = staticmethod(lambda service, name: kept.pop(name))
+        set_password = staticmethod(lambda service, name, value: passwords.update({name: value}))
+        get_password = staticmethod(lambda service, name: passwords.get(name))
+        delete_password = staticmethod(lambda service, name: passwords.pop(name))
 
     monkeypatch.setitem(sys.modules, "keyring", Ring)
     monkeypatch.delenv("GROQ_API_KEY", raising=False)
@@ -78,7 +78,7 @@ def test_a_key_may_be_in_the_keyring(foldline, monkeypatch):
     use_stored_keys()
     assert os.environ.pop("GROQ_API_KEY") == "gsk-1"
     foldline("keys", "delete", "groq")
-    assert kept == {}
+    assert passwords == {}
 
 
 # -- models by name
@@ -151,14 +151,16 @@ def test_every_prompt_is_logged_and_found(foldline):
     foldline("chat", "about owls", *ECHO)
     foldline("chat", "about mice", *ECHO, "--session", "s")
 
-    shown = foldline("logs").out
-    assert shown.index("> about owls") < shown.index("> about mice")
-    assert "scripted:scripted" in shown
-    found = json.loads(foldline("logs", "-q", "OWLS about", "--json").out)
-    assert [(one["prompt"], one["answer"]) for one in found] == [("about owls", "1: about owls")]
+    output = foldline("logs").out
+    assert output.index("> about owls") < output.index("> about mice")
+    assert "scripted:scripted" in output
+    entries = json.loads(foldline("logs", "-q", "OWLS about", "--json").out)
+    assert [(entry["prompt"], entry["answer"]) for entry in entries] == [
+        ("about owls", "1: about owls")
+    ]
     assert json.loads(foldline("logs", "--session", "s", "--json").out)[0]["prompt"] == "about mice"
     assert foldline("logs", "-r").out == "1: about mice\n"
-    assert "about owls" in foldline("logs", found[0]["id"][-12:]).out
+    assert "about owls" in foldline("logs", entries[0]["id"][-12:]).out
     assert foldline("logs", "zzz").code == 2
     assert "nothing like that" in foldline("logs", "-m", "gpt").err
     assert len(json.loads(foldline("traces", "--json").out)) == 2
@@ -211,15 +213,15 @@ def test_a_schema_in_a_line(foldline):
 
 
 def test_shorthand_of_schemas():
-    made = read_schema("name, age int, tags str[], bio: one sentence")
+    schema = read_schema("name, age int, tags str[], bio: one sentence")
 
-    assert made["properties"] == {
+    assert schema["properties"] == {
         "name": {"type": "string"},
         "age": {"type": "integer"},
         "tags": {"type": "array", "items": {"type": "string"}},
         "bio": {"type": "string", "description": "one sentence"},
     }
-    assert made["required"] == ["name", "age", "tags", "bio"]
+    assert schema["required"] == ["name", "age", "tags", "bio"]
     assert read_schema("a\nb: x, y")["properties"]["b"]["description"] == "x, y"
     assert read_schema('{"type": "object"}')["type"] == "object"
     assert read_schema("a", is_list=True)["properties"]["items"]["type"] == "array"
@@ -348,16 +350,16 @@ ENCODER = ("-m", f"{OWN}Words")
 
 
 def test_two_commands_answer_from_a_folder_with_sources(foldline, pages):
-    made = foldline("index", str(pages), *ENCODER)
+    outcome = foldline("index", str(pages), *ENCODER)
 
-    assert (made.code, made.out) == (
+    assert (outcome.code, outcome.out) == (
         0,
         "docs: 2 pieces added, 0 unchanged, 0 deleted, 1 files left out\n",
     )
-    assert "bad.json: is not JSON" in made.err
-    asked = foldline("ask", "What does an owl do?", "-m", f"{OWN}citing", "-k", "1")
-    assert asked.out.startswith("They hunt at night [1].\n")
-    assert f"*[1] {pages / 'owls.md'}" in asked.out
+    assert "bad.json: is not JSON" in outcome.err
+    outcome = foldline("ask", "What does an owl do?", "-m", f"{OWN}citing", "-k", "1")
+    assert outcome.out.startswith("They hunt at night [1].\n")
+    assert f"*[1] {pages / 'owls.md'}" in outcome.out
     answer = json.loads(foldline("ask", "owl?", "-m", f"{OWN}citing", "-k", "1", "--json").out)
     assert answer["blocks"] == [{"text": "They hunt at night [1].", "sources": [1]}]
     assert (

@@ -68,10 +68,10 @@ def resume(
 
 def status(store: Path, *, as_json: bool) -> int:
     """Tell where a job stands; another process may be at it."""
-    opened = _opened(store)
-    report = opened.report()
+    jobs = _open_jobs(store)
+    report = jobs.report()
     _tell(report, as_json=as_json)
-    for row in _few(opened.rejected()):
+    for row in _few(jobs.rejected()):
         note(f"{row.place}: {row.reason}")
     return Code.FINE
 
@@ -148,8 +148,8 @@ def _rows(file: Path, template: str | None) -> Iterator[Any]:
             yield {"prompt": row}
         elif isinstance(row, RejectedRow) or (isinstance(row, Mapping) and template):
             yield row
-        elif isinstance(row, Mapping) and (found := [name for name in PROMPTS if name in row]):
-            yield {**row, "prompt": row[found[0]]}
+        elif isinstance(row, Mapping) and (columns := [name for name in PROMPTS if name in row]):
+            yield {**row, "prompt": row[columns[0]]}
         else:
             reason = f"it has none of the columns {', '.join(PROMPTS)}: use --template"
             yield RejectedRow(f"{file.name}, row {number}", reason, json.dumps(row)[:200])
@@ -174,17 +174,17 @@ def _read_settings(store: Path) -> dict[str, Any]:
     return settings
 
 
-def _opened(store: Path) -> JobStore:
+def _open_jobs(store: Path) -> JobStore:
     if not store.is_file():
         raise UsageError(
             f"there is no store {str(store)!r}: it is beside the prompts, as NAME.jobs.db"
         )
-    opened = JobStore(store, NAME)
-    found = opened.find()
-    if found is None:
+    jobs = JobStore(store, NAME)
+    job = jobs.find()
+    if job is None:
         raise UsageError(f"{store} has no job of `foldline batch`")
-    opened.take_over(found)
-    return opened
+    jobs.take_over(job)
+    return jobs
 
 
 def _few(rows: Iterator[RejectedRow]) -> list[RejectedRow]:
@@ -193,8 +193,8 @@ def _few(rows: Iterator[RejectedRow]) -> list[RejectedRow]:
 
 def _tell(report: BatchReport, *, as_json: bool) -> None:
     if as_json:
-        shown = {name: getattr(report, name) for name in report.__dataclass_fields__}
-        say(json.dumps({**shown, "cost": report.cost, "is_finished": report.is_finished}))
+        fields = {name: getattr(report, name) for name in report.__dataclass_fields__}
+        say(json.dumps({**fields, "cost": report.cost, "is_finished": report.is_finished}))
         return
     say(progress_line(report))
     for text, count in report.errors.items():

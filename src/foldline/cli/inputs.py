@@ -20,7 +20,7 @@ __all__ = ["fetch", "fragment_text", "is_address", "read_stdin_bytes"]
 
 
 def is_address(place: str) -> bool:
-    """Say whether this is the address of something on the web."""
+    """Return whether this is the address of something on the web."""
     return place.startswith(("http://", "https://"))
 
 
@@ -53,8 +53,8 @@ def fragment_text(places: Sequence[str]) -> str:
 
 
 def _fragment(place: str) -> str:
-    known: dict[str, str] = read_settings().get("fragments") or {}
-    target = known.get(place, place)
+    fragments: dict[str, str] = read_settings().get("fragments") or {}
+    target = fragments.get(place, place)
     if is_address(target):
         data, _ = fetch(target)
     else:
@@ -62,7 +62,7 @@ def _fragment(place: str) -> str:
             data = Path(target).expanduser().read_bytes()
         except OSError as error:
             raise UsageError(
-                f"-f {place}: is neither a file ({error.strerror}) nor a fragment{suggestion(place, known)}"
+                f"-f {place}: is neither a file ({error.strerror}) nor a fragment{suggestion(place, fragments)}"
             ) from error
     try:
         return data.decode("utf-8-sig").strip()

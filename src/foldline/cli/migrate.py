@@ -153,7 +153,7 @@ def _cell(source: str, place: int) -> tuple[str, tuple[Finding, ...]]:
 
 
 def _is_python(line: str) -> bool:
-    """Say whether a line that looks like a magic is a part of an expression: `% 2`, or a comment."""
+    """Return whether a line that looks like a magic is a part of an expression: `% 2`, or a comment."""
     return line.lstrip().startswith("#") or bool(re.match(r"\s*%\s", line))
 
 

@@ -87,7 +87,7 @@ def _property(field: re.Match[str]) -> dict[str, Any]:
         raise UsageError(
             f"--schema: {field['name']} has no type {kind!r}{suggestion(kind, TYPES)}: it is str, int, float or bool"
         )
-    made: dict[str, Any] = {"type": TYPES[kind]}
+    schema: dict[str, Any] = {"type": TYPES[kind]}
     if field["many"]:
-        made = {"type": "array", "items": made}
-    return {**made, "description": field["about"].strip()} if field["about"] else made
+        schema = {"type": "array", "items": schema}
+    return {**schema, "description": field["about"].strip()} if field["about"] else schema

@@ -42,13 +42,13 @@ def studio(
         raise UsageError(
             f"--host {host}: others could reach the studio: set FOLDLINE_STUDIO_KEY to a long secret of your own first"
         )
-    chosen = [choose_tool(place) for place in tools]
+    tool_objects = [choose_tool(place) for place in tools]
     settings = StudioSettings(
         traces=places.traces_file(file),
         token=token,
         hosts=LOOPBACK if host in LOOPBACK else (*LOOPBACK, host, *_names(host)),
         models=tuple(models),
-        tools={tool.name: tool for tool in chosen},
+        tools={tool.name: tool for tool in tool_objects},
         apps=dict(_app(place) for place in apps),
         make_model=_model_maker(models),
     )
@@ -61,8 +61,8 @@ def studio(
         raise UsageError(
             f"--port {port}: cannot listen there: {error.strerror}; try another, or 0"
         ) from error
-    shown = f"[{host}]" if ":" in host else host
-    address = f"http://{shown}:{server.getsockname()[1]}/?token={token}"
+    shown_host = f"[{host}]" if ":" in host else host
+    address = f"http://{shown_host}:{server.getsockname()[1]}/?token={token}"
     say(address)
     note(f"(the studio shows {settings.traces}; Ctrl-C ends)")
     if open_browser:

@@ -72,7 +72,7 @@ class Decoder:
     def end(self, *, marked: bool) -> list[Event]:
         """Return the last events; raise where the stream ended and the provider never said that it was done.
 
-        `marked` says whether the end marker (`[DONE]`) came. A stream with it and without a finish reason ends with "stop".
+        `marked` says whether the end marker (`[DONE]`) came. A stream with it and no finish reason ends with "stop".
         """
         if self.writer.is_over:
             return []
