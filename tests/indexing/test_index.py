@@ -170,7 +170,7 @@ def test_a_failure_in_the_middle_is_made_good_by_the_next_run(run, store):
 
 
 @pytest.mark.parametrize(
-    ("documents", "options", "said"),
+    ("documents", "options", "message"),
     [
         ([of("a")], {"cleanup": "incremental"}, "needs source_id_key"),
         ([Document("a")], BY_SOURCE, "needs a source"),

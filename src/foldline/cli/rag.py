@@ -6,7 +6,6 @@ The same file holds the vectors and the record of what is in; indexing again emb
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
@@ -118,7 +117,6 @@ def index(
     """Bring files, folders and web pages into an index, and take out what is gone."""
     if not paths:
         return _list(as_json=as_json)
-    logging.getLogger("foldline.document_loaders").disabled = True  # what fails is listed below
     indexes = dict(read_settings().get("indexes") or {})
     spec = model or indexes.get(name) or LOCAL
     with _open_index(name, spec) as (store, _):
@@ -185,7 +183,11 @@ def _loader(path: str, glob: Sequence[str], exclude: Sequence[str]) -> Any:
     place = Path(path).expanduser().resolve()
     if place.is_dir():
         return DirectoryLoader(
-            place, list(glob) or "**/[!.]*", exclude=list(exclude), show_progress=True
+            place,
+            list(glob) or "**/[!.]*",
+            exclude=list(exclude),
+            show_progress=True,
+            silent_errors=True,  # they are listed at the end
         )
     if not place.exists():
         raise UsageError(f"{place}: there is no such file or folder")

@@ -75,8 +75,8 @@ class HttpChatModel(Endpoint, BaseChatModel):
     """A chat model behind an HTTP API: the base class of every provider here, and of yours.
 
     A provider sets `provider_name`, `default_url` and `key_variables`, and writes two pure methods: `_encode` (path and
-    body of a request) and `_decoder` (what turns the answer into events). Keys, retries, clocks, streams, errors, limits,
-    caching and `explain` are here. docs/write-a-provider.md builds one.
+    body of a request) and `_decoder` (what turns the answer into events). Keys, retries, clocks, streams, errors,
+    limits, caching and `explain` are here. docs/write-a-provider.md builds one.
 
     The fields are LangChain's, under all the names it accepts. What is not set is not sent.
     """
