@@ -354,7 +354,7 @@ def test_two_commands_answer_from_a_folder_with_sources(foldline, pages):
 
     assert (outcome.code, outcome.out) == (
         0,
-        "docs: 2 pieces added, 0 unchanged, 0 deleted, 1 files left out\n",
+        "docs: 2 pieces added, 0 unchanged, 0 deleted, 1 file left out\n",
     )
     assert "bad.json: is not JSON" in outcome.err
     outcome = foldline("ask", "What does an owl do?", "-m", f"{OWN}citing", "-k", "1")
@@ -362,10 +362,8 @@ def test_two_commands_answer_from_a_folder_with_sources(foldline, pages):
     assert f"*[1] {pages / 'owls.md'}" in outcome.out
     answer = json.loads(foldline("ask", "owl?", "-m", f"{OWN}citing", "-k", "1", "--json").out)
     assert answer["blocks"] == [{"text": "They hunt at night [1].", "sources": [1]}]
-    assert (
-        json.loads(foldline("logs", "--json", "-n", "1").out)[0]["answer"]
-        == "They hunt at night [1]."
-    )
+    entry = json.loads(foldline("logs", "--json", "-n", "1").out)[0]
+    assert (entry["prompt"], entry["answer"]) == ("owl?", "They hunt at night [1].")
 
 
 def test_indexing_again_does_only_what_changed(foldline, pages):
@@ -376,7 +374,7 @@ def test_indexing_again_does_only_what_changed(foldline, pages):
 
     again = foldline("index", str(pages))
 
-    assert again.out == "docs: 1 pieces added, 1 unchanged, 1 deleted, 0 files left out\n"
+    assert again.out == "docs: 1 piece added, 1 unchanged, 1 deleted, 0 files left out\n"
     near = json.loads(foldline("similar", "mouse", "-k", "1", "--json").out)
     assert near[0]["text"] == "A mouse sleeps."
     assert "A mouse sleeps." in foldline("similar", "mouse").out

@@ -156,7 +156,7 @@ def _entry(run: Run) -> Entry:
         id=str(run.trace_id or run.id),
         time=run.start_time.astimezone().strftime("%Y-%m-%d %H:%M:%S"),
         model=name,
-        prompt=_text(prompts[-1]) if prompts else _text(inputs),
+        prompt=run.metadata.get("question") or _text(prompts[-1] if prompts else inputs),
         answer=_text(_output(run, models)),
         error=run.error.strip().splitlines()[-1] if run.error else None,
         seconds=run.latency,

@@ -34,7 +34,7 @@ from foldline.indexing import SQLiteRecordManager
 from foldline.indexing import index as index_documents
 from foldline.text_splitters import RecursiveCharacterTextSplitter
 from foldline.utils.progress import Progress
-from foldline.utils.strings import suggestion
+from foldline.utils.strings import count_of, suggestion
 from foldline.vectorstores import SQLiteVectorStore
 
 __all__ = ["ask", "ask_logged", "embed", "embed_piped", "index", "similar"]
@@ -139,8 +139,8 @@ def index(
         for failure in failures:
             note(f"left out: {failure}", style="red")
         say(
-            f"{name}: {result['num_added']} pieces added, {result['num_skipped']} unchanged, "
-            f"{result['num_deleted']} deleted, {len(failures)} files left out"
+            f"{name}: {count_of(result['num_added'], 'piece')} added, {result['num_skipped']} unchanged, "
+            f"{result['num_deleted']} deleted, {count_of(len(failures), 'file')} left out"
         )
     return 0
 
@@ -256,7 +256,11 @@ def ask(
     chat_model = choose_model(model, read_options(options))
     prepare(chat_model)
     exchange = Exchange(
-        chat_model, [], NoShow() if as_json else TextShow(), run_name="foldline ask"
+        chat_model,
+        [],
+        NoShow() if as_json else TextShow(),
+        run_name="foldline ask",
+        metadata={"question": question},
     )
     answer = citations(exchange.run(citation_messages(question, documents), callbacks), documents)
     if as_json:
