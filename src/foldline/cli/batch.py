@@ -182,7 +182,9 @@ def _open_jobs(store: Path) -> JobStore:
     jobs = JobStore(store, NAME)
     job = jobs.find()
     if job is None:
-        raise UsageError(f"{store} has no job of `foldline batch`")
+        raise UsageError(
+            f"{store} has no job of `foldline batch`: name the store that `foldline batch run` wrote"
+        )
     jobs.take_over(job)
     return jobs
 

@@ -235,7 +235,9 @@ def _patience() -> float:
     try:
         return min(max(float(value), 0.0), LONGEST)
     except ValueError:
-        raise UsageError(f"FOLDLINE_STDIN_TIMEOUT={value!r} is no number of seconds") from None
+        raise UsageError(
+            f"FOLDLINE_STDIN_TIMEOUT={value!r} is no number of seconds: write one, such as 60"
+        ) from None
 
 
 def open_log(stack: ExitStack, *, is_wanted: bool, is_needed: bool = False) -> list[Any]:

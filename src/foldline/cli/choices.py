@@ -50,7 +50,7 @@ def fragments(name: str | None, place: str | None, *, delete: bool, as_json: boo
     if place and "://" not in place:
         path = Path(place).expanduser().resolve()
         if not path.is_file():
-            raise UsageError(f"{path}: there is no such file")
+            raise UsageError(f"{path}: there is no such file: check the path")
         place = str(path)
     return _show_or_change("fragments", "fragment", name, place, delete=delete, as_json=as_json)
 
@@ -78,7 +78,9 @@ def _show_or_change(
         del entries[name]
     else:
         if not NAME.fullmatch(name):
-            raise UsageError(f"{name!r}: a name is letters, digits, dots, dashes and underscores")
+            raise UsageError(
+                f"{name!r}: choose a name of letters, digits, dots, dashes and underscores"
+            )
         entries[name] = value
     write_settings(**{key: entries})
     note(f"{name} is {'deleted' if delete else f'kept: {value}'}")
@@ -90,7 +92,9 @@ def _show_or_change(
 
 def _file(name: str) -> Path:
     if not NAME.fullmatch(name) or name.startswith("."):
-        raise UsageError(f"{name!r}: a name is letters, digits, dots, dashes and underscores")
+        raise UsageError(
+            f"{name!r}: choose a name of letters, digits, dots, dashes and underscores"
+        )
     return places.data_dir() / "templates" / f"{name}.json"
 
 

@@ -50,7 +50,10 @@ def choose_model(spec: str | None, options: dict[str, Any] | None = None) -> Any
         model = own_object(spec.removeprefix(OWN), "-m py:")
         model = model if _is_model(model) or not callable(model) else model(**(options or {}))
         if not _is_model(model):
-            raise UsageError(f"{spec} is not a chat model but a {type(model).__name__}")
+            raise UsageError(
+                f"{spec} is not a chat model but a {type(model).__name__}: "
+                "name a chat model, or a function that returns one"
+            )
         return model
     if spec == "local":
         spec = DEFAULT
@@ -101,7 +104,9 @@ def own_object(place: str, option: str) -> Any:
         ) from error
     for part in name.split("."):
         if not hasattr(value, part):
-            raise UsageError(f"{option}{place}: {module} has no {name}")
+            raise UsageError(
+                f"{option}{place}: {module} has no {name}{suggestion(name, dir(value))}: check the name"
+            )
         value = getattr(value, part)
     return value
 
@@ -113,7 +118,9 @@ def choose_tool(place: str) -> Any:
     if isinstance(function, tools.BaseTool):
         return function
     if not callable(function):
-        raise UsageError(f"-t {place} is not a tool but a {type(function).__name__}")
+        raise UsageError(
+            f"-t {place} is not a tool but a {type(function).__name__}: name a function with a docstring"
+        )
     try:
         return tools.tool(function)
     except (ValueError, TypeError) as error:
@@ -125,9 +132,11 @@ def choose_mcp_tools(file: Path) -> list[Any]:
     try:
         content = json.loads(file.expanduser().read_text(encoding="utf-8"))
     except OSError as error:
-        raise UsageError(f"--mcp {file}: cannot be read: {error.strerror}") from error
+        raise UsageError(
+            f"--mcp {file}: cannot be read: {error.strerror}; check the path"
+        ) from error
     except ValueError as error:
-        raise UsageError(f"--mcp {file}: is not JSON: {error}") from error
+        raise UsageError(f"--mcp {file}: is not JSON: {error}; mend it there") from error
     servers = content.get("mcpServers", content) if isinstance(content, dict) else None
     if (
         not isinstance(servers, dict)

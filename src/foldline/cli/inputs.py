@@ -31,9 +31,13 @@ def fetch(url: str) -> tuple[bytes, str | None]:
     try:
         page = drive(resolver.fetch_page(url, BLOCKING))
     except FoldlineError as error:
-        raise UsageError(f"{url}: cannot be fetched: {error}") from error
+        raise UsageError(
+            f"{url}: cannot be fetched: {error}; check the address, or save the page and attach the file"
+        ) from error
     if page.status != 200:
-        raise UsageError(f"{url}: the server answered {page.status}")
+        raise UsageError(
+            f"{url}: the server answered {page.status}: open it in a browser, and attach what you save"
+        )
     return page.data, media_type_of_bytes(page.data) or page.media_type or None
 
 
@@ -62,7 +66,8 @@ def _fragment(place: str) -> str:
             data = Path(target).expanduser().read_bytes()
         except OSError as error:
             raise UsageError(
-                f"-f {place}: is neither a file ({error.strerror}) nor a fragment{suggestion(place, fragments)}"
+                f"-f {place}: is neither a file ({error.strerror}) nor a fragment{suggestion(place, fragments)}: "
+                "foldline fragments lists them"
             ) from error
     try:
         return data.decode("utf-8-sig").strip()

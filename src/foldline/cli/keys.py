@@ -83,7 +83,9 @@ def _variable(name: str) -> str:
         )
     variables = key_variables(find_provider(provider))
     if not variables:
-        raise UsageError(f"{provider} needs no key")
+        raise UsageError(
+            f"{provider} needs no key: foldline chat -m {provider}:MODEL works without"
+        )
     return variables[0]
 
 

@@ -111,7 +111,9 @@ def _plan_notebook(plan: Plan) -> None:
         notebook = json.loads(plan.before)
         cells = notebook["cells"]
     except (ValueError, TypeError, KeyError) as error:
-        raise UnparsableError("is no notebook: it has no JSON with cells", 1) from error
+        raise UnparsableError(
+            "is no notebook: it has no JSON with cells; open and save it in Jupyter", 1
+        ) from error
     is_changed = False
     for place, cell in enumerate(cells, 1):
         if not isinstance(cell, dict) or cell.get("cell_type") != "code":

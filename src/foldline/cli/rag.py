@@ -190,7 +190,7 @@ def _loader(path: str, glob: Sequence[str], exclude: Sequence[str]) -> Any:
             silent_errors=True,  # they are listed at the end
         )
     if not place.exists():
-        raise UsageError(f"{place}: there is no such file or folder")
+        raise UsageError(f"{place}: there is no such file or folder: check the path")
     return FileLoader(place)
 
 

@@ -205,6 +205,6 @@ def list_keys(*, log: str | None, as_json: bool) -> int:
 def remove_key(name: str, *, log: str | None) -> int:
     """Remove a key; servers refuse it within seconds."""
     if not _keys(log).remove(name):
-        raise UsageError(f"there is no key named {name!r}: `foldline serve keys list`")
+        raise UsageError(f"there is no key named {name!r}: `foldline serve keys list` shows them")
     _say(f"{name} is removed; servers refuse it within {2} seconds.")
     return 0

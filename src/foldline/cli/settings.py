@@ -54,7 +54,9 @@ def read_json(file: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise StoreError(f"{file}: cannot be read: {error.strerror}") from error
+        raise StoreError(
+            f"{file}: cannot be read: {error.strerror}; make it readable, or set FOLDLINE_DATA_DIR to another folder"
+        ) from error
     try:
         content = json.loads(text)
     except ValueError as error:
@@ -73,4 +75,6 @@ def write_json(file: Path, value: dict[str, Any]) -> None:
         partial.replace(file)
     except OSError as error:
         partial.unlink(missing_ok=True)
-        raise StoreError(f"{file}: cannot be written: {error.strerror}") from error
+        raise StoreError(
+            f"{file}: cannot be written: {error.strerror}; set FOLDLINE_DATA_DIR to a folder you may write to"
+        ) from error

@@ -85,7 +85,10 @@ def _app(place: str) -> tuple[str, Any]:
         name, where = place.rpartition(":")[2], place
     app = own_object(where, "")
     if not hasattr(app, "get_state_history"):
-        raise UsageError(f"{where} is no agent and no graph, but a {type(app).__name__}")
+        raise UsageError(
+            f"{where} is no agent and no graph, but a {type(app).__name__}: "
+            "name what create_agent or a graph's compile returns"
+        )
     return name, app
 
 
@@ -96,7 +99,9 @@ def _model_maker(models: Sequence[str]) -> Any:
 
     def make(name: str, parameters: dict[str, Any]) -> Any:
         if name not in models:
-            raise UsageError(f"{name!r} is none of the models of this studio: {', '.join(models)}")
+            raise UsageError(
+                f"{name!r} is none of the models of this studio: choose one of {', '.join(models)}"
+            )
         return choose_model(name, parameters)
 
     return make

@@ -200,7 +200,10 @@ def _replay(root: StoredRun, model: str | None) -> None:
 
     calls = [run for run in all_runs(root) if run.run_type == "llm" and "messages" in run.inputs]
     if not calls:
-        raise UsageError(f"{root.name}: there is no call of a chat model in this trace to replay")
+        raise UsageError(
+            f"{root.name}: there is no call of a chat model in this trace to replay: "
+            "choose another (`foldline traces` shows them)"
+        )
     for run in calls:
         messages = load(run.inputs["messages"][0])
         if model is not None:
@@ -239,7 +242,9 @@ def _delete(store: TraceStore, trace: str | None, options: TraceOptions) -> int:
     if trace is not None:
         trace_id = store.resolve(trace)
         if trace_id is None:
-            raise UsageError(f"{store.path}: there is no trace {trace!r}")
+            raise UsageError(
+                f"{store.path}: there is no trace {trace!r}; `foldline traces` shows the ids"
+            )
     counts = forget(trace=trace_id, thread=options.thread, user=options.user, traces=store.path)
     kinds: Sequence[tuple[str, str]] = (("traces", "runs"), ("histories", "kept messages"))
     note(", ".join(f"{counts[kind]} {word}" for kind, word in kinds) + " are deleted")
