@@ -109,9 +109,11 @@ def test_search_finds_a_page_and_nobody_else_is_asked(address):
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.goto(f"{address}/quickstart/")
         assert page.locator("h1").first.inner_text().startswith("Quickstart")
+        page.goto(f"{address}/benchmarks/")
+        assert page.locator("a[href*='agent-with-approval']:visible").count() == 0
         page.locator(".md-search__button").first.click()
         page.keyboard.type("approval restart")
-        page.wait_for_selector("a[href*='agent-with-approval']", timeout=30_000)
+        page.wait_for_selector("a[href*='agent-with-approval']:visible", timeout=30_000)
         page.goto(f"{address}/api/messages/")
         assert page.locator("[id='foldline.messages.AIMessage']").count() == 1
         page.goto(f"{address}/flows/")
