@@ -97,7 +97,7 @@ def chat(
 ) -> int:
     """Ask a model and stream its answer. Without a prompt: an interactive session.
 
-    The model in the box is small (135M parameters): good for trying things, not a clever one.
+    The local model is small (135M parameters): good for trying things, not a clever one.
     """
     return call_command(
         "chat:chat",

@@ -27,7 +27,7 @@ def keys(
 def default(
     model: Annotated[str | None, typer.Argument(help="The model that is used without -m.")] = None,
     *,
-    clear: Annotated[bool, typer.Option("--clear", help="Back to the model in the box.")] = False,
+    clear: Annotated[bool, typer.Option("--clear", help="Back to the local model.")] = False,
 ) -> int:
     """Show or set the model that is used without -m."""
     return call_command("choices:default", model, clear=clear)

@@ -34,13 +34,22 @@ EXTRAS = {
     "cli": "typer",
     "postgres": "psycopg",
     "redis": "redis",
+    "serve": "httptools",
+    "studio": "starlette",
     "mcp": "mcp",
     "otel": "opentelemetry.sdk",
     "httpx": "httpx2",
     "jinja": "jinja2",
     "vectors": "numpy",
+    "pdf": "pypdf",
     "aws": "botocore",
+    "google": "google.auth",
+    "langsmith": "langsmith",
     "migrate": "libcst",
+    "parquet": "pyarrow",
+    "ray": "ray",
+    "dbos": "dbos",
+    "temporal": "temporalio",
 }
 """Extra -> the module that shows it is installed."""
 PATIENCE = 1.0
