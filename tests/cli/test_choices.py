@@ -391,3 +391,23 @@ def test_wrong_uses_of_an_index_are_explained(foldline, pages):
     assert "no embeddings of 'opnai'" in foldline("embed", "x", "-m", "opnai:x").err
     assert json.loads(foldline("embed", "an owl", *ENCODER).out) == [1.1, 0.1, 0.1]
     assert json.loads(foldline("embed", *ENCODER, stdin="an owl").out) == [1.1, 0.1, 0.1]
+
+
+# -- one file
+
+
+def test_logs_traces_and_sessions_are_views_of_one_file(foldline, own_folders):
+    foldline("chat", "hi", *ECHO, "--session", "holiday")
+
+    assert sorted(file.name for file in (own_folders / "data").glob("*.db")) == ["traces.db"]
+    [entry] = json.loads(foldline("logs", "--session", "holiday", "--json").out)
+    assert entry["prompt"] == "hi"
+    [trace] = json.loads(foldline("traces", "--json").out)
+    assert trace["session_id"] == "holiday"
+    assert foldline("sessions").out.splitlines()[1].startswith("holiday\t2\t")
+
+    outcome = foldline("sessions", "holiday", "--delete")
+
+    assert "holiday is deleted, and 2 runs of the log" in outcome.err
+    assert json.loads(foldline("logs", "--json").out) == []
+    assert json.loads(foldline("sessions", "--json").out) == []

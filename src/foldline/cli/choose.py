@@ -172,7 +172,7 @@ def name_of(model: object) -> str:
 
 
 def prepare(model: Any, *, has_tools: bool = False) -> None:
-    """Fetch what a model of the box needs, showing how far it is; other models need nothing."""
+    """Fetch what a local model needs, showing how far it is; other models need nothing."""
     if getattr(model, "_provider", None) != "local":
         return
     runtime = import_module("foldline.providers.local.runtime")
@@ -191,7 +191,7 @@ def prepare(model: Any, *, has_tools: bool = False) -> None:
 
 
 def prepare_encoder(name: str) -> None:
-    """Fetch a sentence encoder of the box, showing how far it is; a file of one's own is there already."""
+    """Fetch a local sentence encoder, showing how far it is; a file of one's own is there already."""
     runtime = import_module("foldline.providers.local.runtime")
     try:
         runtime.load_library()
