@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from foldline.cli.places import data_dir, made, traces_file
+from foldline.cli.places import data_dir, make_folder_of, traces_file
 from foldline.exceptions import MissingExtraError, UsageError
 
 __all__ = ["add_key", "list_keys", "make_from_environment", "remove_key", "serve"]
@@ -47,9 +47,9 @@ def serve(
     count = workers if workers is not None else int(server_options.pop("workers", 1))
     for name in ("host", "port", "workers"):
         server_options.pop(name, None)
-    server_options["log"] = log or server_options.get("log") or str(made(data_dir() / "serve.db"))
+    server_options["log"] = log or server_options.get("log") or str(make_folder_of(data_dir() / "serve.db"))
     if trace and "traces" not in server_options:
-        server_options["traces"] = str(made(traces_file()))
+        server_options["traces"] = str(make_folder_of(traces_file()))
     if no_auth:
         server_options["no_auth"] = True
     if origins:
@@ -152,7 +152,7 @@ def _keys(log: str | None) -> Any:
     from foldline.serve.keys import KeyStore
     from foldline.serve.log.sql import open_tables
 
-    return KeyStore(open_tables(log or str(made(data_dir() / "serve.db"))))
+    return KeyStore(open_tables(log or str(make_folder_of(data_dir() / "serve.db"))))
 
 
 def add_key(
