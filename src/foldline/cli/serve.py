@@ -47,7 +47,9 @@ def serve(
     count = workers if workers is not None else int(server_options.pop("workers", 1))
     for name in ("host", "port", "workers"):
         server_options.pop(name, None)
-    server_options["log"] = log or server_options.get("log") or str(make_folder_of(data_dir() / "serve.db"))
+    server_options["log"] = (
+        log or server_options.get("log") or str(make_folder_of(data_dir() / "serve.db"))
+    )
     if trace and "traces" not in server_options:
         server_options["traces"] = str(make_folder_of(traces_file()))
     if no_auth:
