@@ -123,7 +123,7 @@ def test_a_template_keeps_what_a_prompt_is_made_of(foldline):
     assert foldline("templates", "sayer", "--delete").code == 0
     assert "no templates" in foldline("templates").err
     assert "nothing to save" in foldline("chat", "--save", "none").err
-    assert "a name is letters" in foldline("chat", "x", "--save", "../up").err
+    assert "choose a name of letters" in foldline("chat", "x", "--save", "../up").err
 
 
 def test_a_template_without_input_gets_the_prompt_behind_it(foldline):
