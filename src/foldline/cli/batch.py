@@ -182,7 +182,9 @@ def _open_store(path: Path) -> JobStore:
     store = JobStore(path, NAME)
     row = store.job.find()
     if row is None:
-        raise UsageError(f"{path} has no job of `foldline batch`")
+        raise UsageError(
+            f"{path} has no job of `foldline batch`: name the store that `foldline batch run` wrote"
+        )
     store.job.use(row)
     return store
 
@@ -194,8 +196,8 @@ def _print_rejects(rows: Iterator[RejectedRow]) -> None:
 
 def _print_report(report: BatchReport, *, as_json: bool) -> None:
     if as_json:
-        shown = {name: getattr(report, name) for name in report.__dataclass_fields__}
-        say(json.dumps({**shown, "cost": report.cost, "is_finished": report.is_finished}))
+        fields = {name: getattr(report, name) for name in report.__dataclass_fields__}
+        say(json.dumps({**fields, "cost": report.cost, "is_finished": report.is_finished}))
         return
     say(progress_line(report))
     for text, count in report.errors.items():

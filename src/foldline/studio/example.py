@@ -236,7 +236,7 @@ def _special(filler: _Filler) -> None:
 
 
 def _sessions(folder: Path) -> None:
-    history = SQLiteChatMessageHistory("holiday plans", folder / "sessions.db")
+    history = SQLiteChatMessageHistory("holiday plans", folder / "traces.db")
     history.add_messages(
         [
             HumanMessage("Where should I go in May?"),

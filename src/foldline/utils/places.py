@@ -27,8 +27,8 @@ def data_dir() -> Path:
 
 
 def sessions_file() -> Path:
-    """Return where the conversations of `foldline chat` are."""
-    return data_dir() / "sessions.db"
+    """Return where the conversations of `foldline chat` are: logs, traces and sessions are views of one file."""
+    return traces_file()
 
 
 def traces_variable() -> Path | None:
