@@ -121,7 +121,7 @@ SINKS = {
     scan.runs_built_sql: {
         "_storage/sqlite.py": "migrations of ours; `rows` passes on what its callers wrote out (they are scanned too)",
         "_storage/postgres.py::PostgresServer.__init__": "the schema its subclass wrote out",
-        "_storage/forget.py::delete_rows": "table and column of ours; values are bound",
+        "_storage/forget.py": "tables and columns of ours; values are bound",
         "batches/sql.py": "passes on what store.py wrote out",
         "batches/store.py": "columns and conditions of ours, as many marks as values; values are bound",
         "serve/log/sql.py": "passes on what the log wrote out; values are bound",
@@ -129,7 +129,8 @@ SINKS = {
         "tracers/_index.py": "as many marks as values; words of a search are quoted and bound",
         "tracers/_schema.py": "the statements of our own schema",
         "tracers/_summary.py": "columns and conditions of ours; values are bound",
-        "tracers/_writer.py::TraceWriter._transact": "the statements of our own schema; values are bound",
+        "tracers/_postgres_database.py": "the schema of ours; passes on what the store and the writer wrote out",
+        "tracers/_sqlite_database.py": "names of pragmas of ours",
         "tracers/store.py": "one SELECT and a WHERE, both written out in this file; values are bound",
         "vectorstores/postgres.py": "operators and numbers of ours; keys and values of filters are bound",
     },

@@ -303,7 +303,7 @@ def test_what_is_deleted_is_gone_from_the_file_and_the_index(path: Path):
 
     assert store.count(Filters(text="xylophone")) == 0
     assert store.count(Filters(text="piano")) == 1
-    store._shrink()
+    store._database.shrink()
     assert all(b"xylophone" not in file.read_bytes() for file in path.parent.iterdir())
     with sqlite3.connect(path) as connection:
         assert connection.execute("SELECT count(*) FROM tags").fetchone()[0] == 7

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from foldline.cli.places import data_dir, made, traces_file
+from foldline.cli.places import data_dir, made, traces_place
 from foldline.exceptions import MissingExtraError, UsageError
 
 __all__ = ["add_key", "list_keys", "make_from_environment", "remove_key", "serve"]
@@ -49,7 +49,7 @@ def serve(
         chosen.pop(name, None)
     chosen["log"] = log or chosen.get("log") or str(made(data_dir() / "serve.db"))
     if trace and "traces" not in chosen:
-        chosen["traces"] = str(made(traces_file()))
+        chosen["traces"] = str(traces_place())
     if no_auth:
         chosen["no_auth"] = True
     if origins:

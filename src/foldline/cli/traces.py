@@ -7,7 +7,6 @@ import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from foldline._io import BLOCKING
@@ -37,7 +36,7 @@ FORMATS = ("otel", "jsonl", "pytest")
 class TraceOptions:
     """The options of the command."""
 
-    file: Path | None = None
+    file: str | None = None
     limit: int = 20
     only_errors: bool = False
     as_json: bool = False
@@ -70,14 +69,13 @@ class TraceOptions:
 
 def traces(trace: str | None, options: TraceOptions) -> int:
     """Show the newest traces, or one."""
-    path = places.traces_file(options.file)
-    if not path.exists():
+    store = TraceStore(places.traces_place(options.file))
+    if not store.exists():
         note(
-            f"no traces: {path} is not there; FOLDLINE_TRACES=1 traces any program of yours, "
+            f"no traces: {store.name} is not there; FOLDLINE_TRACES=1 traces any program of yours, "
             "`foldline chat --trace` one answer"
         )
         return 0
-    store = TraceStore(path)
     if options.prune_age or options.prune_size:
         return _prune(store, options)
     if options.delete:
@@ -94,7 +92,7 @@ def traces(trace: str | None, options: TraceOptions) -> int:
     elif found:
         table(HEADER, [_cells(one) for one in found])
     else:
-        note(f"no {'failed runs' if options.only_errors else 'runs'} like that in {path}")
+        note(f"no {'failed runs' if options.only_errors else 'runs'} like that in {store.name}")
     return 0
 
 
@@ -175,7 +173,7 @@ def _find(store: TraceStore, trace: str) -> StoredRun:
     root = None if found is None else store.trace(found)
     if root is None:
         raise UsageError(
-            f"{store.path}: there is no trace {trace!r}; `foldline traces` shows the ids"
+            f"{store.name}: there is no trace {trace!r}; `foldline traces` shows the ids"
         )
     return root
 
@@ -221,7 +219,7 @@ def _prune(store: TraceStore, options: TraceOptions) -> int:
         max_age=None if options.prune_age is None else read_age(options.prune_age),
         max_bytes=None if options.prune_size is None else read_size(options.prune_size),
     )
-    note(f"{deleted} runs are deleted from {store.path}")
+    note(f"{deleted} runs are deleted from {store.name}")
     return 0
 
 
@@ -233,7 +231,7 @@ def _delete(store: TraceStore, trace: str | None, options: TraceOptions) -> int:
     if trace is not None:
         found = store.resolve(trace)
         if found is None:
-            raise UsageError(f"{store.path}: there is no trace {trace!r}")
+            raise UsageError(f"{store.name}: there is no trace {trace!r}")
     counts = forget(trace=found, thread=options.thread, user=options.user, traces=store.path)
     kinds: Sequence[tuple[str, str]] = (("traces", "runs"), ("histories", "kept messages"))
     note(", ".join(f"{counts[kind]} {word}" for kind, word in kinds) + " are deleted")

@@ -7,7 +7,6 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib import import_module
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
@@ -40,7 +39,7 @@ from foldline.serve.wires import (
     thread_protocol,
     vercel,
 )
-from foldline.tracers.sqlite import SQLiteTracer
+from foldline.tracers._open import open_tracer
 from foldline.utils.short_repr import short_repr
 
 __all__ = ["ServeApp", "create_app"]
@@ -78,7 +77,7 @@ def create_app(
     served: dict[str, ServedApp] = as_apps(apps)
     log = RunLog(chosen.log)
     listeners = list(callbacks)
-    tracer = SQLiteTracer(chosen.traces) if chosen.traces is not None else None
+    tracer = open_tracer(chosen.traces) if chosen.traces is not None else None
     if tracer is not None:
         listeners.append(tracer)
     host = RunHost(log, chosen, Metrics(), listeners)
@@ -127,7 +126,9 @@ def _studio_routes(server: Server) -> list[BaseRoute]:
         return []
     try:
         agents = {name: app.target for name, app in server.apps.items() if app.has_threads}
-        studio = import_module("foldline.studio").create_app(traces=Path(traces), apps=agents)
+        studio = import_module("foldline.studio").create_app(
+            traces=traces, apps=agents, run_logs=(server.settings.log,)
+        )
     except Exception:
         # It is beside the server, not a part of it.
         logger.warning("the studio is not shown", exc_info=True)

@@ -26,7 +26,7 @@ from foldline.studio.answers import (
 from foldline.studio.messages import message_to_json, messages_from_json
 from foldline.studio.playground import Playground
 from foldline.studio.settings import StudioSettings
-from foldline.tracers._schema import make_folder
+from foldline.tracers._open import make_folder
 from foldline.tracers.export import all_runs
 from foldline.tracers.store import StoredRun, TraceStore
 from foldline.utils.uuid import uuid7
@@ -53,10 +53,10 @@ ROLES = {"human": "user", "ai": "assistant"}
 class DatasetRoutes:
     """The endpoints."""
 
-    def __init__(self, settings: StudioSettings, playground: Playground) -> None:
+    def __init__(self, settings: StudioSettings, store: TraceStore, playground: Playground) -> None:
         self._settings = settings
         self._playground = playground
-        self._traces = TraceStore(settings.traces)
+        self._traces = store
 
     def routes(self) -> list[Route]:
         """Return the routes."""

@@ -28,9 +28,9 @@ from foldline.studio.answers import (
 from foldline.studio.code import FORMS, write_code
 from foldline.studio.messages import message_to_json, messages_from_json
 from foldline.studio.settings import StudioSettings
+from foldline.tracers._open import open_tracer
 from foldline.tracers._redact import Redactor
-from foldline.tracers._schema import make_folder
-from foldline.tracers.sqlite import SQLiteTracer
+from foldline.tracers.database import DatabaseTracer
 from foldline.utils.json import to_jsonable
 
 __all__ = ["PARAMETERS", "Playground"]
@@ -46,7 +46,7 @@ class Playground:
 
     def __init__(self, settings: StudioSettings) -> None:
         self._settings = settings
-        self._tracer: SQLiteTracer | None = None
+        self._tracer: DatabaseTracer | None = None
         self._redactor = Redactor()
 
     def routes(self) -> list[Route]:
@@ -58,11 +58,10 @@ class Playground:
             Route("/api/code", endpoint(self.code), methods=["POST"]),
         ]
 
-    def tracer(self) -> SQLiteTracer:
+    def tracer(self) -> DatabaseTracer:
         """Return the tracer of what is run from the page."""
         if self._tracer is None:
-            make_folder(self._settings.traces)
-            self._tracer = SQLiteTracer(self._settings.traces)
+            self._tracer = open_tracer(self._settings.traces)
         return self._tracer
 
     def close(self) -> None:

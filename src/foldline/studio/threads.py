@@ -28,10 +28,10 @@ MOST_CHECKPOINTS = 500
 class ThreadRoutes:
     """The endpoints."""
 
-    def __init__(self, settings: StudioSettings, playground: Playground) -> None:
+    def __init__(self, settings: StudioSettings, store: TraceStore, playground: Playground) -> None:
         self._settings = settings
         self._playground = playground
-        self._traces = TraceStore(settings.traces)
+        self._traces = store
 
     def routes(self) -> list[Route]:
         """Return the routes."""
@@ -91,13 +91,13 @@ class ThreadRoutes:
 
     async def threads(self, request: Request) -> Response:
         """Return the threads that the traces know, and the agents that can show them."""
-        known = []
-        if self._settings.traces.exists():
-            known = await threaded(self._known_threads)
+        known = await threaded(self._known_threads)
         return answer_json({"threads": known, "apps": sorted(self._settings.apps)})
 
     def _known_threads(self) -> list[dict[str, Any]]:
-        threads = []
+        threads: list[dict[str, Any]] = []
+        if not self._traces.exists():
+            return threads
         for thread in self._traces.values("thread_id")[:200]:
             newest = self._traces.find(Filters(thread_id=thread), limit=1)
             last = newest[0] if newest else None

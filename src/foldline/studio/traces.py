@@ -39,11 +39,11 @@ FORMS = ("otel", "jsonl", "pytest")
 
 
 class TraceRoutes:
-    """The endpoints; the file may not be there yet."""
+    """The endpoints; there may be no traces yet."""
 
-    def __init__(self, settings: StudioSettings) -> None:
+    def __init__(self, settings: StudioSettings, store: TraceStore) -> None:
         self._settings = settings
-        self._store = TraceStore(settings.traces)
+        self._store = store
 
     def routes(self) -> list[Route]:
         """Return the routes."""
@@ -59,16 +59,15 @@ class TraceRoutes:
             Route("/api/live", endpoint(self.live)),
         ]
 
-    @property
-    def _is_there(self) -> bool:
-        return self._settings.traces.exists()
+    async def _has_traces(self) -> bool:
+        return bool(await threaded(self._store.exists))
 
     async def show_all(self, request: Request) -> Response:
         """Return the newest traces that fit, and how many there are."""
         query = request.query_params
         limit = min(_number(query.get("limit"), 100), MOST_LISTED)
         offset = _number(query.get("offset"), 0)
-        if not self._is_there:
+        if not await self._has_traces():
             return answer_json({"traces": [], "total": 0})
         filters = _filters(query)
         found = await threaded(self._store.find, filters, limit=limit, offset=offset)
@@ -91,7 +90,7 @@ class TraceRoutes:
         return answer_json({**_line(run, 0), **run_content(run)})
 
     def _find(self, run_id: str) -> StoredRun:
-        trace = self._store.resolve(run_id) if self._is_there else None
+        trace = self._store.resolve(run_id) if self._store.exists() else None
         root = self._store.trace(trace) if trace else None
         if root is None:
             raise LookupError(f"there is no trace {run_id!r}")
@@ -101,7 +100,11 @@ class TraceRoutes:
         """Delete a trace."""
         root = await threaded(self._find, request.path_params["id"])
         counts = await threaded(
-            forget, trace=str(root.id), traces=self._settings.traces, histories=()
+            forget,
+            trace=str(root.id),
+            traces=self._settings.traces,
+            histories=(),
+            run_logs=self._settings.run_logs,
         )
         return answer_json({"deleted": counts["traces"]})
 
@@ -134,7 +137,7 @@ class TraceRoutes:
 
     async def choices(self, request: Request) -> Response:
         """Return what lists can be narrowed by."""
-        if not self._is_there:
+        if not await self._has_traces():
             return answer_json({"models": [], "threads": [], "sessions": [], "users": []})
         names = {
             "models": "model",
@@ -153,7 +156,7 @@ class TraceRoutes:
         steps = min(max(_number(query.get("steps"), 48), 1), MOST_STEPS)
         if not since < until:
             raise UsageError("since must be before until")
-        if not self._is_there:
+        if not await self._has_traces():
             return answer_json({"figures": []})
         step = (until - since) / steps
         found = await threaded(self._store.figures, since, until, step, query.get("model") or None)
@@ -170,9 +173,9 @@ class TraceRoutes:
         while not await request.is_disconnected():
             await ASYNC.sleep(LIVE_EVERY)
             quiet += LIVE_EVERY
-            if not self._is_there:
-                continue
             try:
+                if not await self._has_traces():
+                    continue
                 place, changed, watched = await threaded(self._look, place, watched)
             except StoreError as error:
                 yield event("trouble", {"error": plain_error(error)})
