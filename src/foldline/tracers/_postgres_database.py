@@ -113,8 +113,7 @@ class PostgresTraces:
             return True
         server = self._connect()
         try:
-            known = "SELECT to_regclass('foldline_traces.runs') IS NOT NULL"
-            return bool(server.run(lambda connection: connection.execute(known).fetchone()[0]))
+            return server.run(_read_version) > 0
         finally:
             server.close()
 
@@ -219,8 +218,9 @@ BEGIN_WRITING = f"{USE_SCHEMA}; SELECT pg_advisory_xact_lock({LOCK})"
 
 
 def _read_version(connection: PostgresConnection) -> int:
-    known = "SELECT to_regclass('foldline_traces.foldline_schema') IS NOT NULL"
-    if not connection.execute(known).fetchone()[0]:
+    # Not `to_regclass`, which does not see at once what another session has made.
+    known = "SELECT 1 FROM pg_tables WHERE schemaname = 'foldline_traces' AND tablename = 'foldline_schema'"
+    if connection.execute(known).fetchone() is None:
         return 0
     found = connection.execute("SELECT version FROM foldline_traces.foldline_schema").fetchone()
     return int(found[0])
