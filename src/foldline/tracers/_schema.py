@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -111,15 +110,15 @@ def connect(path: Path) -> sqlite3.Connection:
                 "upgrade foldline"
             )
         connection.execute("PRAGMA synchronous = NORMAL")
-        if 0 < version < VERSION and not os.access(path, os.W_OK):
-            raise StoreError(
-                f"{path}: the traces are of version {version} and the file may only be read: make it writable, "
-                "or copy it, to have it upgraded"
-            )
         if version < VERSION:
             _upgrade(connection, path)
     except sqlite3.Error as error:
         connection.close()
+        if "readonly" in str(error):
+            raise StoreError(
+                f"{path}: the file may only be read, and has no traces of version {VERSION}: make it writable, "
+                "or copy it, to have it upgraded"
+            ) from error
         raise StoreError(f"{path}: no file of traces: {error}") from error
     except StoreError:
         connection.close()
@@ -128,20 +127,28 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def _open(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, timeout=PATIENCE_MS / 1000, check_same_thread=False)
-    connection.isolation_level = None
-    if os.access(path, os.W_OK):
-        return connection
+    connection = _connect(path)
     try:
         connection.execute("SELECT 1 FROM sqlite_master")
-    except sqlite3.OperationalError:
-        # In a folder where nothing can be written SQLite cannot make the file by which readers and writers agree.
+    except sqlite3.OperationalError as error:
         connection.close()
-        connection = sqlite3.connect(
-            f"{path.resolve().as_uri()}?immutable=1", uri=True, check_same_thread=False
-        )
-        connection.isolation_level = None
+        if not any(word in str(error) for word in ("readonly", "unable to open")):
+            raise
+        # In a folder where nothing can be written SQLite cannot make the file by which readers and writers agree.
+        connection = _connect(f"{path.absolute().as_uri()}?immutable=1")
+    except sqlite3.DatabaseError:  # no database at all, as the caller finds
+        return connection
     return connection
+
+
+def _connect(path: str | Path) -> sqlite3.Connection:
+    return sqlite3.connect(
+        path,
+        timeout=PATIENCE_MS / 1000,
+        isolation_level=None,
+        check_same_thread=False,
+        uri=isinstance(path, str),
+    )
 
 
 def _upgrade(connection: sqlite3.Connection, path: Path) -> None:
