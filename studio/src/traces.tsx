@@ -34,6 +34,9 @@ export function Traces({ file }: { file: string }) {
   const [choices, setChoices] = useState<Choices>({ models: [], threads: [], sessions: [], users: [] });
   const [pages, setPages] = useState(new Map<number, Trace[]>());
   const [total, setTotal] = useState<number>();
+  const [isCounted, setCounted] = useState(false);
+  const [isLoaded, setLoaded] = useState(false);
+  const livePlace = useRef(0);
   const [error, setError] = useState<string>();
   const [fresh, setFresh] = useState(0);
   const [chosen, setChosen] = useState(0);
@@ -57,10 +60,27 @@ export function Traces({ file }: { file: string }) {
     (offset: number, limit: number) => {
       const { hours, ...rest } = filter;
       const since = hours ? Date.now() / 1000 - Number(hours) * 3600 : undefined;
-      return get<{ traces: Trace[]; total: number }>("traces", { ...rest, since, offset, limit });
+      const only = { ...rest, since };
+      const traces = get<{ traces: Trace[]; place: number }>("traces", { ...only, offset, limit, total: 0 });
+      return traces.then((found) => ({ ...found, count: () => get<{ total: number }>("traces/count", only) }));
     },
     [filter],
   );
+
+  // Rows are shown before they are counted: in a large file that takes longer.
+  const showFirst = (found: { traces: Trace[]; place: number; count: () => Promise<{ total: number }> }) => {
+    const mine = turn.current;
+    livePlace.current = found.place;
+    setLoaded(true);
+    const isAll = found.traces.length < PAGE;
+    setTotal((before) => (isAll ? found.traces.length : Math.max(before ?? 0, found.traces.length)));
+    setCounted((before) => isAll || before);
+    if (!isAll)
+      found.count().then(
+        ({ total }) => mine === turn.current && (setTotal(total), setCounted(true)),
+        () => undefined,
+      );
+  };
 
   const load = useCallback(
     (page: number) => {
@@ -71,7 +91,7 @@ export function Traces({ file }: { file: string }) {
         .then((found) => {
           if (mine !== turn.current) return;
           setPages((before) => new Map(before).set(page, found.traces));
-          setTotal(found.total);
+          if (page === 0) showFirst(found);
           setError(undefined);
         })
         .catch((problem) => mine === turn.current && setError(told(problem)))
@@ -85,12 +105,17 @@ export function Traces({ file }: { file: string }) {
     loading.current.clear();
     setPages(new Map());
     setChosen(0);
-    const wait = setTimeout(() => load(0), filter.q ? 200 : 0);
+    setTotal(undefined);
+    setCounted(false);
+    if (!filter.q) return load(0);
+    const wait = setTimeout(() => load(0), 200);
     return () => clearTimeout(wait);
   }, [filter]);
 
   useEffect(() => {
-    get<Choices>("choices").then(setChoices, () => undefined);
+    if (isLoaded) get<Choices>("choices").then(setChoices, () => undefined);
+  }, [isLoaded]);
+  useEffect(() => {
     const media = matchMedia("(max-width: 760px)");
     const changed = () => setNarrow(media.matches);
     media.addEventListener("change", changed);
@@ -99,7 +124,8 @@ export function Traces({ file }: { file: string }) {
 
   // Live: known rows change in place, at once; new ones are asked for at most once a second.
   useEffect(() => {
-    const source = new EventSource("./api/live");
+    if (!isLoaded) return;
+    const source = new EventSource(`./api/live?after=${livePlace.current}`);
     let waiting = 0;
     let timer = 0;
     const refresh = () => {
@@ -112,13 +138,14 @@ export function Traces({ file }: { file: string }) {
         loading.current.clear();
         query(0, PAGE).then((found) => {
           setPages(new Map([[0, found.traces]]));
-          setTotal(found.total);
+          showFirst(found);
         }, () => undefined);
         timer = window.setTimeout(refresh, REFRESH);
       } else setFresh(waiting);
     };
     source.addEventListener("traces", (event) => {
       const { traces, new: added } = JSON.parse((event as MessageEvent).data) as { traces: Trace[]; new: number };
+      livePlace.current = Number((event as MessageEvent).lastEventId);
       const byId = new Map(traces.map((trace) => [trace.id, trace]));
       setPages((before) => {
         let hasChanged = false;
@@ -134,7 +161,7 @@ export function Traces({ file }: { file: string }) {
       source.close();
       clearTimeout(timer);
     };
-  }, [query, rowHeight]);
+  }, [query, rowHeight, isLoaded]);
 
   useLayoutEffect(() => {
     const element = body.current;
@@ -222,7 +249,7 @@ export function Traces({ file }: { file: string }) {
             {marked.length < 2 ? "Mark one more to compare" : "Compare"}
           </button>
         )}
-        <span class="dim total">{total === undefined ? "" : `${whole(total)} ${total === 1 ? "trace" : "traces"}`}</span>
+        <span class="dim total">{total === undefined ? "" : `${whole(total)}${isCounted ? "" : "+"} ${total === 1 ? "trace" : "traces"}`}</span>
       </div>
       <Trouble error={error} />
       <div class="grid-head" aria-hidden="true">

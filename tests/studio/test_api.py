@@ -248,7 +248,7 @@ def test_a_run_becomes_a_case_and_models_are_scored_beside_each_other(studio: An
 def test_a_studio_without_any_file_is_empty(start: Any):
     studio = start()
 
-    assert studio.get("traces") == {"traces": [], "total": 0}
+    assert studio.get("traces") == {"traces": [], "place": 0, "total": 0}
     assert studio.get("figures")["figures"] == []
     assert studio.get("sessions")["sessions"] == studio.get("datasets")["datasets"] == []
     assert not (studio.folder / "traces.db").exists()

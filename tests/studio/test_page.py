@@ -18,7 +18,8 @@ import pytest
 
 from foldline.runnables import RunnableLambda
 from foldline.tracers import SQLiteTracer, TraceStore
-from foldline.tracers._schema import COLUMNS, UPSERT, connect
+from foldline.tracers._columns import COLUMNS, UPSERT
+from foldline.tracers._schema import connect
 from tests.studio.test_api import asking_agent
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
@@ -487,7 +488,7 @@ def test_a_hundred_thousand_runs_are_listed_and_scrolled(
     studio = start()
     page = open_page(studio)
     page.wait_for_selector("text=question 99999")
-    assert page.inner_text(".total") == "100,000 traces"
+    until(lambda: page.inner_text(".total") == "100,000 traces")
     begun = time.monotonic()
     page.evaluate("document.querySelector('.rows').scrollTo(0, 50000 * 36)")
     page.wait_for_selector("text='question 49999'")

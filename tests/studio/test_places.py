@@ -29,7 +29,7 @@ NOBODY = 65_534
 def test_a_database_is_listed_searched_scored_and_forgotten(start: Any, postgres_url: str):
     studio = start(traces=postgres_url.replace("@", ":a-password@"))
     assert studio.get("info")["is_there"] is False
-    assert studio.get("traces") == {"traces": [], "total": 0}
+    assert studio.get("traces") == {"traces": [], "place": 0, "total": 0}
     ask(postgres_url, "Why is the sky blue?", "Light is scattered.", thread_id="t", user_id="ada")
     ask(postgres_url, "And the sea?", "It mirrors.", thread_id="t")
 
@@ -137,9 +137,7 @@ def test_an_old_file_that_may_only_be_read_is_told(open_folder: Path):
 
     with (
         reading_only(open_folder),
-        pytest.raises(
-            StoreError, match=r"may only be read.* make it writable"
-        ),
+        pytest.raises(StoreError, match=r"may only be read.* make it writable"),
     ):
         TraceStore(path).find()
 

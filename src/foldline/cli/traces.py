@@ -129,7 +129,7 @@ def _follow(store: TraceStore, options: TraceOptions) -> int:
     """Print each trace when it has ended, until interrupted."""
     filters = options.filters()
     open_traces = {one.id for one in store.find(filters, limit=200) if one.end_time is None}
-    place, _ = store.changed_since(0, limit=1)
+    place = store.newest_place()
     note("(waiting for runs; Ctrl-C ends)")
     if not options.as_json:
         say("\t".join(HEADER))

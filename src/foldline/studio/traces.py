@@ -49,6 +49,7 @@ class TraceRoutes:
         """Return the routes."""
         return [
             Route("/api/traces", endpoint(self.show_all)),
+            Route("/api/traces/count", endpoint(self.count)),
             Route("/api/traces/{id}", endpoint(self.one), methods=["GET"]),
             Route("/api/traces/{id}", endpoint(self.delete), methods=["DELETE"]),
             Route("/api/traces/{id}/export", endpoint(self.export)),
@@ -63,16 +64,32 @@ class TraceRoutes:
         return bool(await threaded(self._store.exists))
 
     async def show_all(self, request: Request) -> Response:
-        """Return the newest traces that fit, and how many there are."""
+        """Return the newest traces that fit, from where live changes go on, and, unless `total=0`, how many there are."""
         query = request.query_params
         limit = min(_number(query.get("limit"), 100), MOST_LISTED)
         offset = _number(query.get("offset"), 0)
         if not await self._has_traces():
-            return answer_json({"traces": [], "total": 0})
+            return answer_json({"traces": [], "place": 0, "total": 0})
         filters = _filters(query)
-        found = await threaded(self._store.find, filters, limit=limit, offset=offset)
-        total = await threaded(self._store.count, filters)
-        return answer_json({"traces": [one.to_json() for one in found], "total": total})
+
+        def read() -> dict[str, Any]:
+            place = self._store.newest_place()
+            traces = [
+                one.to_json() for one in self._store.find(filters, limit=limit, offset=offset)
+            ]
+            answer: dict[str, Any] = {"traces": traces, "place": place}
+            if query.get("total") != "0":
+                answer["total"] = self._store.count(filters)
+            return answer
+
+        return answer_json(await threaded(read))
+
+    async def count(self, request: Request) -> Response:
+        """Return how many traces fit."""
+        if not await self._has_traces():
+            return answer_json({"total": 0})
+        filters = _filters(request.query_params)
+        return answer_json({"total": await threaded(self._store.count, filters)})
 
     async def one(self, request: Request) -> Response:
         """Return the runs of a trace, without their contents."""
@@ -163,11 +180,12 @@ class TraceRoutes:
         return answer_json({"figures": found, "step": step})
 
     async def live(self, request: Request) -> Response:
-        """Return the summaries of traces as they change."""
-        return stream(self._changes(request))
+        """Return the summaries of traces as they change, from a place on (`after`), or from now on."""
+        after = request.headers.get("last-event-id") or request.query_params.get("after")
+        return stream(self._changes(request, _number(after, -1) if after else -1))
 
-    async def _changes(self, request: Request) -> AsyncGenerator[bytes, None]:
-        place, watched = -1, set[str]()
+    async def _changes(self, request: Request, place: int) -> AsyncGenerator[bytes, None]:
+        open_traces: set[str] | None = None
         quiet = 0.0
         yield event("hello", {})
         while not await request.is_disconnected():
@@ -176,35 +194,35 @@ class TraceRoutes:
             try:
                 if not await self._has_traces():
                     continue
-                place, changed, watched = await threaded(self._look, place, watched)
+                place, changed, open_traces = await threaded(self._look, place, open_traces)
             except StoreError as error:
                 yield event("trouble", {"error": plain_error(error)})
                 await ASYNC.sleep(2)
                 continue
             if changed:
                 quiet = 0.0
-                yield event("traces", changed)
+                yield event("traces", changed, place)
             elif quiet >= 15:
                 quiet = 0.0
                 yield b": still here\n\n"
 
-    def _look(self, place: int, watched: set[str]) -> tuple[int, dict[str, Any] | None, set[str]]:
+    def _look(
+        self, place: int, open_traces: set[str] | None
+    ) -> tuple[int, dict[str, Any] | None, set[str]]:
+        """Return the newest place, what changed since the last look, and the traces that are under way now."""
         if place < 0:
-            newest, _ = self._store.changed_since(0, limit=1)
-            return newest, None, set(self._store.under_way())
+            place = self._store.newest_place()
         newest, new = self._store.changed_since(place, limit=2_000)
-        if not new and not watched:
-            return newest, None, watched
+        if open_traces is not None and not new and not open_traces:
+            return newest, None, open_traces
         running = set(self._store.under_way())
-        wanted = [*new[:MOST_LIVE], *[trace for trace in watched - running if trace not in new]]
-        if not wanted:
+        ended = (open_traces or set()) - running - set(new)
+        changed = [*new[:MOST_LIVE], *ended][: 2 * MOST_LIVE]
+        if not changed:
             return newest, None, running
-        summaries = self._store.summaries(wanted[: 2 * MOST_LIVE])
-        return (
-            newest,
-            {"traces": [one.to_json() for one in summaries], "new": len(new)},
-            running,
-        )
+        summaries = self._store.summaries(changed)
+        traces = [one.to_json() for one in summaries]
+        return newest, {"traces": traces, "new": len(new)}, running
 
 
 def _filters(query: Any) -> Filters:

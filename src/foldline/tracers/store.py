@@ -17,9 +17,9 @@ from uuid import UUID
 
 from foldline._io import ASYNC
 from foldline.exceptions import StoreError, UsageError
-from foldline.tracers import _figures
 from foldline.tracers._columns import COLUMNS
 from foldline.tracers._database import Statements, TraceDatabase, marks, open_database
+from foldline.tracers._figures import read_figures
 from foldline.tracers._index import index_words, unindex
 from foldline.tracers._rows import StoredRun, runs_of
 from foldline.tracers._summary import Filters, TraceSummary, summarize
@@ -194,37 +194,33 @@ class TraceStore:
         self, start: float, end: float, step: float, model: str | None = None
     ) -> list[dict[str, Any]]:
         """Return model calls in steps of time: count, errors, tokens, cost, and latencies at 50 and 95 percent."""
-        models = [model] if model else self.values("model")
-        if not models:
-            return _figures.figures_of([], start, end, step)
-        # By model, as their index is; whatever the number of calls, no long row is read.
-        statement = (
-            f"SELECT {_figures.COLUMNS} FROM runs "
-            f"WHERE model IN ({marks(models)}) AND start_time >= ? AND start_time < ?"
-        )
-        return self._read(
-            lambda statements: _figures.figures_of(
-                statements.execute(statement, [*models, start, end]), start, end, step
-            )
-        )
+        # Where nothing was called, the figures of no model are asked for: zeros.
+        models = [model] if model else self.values("model") or [""]
+        return self._read(lambda statements: read_figures(statements, models, start, end, step))
+
+    def newest_place(self) -> int:
+        """Return the place of the run that was written last; 0 where there is none."""
+        return int(self._all("SELECT max(seq) FROM runs")[0][0] or 0)
 
     def changed_since(self, seq: int, limit: int = 500) -> tuple[int, list[str]]:
-        """Return the newest place in the file, and the traces with runs written after a place."""
+        """Return the newest place, and the traces with runs written after a place, the newest first."""
 
         def read(statements: Statements) -> tuple[int, list[str]]:
             newest = statements.execute("SELECT max(seq) FROM runs").fetchone()[0] or 0
             rows = statements.execute(
-                "SELECT trace_id FROM runs WHERE seq > ? GROUP BY trace_id ORDER BY max(seq) DESC LIMIT ?",
-                (seq, limit),
+                "SELECT trace_id FROM runs WHERE seq > ? ORDER BY seq DESC LIMIT ?",
+                (seq, limit * 8),
             )
-            return int(newest), [row[0] for row in rows]
+            return int(newest), list(dict.fromkeys(row[0] for row in rows))[:limit]
 
         return self._read(read)
 
     def under_way(self) -> list[str]:
-        """Return the traces that have a run which did not end yet."""
-        rows = self._all("SELECT DISTINCT trace_id FROM runs WHERE end_time IS NULL LIMIT 500")
-        return [str(row[0]) for row in rows]
+        """Return the traces that have a run which did not end yet, the newest first."""
+        rows = self._all(
+            "SELECT trace_id FROM runs WHERE end_time IS NULL ORDER BY start_time DESC LIMIT 2000"
+        )
+        return list(dict.fromkeys(str(row[0]) for row in rows))[:500]
 
     def summaries(self, trace_ids: Sequence[str]) -> list[TraceSummary]:
         """Return the summaries of these traces."""
