@@ -29,4 +29,13 @@ export const printable = (text: string): string =>
   // eslint-disable-next-line no-control-regex
   text.replace(/\u001b\[[0-9;?]*[ -/]*[@-~]|\u001b\][^\u0007]*\u0007?|[\u0000-\u0008\u000b-\u001f\u007f]/g, "");
 
+/** The first words of a text without the marks of Markdown: a list shows one line. */
+export const oneLine = (text: string): string =>
+  printable(text)
+    .replace(/```\w*|\|?(\s*:?-{3,}:?\s*\|)+/g, " ")
+    .replace(/(\*\*|__|`)(?=\S)(.*?\S)\1/g, "$2")
+    .replace(/(^|\s)(#{1,6}|>|\|+)(?=\s|$)/g, " ")
+    .replace(/\s+/g, " ")
+    .trim();
+
 export const json = (value: unknown): string => JSON.stringify(value, null, 2) ?? "";

@@ -1,8 +1,8 @@
 // The list of traces: live, filtered, and only as many rows in the page as fit on the screen.
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { get, type Trace } from "./api";
-import { count, money, seconds, when, whole } from "./format";
-import { Empty, go, told, Trouble } from "./ui";
+import { count, money, oneLine, printable, seconds, when, whole } from "./format";
+import { Empty, go, errorText, Trouble } from "./ui";
 
 const PAGE = 100;
 const REFRESH = 1000;
@@ -17,10 +17,10 @@ interface Filter {
   hours: string;
 }
 const NONE: Filter = { q: "", errors: "", model: "", thread: "", session: "", user: "", hours: "" };
-let kept: Filter = NONE;
-let keptScroll = 0;
+let savedFilter: Filter = NONE;
+let savedScroll = 0;
 
-export const setFilter = (change: Partial<Filter>): void => void ((kept = { ...NONE, ...change }), (keptScroll = 0));
+export const setFilter = (change: Partial<Filter>): void => void ((savedFilter = { ...NONE, ...change }), (savedScroll = 0));
 
 interface Choices {
   models: string[];
@@ -30,7 +30,7 @@ interface Choices {
 }
 
 export function Traces({ file }: { file: string }) {
-  const [filter, setFilterState] = useState(kept);
+  const [filter, setFilterState] = useState(savedFilter);
   const [choices, setChoices] = useState<Choices>({ models: [], threads: [], sessions: [], users: [] });
   const [pages, setPages] = useState(new Map<number, Trace[]>());
   const [total, setTotal] = useState<number>();
@@ -41,7 +41,7 @@ export function Traces({ file }: { file: string }) {
   const [fresh, setFresh] = useState(0);
   const [chosen, setChosen] = useState(0);
   const [marked, setMarked] = useState<string[]>([]);
-  const [view, setView] = useState({ top: keptScroll, height: 800 });
+  const [view, setView] = useState({ top: savedScroll, height: 800 });
   const [isNarrow, setNarrow] = useState(matchMedia("(max-width: 760px)").matches);
   const body = useRef<HTMLDivElement>(null);
   const search = useRef<HTMLInputElement>(null);
@@ -50,9 +50,9 @@ export function Traces({ file }: { file: string }) {
   const rowHeight = isNarrow ? 62 : 36;
 
   const change = (part: Partial<Filter>) => {
-    kept = { ...filter, ...part };
-    keptScroll = 0;
-    setFilterState(kept);
+    savedFilter = { ...filter, ...part };
+    savedScroll = 0;
+    setFilterState(savedFilter);
     body.current?.scrollTo(0, 0);
   };
 
@@ -94,7 +94,7 @@ export function Traces({ file }: { file: string }) {
           if (page === 0) showFirst(found);
           setError(undefined);
         })
-        .catch((problem) => mine === turn.current && setError(told(problem)))
+        .catch((problem) => mine === turn.current && setError(errorText(problem)))
         .finally(() => loading.current.delete(page));
     },
     [query],
@@ -166,9 +166,9 @@ export function Traces({ file }: { file: string }) {
   useLayoutEffect(() => {
     const element = body.current;
     if (!element) return;
-    element.scrollTop = keptScroll;
+    element.scrollTop = savedScroll;
     const measure = () => {
-      keptScroll = element.scrollTop;
+      savedScroll = element.scrollTop;
       setView({ top: element.scrollTop, height: element.clientHeight });
     };
     measure();
@@ -314,8 +314,8 @@ function Row({ place, trace, height, isChosen, isMarked, mark }: RowProps) {
         <i class={`dot ${state}`} title={words} role="img" aria-label={words} />
       </span>
       <span class="time">{when(trace.start_time)}</span>
-      <span class="question" dir="auto">{trace.question ?? trace.name}</span>
-      <span class={trace.error_class ? "answer bad" : "answer"} dir="auto">{trace.error_class ? (trace.error ?? trace.error_class) : (trace.answer ?? "")}</span>
+      <span class="question" dir="auto">{oneLine(trace.question ?? trace.name)}</span>
+      <span class={trace.error_class ? "answer bad" : "answer"} dir="auto">{trace.error_class ? printable(trace.error ?? trace.error_class) : oneLine(trace.answer ?? "")}</span>
       <span class="model">{trace.models.join(", ") || trace.name}</span>
       <span class="number tokens" title="input + output tokens">{trace.input_tokens === null ? "" : `${count(trace.input_tokens)} + ${count(trace.output_tokens)}`}</span>
       <span class="number cost">{money(trace.cost)}</span>

@@ -57,6 +57,7 @@ class TraceRoutes:
             Route("/api/runs/{id}/scores", endpoint(self.score), methods=["POST"]),
             Route("/api/choices", endpoint(self.choices)),
             Route("/api/figures", endpoint(self.figures)),
+            Route("/api/figures/models", endpoint(self.figures_by_model)),
             Route("/api/live", endpoint(self.live)),
         ]
 
@@ -64,7 +65,7 @@ class TraceRoutes:
         return bool(await threaded(self._store.exists))
 
     async def show_all(self, request: Request) -> Response:
-        """Return the newest traces that fit, from where live changes go on, and, unless `total=0`, how many there are."""
+        """Return the newest that fit, the place after which changes are live, and how many (not for `total=0`)."""
         query = request.query_params
         limit = min(_number(query.get("limit"), 100), MOST_LISTED)
         offset = _number(query.get("offset"), 0)
@@ -168,16 +169,21 @@ class TraceRoutes:
     async def figures(self, request: Request) -> Response:
         """Return calls, tokens, cost, latencies and errors in steps of time."""
         query = request.query_params
-        until = float(query.get("until") or time.time())
-        since = float(query.get("since") or until - 86_400)
+        since, until = _span(query)
         steps = min(max(_number(query.get("steps"), 48), 1), MOST_STEPS)
-        if not since < until:
-            raise UsageError("since must be before until")
         if not await self._has_traces():
             return answer_json({"figures": []})
         step = (until - since) / steps
-        found = await threaded(self._store.figures, since, until, step, query.get("model") or None)
-        return answer_json({"figures": found, "step": step})
+        model = query.get("model") or None
+        figures = await threaded(self._store.figures, since, until, step, model)
+        return answer_json({"figures": figures, "step": step})
+
+    async def figures_by_model(self, request: Request) -> Response:
+        """Return the same of a whole span of time, for each model."""
+        since, until = _span(request.query_params)
+        if not await self._has_traces():
+            return answer_json({"models": []})
+        return answer_json({"models": await threaded(self._store.figures_by_model, since, until)})
 
     async def live(self, request: Request) -> Response:
         """Return the summaries of traces as they change, from a place on (`after`), or from now on."""
@@ -242,6 +248,15 @@ def _filters(query: Any) -> Filters:
         since=float(query["since"]) if query.get("since") else None,
         until=float(query["until"]) if query.get("until") else None,
     )
+
+
+def _span(query: Any) -> tuple[float, float]:
+    """Return from when until when: a day by default."""
+    until = float(query.get("until") or time.time())
+    since = float(query.get("since") or until - 86_400)
+    if not since < until:
+        raise UsageError("since must be before until")
+    return since, until
 
 
 def _number(text: str | None, default: int) -> int:

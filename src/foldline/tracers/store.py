@@ -198,6 +198,19 @@ class TraceStore:
         models = [model] if model else self.values("model") or [""]
         return self._read(lambda statements: read_figures(statements, models, start, end, step))
 
+    def figures_by_model(self, start: float, end: float) -> list[dict[str, Any]]:
+        """Return the figures of a span of time for each model, the most called first."""
+        models = self.values("model")
+
+        def read(statements: Statements) -> list[dict[str, Any]]:
+            return [
+                {"model": model, **read_figures(statements, [model], start, end, end - start)[0]}
+                for model in models
+            ]
+
+        rows = [row for row in self._read(read) if row["calls"]]
+        return sorted(rows, key=lambda row: row["calls"], reverse=True)
+
     def newest_place(self) -> int:
         """Return the place of the run that was written last; 0 where there is none."""
         return int(self._all("SELECT max(seq) FROM runs")[0][0] or 0)
