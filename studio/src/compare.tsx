@@ -40,7 +40,7 @@ export function Compare({ first, second }: { first: string; second: string }) {
             <tr>
               <th />
               {[left, right].map((side) => <th><a href={`#/traces/${side.trace.id}`}>{side.trace.models.join(", ") || side.trace.name}</a><br /><span class="dim">{when(side.trace.start_time)}</span></th>)}
-              <th>Difference</th>
+              <th>Change</th>
             </tr>
           </thead>
           <tbody>

@@ -18,12 +18,12 @@ pytestmark = [pytest.mark.slow, pytest.mark.timing, pytest.mark.timeout(1200)]
 
 
 def quickest(function: Any, times: int = 5) -> float:
-    taken = []
+    durations = []
     for _ in range(times):
-        begun = time.perf_counter()
+        start_time = time.perf_counter()
         function()
-        taken.append(time.perf_counter() - begun)
-    return min(taken)
+        durations.append(time.perf_counter() - start_time)
+    return min(durations)
 
 
 def test_a_hundred_thousand_runs_are_listed_and_searched_at_once(tmp_path: Path):

@@ -234,9 +234,9 @@ def test_F_V09_a_file_that_stays_locked_costs_rows_and_not_the_run(
 
     with caplog.at_level(logging.WARNING, "foldline.tracers"):
         for _ in range(3):
-            begun = time.perf_counter()
+            start_time = time.perf_counter()
             assert CHAIN.invoke(1, {"callbacks": [tracer]}) == 4
-            assert time.perf_counter() - begun < 1
+            assert time.perf_counter() - start_time < 1
             tracer.flush()
     other.rollback()
     other.close()
@@ -409,11 +409,11 @@ def test_F_K02_a_damaged_run_is_left_out_with_a_report(
     connection.close()
 
     found = [run.outputs for run in TraceStore(path).recent()]
-    kept = [{"output": 2}, {"output": 0}]
+    expected = [{"output": 2}, {"output": 0}]
     if hostile == '{"lc": 1}' and column in ("inputs", "outputs", "extra"):
         assert len(found) == 3  # a dict like any other
     else:
-        assert found == kept
+        assert found == expected
         assert "is damaged and was left out" in caplog.text
 
 

@@ -125,14 +125,14 @@ class Playground:
         names = [str(name) for name in body.get("tools") or []]
         if unknown := [name for name in names if name not in self._settings.tools]:
             raise UsageError(f"this studio has no tool {unknown[0]!r}: start it with --tool")
-        asked: Any = model
+        bound_model: Any = model
         if names:
-            asked = model.bind_tools([self._settings.tools[name] for name in names])
+            bound_model = model.bind_tools([self._settings.tools[name] for name in names])
         schema = body.get("schema")
         if schema:
             schema = {"title": "answer", **schema}
             return stream(self._answer_schema(model, messages, schema, body))
-        return stream(self._answer(asked, messages, body))
+        return stream(self._answer(bound_model, messages, body))
 
     def _config(self, body: dict[str, Any]) -> dict[str, Any]:
         metadata = {"studio": "playground"}
@@ -148,22 +148,22 @@ class Playground:
     async def _answer(
         self, model: Any, messages: list[Any], body: dict[str, Any]
     ) -> AsyncGenerator[bytes, None]:
-        whole: Any = None
+        answer: Any = None
         try:
             async for chunk in model.astream(messages, self._config(body)):
-                whole = chunk if whole is None else whole + chunk
+                answer = chunk if answer is None else answer + chunk
                 for block in chunk.content_blocks:
                     if block["type"] == "text" and block.get("text"):
                         yield event("text", block["text"])
                     elif block["type"] == "reasoning" and block.get("reasoning"):
                         yield event("reasoning", block["reasoning"])
         except FoldlineError as error:
-            yield event("error", {"error": self._plain(error), "partial": whole is not None})
+            yield event("error", {"error": self._plain(error), "partial": answer is not None})
             return
-        if whole is None:
+        if answer is None:
             yield event("error", {"error": "the model gave no answer", "partial": False})
             return
-        yield event("end", _end(whole))
+        yield event("end", _end(answer))
 
     async def _answer_schema(
         self, model: Any, messages: list[Any], schema: dict[str, Any], body: dict[str, Any]

@@ -48,10 +48,10 @@ class ThreadRoutes:
 
     async def sessions(self, request: Request) -> Response:
         """Return the kept conversations, and the sessions that traces name."""
-        kept = await threaded(self._kept)
-        return answer_json({"sessions": kept})
+        sessions = await threaded(self._read_sessions)
+        return answer_json({"sessions": sessions})
 
-    def _kept(self) -> list[dict[str, Any]]:
+    def _read_sessions(self) -> list[dict[str, Any]]:
         if not self._settings.sessions.exists():
             return []
         history = SQLiteChatMessageHistory("any", self._settings.sessions)
@@ -70,7 +70,7 @@ class ThreadRoutes:
         return answer_json({"name": name, "messages": messages})
 
     def _messages(self, name: str) -> list[dict[str, Any]]:
-        if name not in {kept["name"] for kept in self._kept()}:
+        if name not in {session["name"] for session in self._read_sessions()}:
             raise LookupError(f"there is no session {name!r}")
         history = SQLiteChatMessageHistory(name, self._settings.sessions)
         try:

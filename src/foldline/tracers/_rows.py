@@ -180,11 +180,11 @@ class RowWriter:
         """Show the values to the hook, as JSON values, and write down what it returns."""
         if self._hook is None or record.is_refused:
             return None
-        shown = dict(values)
+        visible = dict(values)
         for name in JSON_COLUMNS:
-            if isinstance(shown.get(name), str):
-                shown[name] = json.loads(shown[name])
-        changed = self._hook(shown)
+            if isinstance(visible.get(name), str):
+                visible[name] = json.loads(visible[name])
+        changed = self._hook(visible)
         if changed is None:
             record.is_refused = True
             return None

@@ -60,7 +60,7 @@ Entry = tuple[Any, float, Any, Any, Any]
 
 
 class _Changes(NamedTuple):
-    whole: list[RunRecord]
+    whole_records: list[RunRecord]
     """Runs of which the file has nothing yet."""
     ended: list[RunRecord]
     """Runs whose beginning is in the file."""
@@ -180,19 +180,21 @@ class TraceWriter:
     # -- entries as records
 
     def _write(self, entries: list[Entry]) -> None:
-        begun: dict[int, RunRecord] = {}
+        new_records: dict[int, RunRecord] = {}
         """Records of this batch that the file does not have, in the order in which they began."""
         ended: list[RunRecord] = []
         for entry in entries:
             if type(entry[0]) is not Action:
                 record = self._begin_record(entry)
-                begun[id(record)] = record
+                new_records[id(record)] = record
             elif (ending := self._apply(entry)) is not None and ending.is_written:
                 ended.append(ending)
-        whole = list(begun.values())
+        whole_records = list(new_records.values())
         # Begun in an earlier batch that could not be written: tried again as a whole.
-        whole += [record for record in self._unwritten(ended) if id(record) not in begun]
-        self._store(_Changes(whole, [record for record in ended if record.is_written]))
+        whole_records += [
+            record for record in self._unwritten(ended) if id(record) not in new_records
+        ]
+        self._store(_Changes(whole_records, [record for record in ended if record.is_written]))
 
     @staticmethod
     def _unwritten(records: list[RunRecord]) -> list[RunRecord]:
@@ -255,14 +257,16 @@ class TraceWriter:
     # -- records as rows
 
     def _store(self, changes: _Changes) -> None:
-        count = len(changes.whole) + len(changes.ended)
+        count = len(changes.whole_records) + len(changes.ended)
         try:
             writer = RowWriter(self._redactor, self._hook)
-            rows = [row for record in changes.whole if (row := writer.row(record)) is not None]
+            rows = [
+                row for record in changes.whole_records if (row := writer.row(record)) is not None
+            ]
             ends = [row for record in changes.ended if (row := writer.end_row(record)) is not None]
             tags = [
                 row
-                for record in changes.whole
+                for record in changes.whole_records
                 if record.tags and not record.is_refused
                 for row in writer.tag_rows(record)
             ]
@@ -277,8 +281,10 @@ class TraceWriter:
         except Exception as error:  # noqa: BLE001  whatever is wrong with the file, the run goes on
             self._lose(count, error)
             return
-        self._unindexed += len(ends) + sum(record.end is not None for record in changes.whole)
-        for record in changes.whole:
+        self._unindexed += len(ends) + sum(
+            record.end is not None for record in changes.whole_records
+        )
+        for record in changes.whole_records:
             record.release()
 
     def _transact(
