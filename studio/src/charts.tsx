@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { get, type Figure } from "./api";
-import { count, money, seconds } from "./format";
+import { clock, count, money, seconds, when } from "./format";
 import { Empty, Trouble, useLoaded } from "./ui";
 
 const SPANS = [["1", "Hour"], ["24", "Day"], ["168", "Week"], ["720", "Month"]] as const;
@@ -124,15 +124,16 @@ function Chart({ title, figures, lines, write, bars }: ChartProps) {
     const style = getComputedStyle(document.documentElement);
     const colour = (name: string) => style.getPropertyValue(name).trim();
     const axis = { stroke: colour("--dim"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: "11px system-ui" };
+    const step = figures.length > 1 ? figures[1].time - figures[0].time : 3600;
     const options: uPlot.Options = {
       width: element.clientWidth,
       height: 170,
       legend: { live: true },
       cursor: { y: false },
-      scales: { y: { range: (_, __, most) => [0, (most || 1) * 1.1] } },
-      axes: [axis, { ...axis, size: 56, values: (_, splits) => splits.map((value) => (value ? write(value) : "0")) }],
+      scales: { x: { range: [figures[0].time - step / 2, figures[figures.length - 1].time + step / 2] }, y: { range: (_, __, most) => [0, (most || 1) * 1.1] } },
+      axes: [{ ...axis, size: 30, values: (_, splits, __, ___, step) => splits.map((time) => clock(time, step)) }, { ...axis, size: 56, values: (_, splits) => splits.map((value) => (value ? write(value) : "0")) }],
       series: [
-        {},
+        { label: "time", value: (_: uPlot, time: number | null) => (time === null ? "–" : when(time)) },
         ...lines.map(([label, , tone]) => ({
           label,
           stroke: colour(`--c${tone}`),

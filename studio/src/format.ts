@@ -20,6 +20,13 @@ export function when(time: number): string {
   return `${date.getFullYear() === today.getFullYear() ? day.slice(5) : day} ${clock.slice(0, 5)}`;
 }
 
+/** A tick of a time axis: the hour, or the day where ticks are days or a day begins. */
+export function clock(time: number, step: number): string {
+  const date = new Date(time * 1000);
+  const isMidnight = date.getHours() === 0 && date.getMinutes() === 0;
+  return step >= 86_400 || isMidnight ? `${two(date.getMonth() + 1)}-${two(date.getDate())}` : `${two(date.getHours())}:${two(date.getMinutes())}`;
+}
+
 const two = (value: number) => `${value}`.padStart(2, "0");
 
 export const shortId = (id: string): string => id.replaceAll("-", "").slice(-8);
