@@ -20,9 +20,11 @@ from foldline.serve.log.records import ThreadInfo
 from foldline.serve.log.run_log import RunLog
 from foldline.tracers import TraceStore
 from foldline.tracers._open import open_tracer
+from foldline.tracers.export import all_runs
 from foldline.tracers.store import Filters
 from foldline.utils.places import TracePlace, is_url
 from tests.servers.databases import postgres_server, postgres_url
+from tests.studio.test_api import asking_agent
 from tests.tracers.test_version2 import ask
 
 __all__ = ["postgres_server", "postgres_url"]
@@ -109,6 +111,21 @@ def test_scores_are_kept_with_their_run(place: TracePlace):
     assert score["author"] == "ada"
     with pytest.raises(UsageError, match="no run"):
         store.add_score("nobody", "right", 1)
+
+
+def test_an_agent_that_waits_for_an_answer_has_not_failed(place: TracePlace):
+    agent = asking_agent()
+    with open_tracer(place) as tracer:
+        config = {"configurable": {"thread_id": "trip"}, "callbacks": [tracer]}
+        agent.invoke({"messages": "Book Rome"}, config)
+    store = TraceStore(place)
+    [one] = store.find()
+    [tool] = [run for run in all_runs(store.trace(one.id)) if run.run_type == "tool"]
+
+    assert (one.failed_runs, one.error_class) == (0, None)
+    assert store.count(Filters(only_errors=True)) == 0
+    assert tool.end_time is not None
+    assert "FlowInterrupt" in tool.error
 
 
 # -- deleting

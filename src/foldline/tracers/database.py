@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 __all__ = ["DatabaseTracer"]
 
+INTERRUPT = "FlowInterrupt"
+"""What `interrupt()` raises: the run ends, but not by an error."""
+
 
 class DatabaseTracer(StreamObserver, BaseCallbackHandler):
     """Writes every run into a database of traces."""
@@ -177,7 +180,9 @@ class DatabaseTracer(StreamObserver, BaseCallbackHandler):
         self, error: BaseException, run_id: UUID, response: LLMResult | None, inputs: Any = None
     ) -> None:
         self._streaming.discard(run_id)
-        failure = (_stacktrace(error), type(error).__name__, response, inputs)
+        # A run that waits for a person's answer has not failed; its layer is above this one.
+        name = type(error).__name__
+        failure = (_stacktrace(error), None if name == INTERRUPT else name, response, inputs)
         self._put((Action.FAIL, time.time(), run_id, failure, None))
 
     def on_llm_new_token(self, token: Any, *, run_id: UUID, **kwargs: Any) -> None:
