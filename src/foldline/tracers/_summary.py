@@ -71,25 +71,29 @@ class Filters:
     ) -> list[str]:
         """Return the ids of the newest traces that fit."""
         if not self._restricts:
-            rows = statements.execute(
+            roots = statements.execute(
                 "SELECT id FROM runs WHERE parent_run_id IS NULL ORDER BY start_time DESC LIMIT ? OFFSET ?",
                 (limit, offset),
             )
-            return [row[0] for row in rows]
-        source, values = self._matches(database, statements)
-        rows = statements.execute(
-            f"SELECT trace_id, max(start_time) AS newest FROM ({source}) AS matches GROUP BY trace_id "
-            "ORDER BY newest DESC LIMIT ? OFFSET ?",
-            [*values, limit, offset],
-        )
-        return [row[0] for row in rows]
+            return [row[0] for row in roots]
+        rows: list[Any] = []
+        for most in (min(FEW_MATCHES * (limit + offset), MOST_MATCHES), MOST_MATCHES):
+            source, values = self._matches(database, statements, most)
+            rows = statements.execute(
+                f"SELECT trace_id, max(start_time) AS newest, count(*) FROM ({source}) AS matches "
+                "GROUP BY trace_id ORDER BY newest DESC",
+                values,
+            ).fetchall()
+            if len(rows) >= limit + offset or sum(row[2] for row in rows) < most:
+                break
+        return [row[0] for row in rows[offset : offset + limit]]
 
     def count(self, database: TraceDatabase, statements: Statements) -> int:
         """Return how many traces fit."""
         if not self._restricts:
             roots = "SELECT count(*) FROM runs WHERE parent_run_id IS NULL"
             return int(statements.execute(roots).fetchone()[0])
-        source, values = self._matches(database, statements)
+        source, values = self._matches(database, statements, MOST_MATCHES)
         distinct = f"SELECT count(DISTINCT trace_id) FROM ({source}) AS matches"
         return int(statements.execute(distinct, values).fetchone()[0])
 
@@ -97,8 +101,10 @@ class Filters:
     def _restricts(self) -> bool:
         return any(value not in (None, False, "") for value in asdict(self).values())
 
-    def _matches(self, database: TraceDatabase, statements: Statements) -> tuple[str, list[Any]]:
-        """Return the query for the newest runs that fit, at most `MOST_MATCHES` of them."""
+    def _matches(
+        self, database: TraceDatabase, statements: Statements, most: int
+    ) -> tuple[str, list[Any]]:
+        """Return the query for the newest runs that fit, at most so many of them."""
         wheres: list[str] = []
         values: list[Any] = []
         source, order = "runs", "start_time"
@@ -122,8 +128,8 @@ class Filters:
                 values.append(value)
         return (
             f"SELECT runs.trace_id, runs.start_time FROM {source} WHERE {' AND '.join(wheres)} "
-            f"ORDER BY {order} DESC LIMIT {MOST_MATCHES}",
-            values,
+            f"ORDER BY {order} DESC LIMIT ?",
+            [*values, most],
         )
 
 
@@ -135,6 +141,8 @@ def _search_rows(text: str) -> Search:
     return Search("runs", f"({like})", [pattern] * len(columns), "start_time")
 
 
+FEW_MATCHES = 8
+"""Runs that are looked at for each trace of a list, at first: most lists are full then."""
 MOST_MATCHES = 20_000
 """Runs that a list with filters looks at, the newest: a longer list is no list that anybody reads to its end."""
 SHOWN = (
