@@ -6,6 +6,7 @@ import { Empty, go, errorText, Trouble } from "./ui";
 
 const PAGE = 100;
 const REFRESH = 1000;
+const AFTER_ROWS = 100;
 
 interface Filter {
   q: string;
@@ -67,19 +68,21 @@ export function Traces({ file }: { file: string }) {
     [filter],
   );
 
-  // Rows are shown before they are counted: in a large file that takes longer.
+  // Rows are shown before they are counted and before anything else is asked for: in a large file that takes longer.
   const showFirst = (found: { traces: Trace[]; place: number; count: () => Promise<{ total: number }> }) => {
     const mine = turn.current;
     livePlace.current = found.place;
-    setLoaded(true);
     const isAll = found.traces.length < PAGE;
     setTotal((before) => (isAll ? found.traces.length : Math.max(before ?? 0, found.traces.length)));
     setCounted((before) => isAll || before);
-    if (!isAll)
+    setTimeout(() => {
+      setLoaded(true);
+      if (isAll || mine !== turn.current) return;
       found.count().then(
         ({ total }) => mine === turn.current && (setTotal(total), setCounted(true)),
         () => undefined,
       );
+    }, AFTER_ROWS);
   };
 
   const load = useCallback(

@@ -17,6 +17,15 @@ from tests.studio.test_page import write_many
 pytestmark = [pytest.mark.slow, pytest.mark.timing, pytest.mark.timeout(1200)]
 
 
+NOTE_FIRST_ROWS = """
+const look = () => document.querySelector(".row .question")
+  ? requestAnimationFrame(() => (window.firstRows = performance.now()))
+  : requestAnimationFrame(look);
+requestAnimationFrame(look);
+"""
+"""Milliseconds from the beginning of the navigation to the first frame with rows."""
+
+
 def quickest(function: Any, times: int = 5) -> float:
     durations = []
     for _ in range(times):
@@ -52,12 +61,15 @@ def test_the_first_rows_of_a_gigabyte_show_within_a_second(
     page = open_page(studio)
     page.wait_for_selector(".row .question")
 
-    def open_again() -> None:
+    page.add_init_script(NOTE_FIRST_ROWS)
+    times = []
+    for _ in range(5):
         page.goto("about:blank")
         page.goto(studio.url)
         page.wait_for_selector(f"text=question {count - 1}")
+        times.append(page.evaluate("window.firstRows"))
 
-    assert quickest(open_again, 3) < 1
+    assert min(times) < 1_000
     assert quickest(lambda: studio.get("figures"), 3) < 1
 
 
