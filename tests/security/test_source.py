@@ -126,6 +126,7 @@ SINKS = {
         "batches/store.py": "columns and conditions of ours, as many marks as values; values are bound",
         "serve/log/sql.py": "passes on what the log wrote out; values are bound",
         "studio/datasets.py": "statements written out in this file; values are bound",
+        "tracers/_figures.py": "columns of ours, as many marks as values; values are bound",
         "tracers/_index.py": "as many marks as values; words of a search are quoted and bound",
         "tracers/_schema.py": "the statements of our own schema",
         "tracers/_summary.py": "columns and conditions of ours; values are bound",
