@@ -128,7 +128,8 @@ def example_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def studio(start: Callable[..., Studio], example_folder: Path, tmp_path: Path) -> Studio:
     """A studio over a copy of the example."""
-    shutil.copy(example_folder / "traces.db", tmp_path / "traces.db")
+    for name in ("traces.db", "datasets.db", "threads.db"):
+        shutil.copy(example_folder / name, tmp_path / name)
     return start()
 
 

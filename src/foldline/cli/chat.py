@@ -244,13 +244,13 @@ def open_log(stack: ExitStack, *, is_wanted: bool, is_needed: bool = False) -> l
     """Open the trace file, if the run is to be written; a log that cannot be written costs a remark, not the answer."""
     if not is_wanted:
         return []
-    from foldline.tracers import SQLiteTracer
+    from foldline.tracers._open import open_tracer
     from foldline.tracers._switch import file_tracer
 
     if file_tracer() is not None:  # FOLDLINE_TRACES has attached it already
         return []
     try:
-        return [stack.enter_context(SQLiteTracer(places.make_folder_of(places.traces_file())))]
+        return [stack.enter_context(open_tracer(places.traces_place()))]
     except (StoreError, OSError) as error:
         if is_needed:
             raise

@@ -77,9 +77,8 @@ def logs(
     if as_json:
         say(json.dumps([asdict(item) for item in log_entries], ensure_ascii=False))
     elif not log_entries:
-        note(
-            f"nothing{' like that' if search or model or session else ''} is logged in {places.traces_file()}"
-        )
+        place = places.place_name(places.traces_place())
+        note(f"nothing{' like that' if search or model or session else ''} is logged in {place}")
     elif only_answer or extract:
         say(_answer(log_entries[0], extract=extract))
     else:
@@ -92,10 +91,10 @@ def _switch(what: str) -> int:
     if what in ("on", "off"):
         write_settings(log=what == "on")
     if what == "path":
-        say(str(places.traces_file()))
+        say(places.place_name(places.traces_place()))
     else:
         state = "on" if is_logging() else "off"
-        say(f"logging is {state}: {places.traces_file()}")
+        say(f"logging is {state}: {places.place_name(places.traces_place())}")
     return 0
 
 
@@ -124,10 +123,9 @@ def _matching_entries(
 
 def entries(limit: int) -> Iterator[Entry]:
     """Return the newest prompts, newest first."""
-    file = places.traces_file()
-    if not file.exists():
+    store = TraceStore(places.traces_place())
+    if not store.exists():
         return
-    store = TraceStore(file)
     count = 0
     for run in store.recent(min(limit * 4, MOST_LOOKED_AT)):
         if run.name not in COMMANDS:
@@ -235,10 +233,9 @@ def _short(text: str, lines: int = 6, width: int = 500) -> str:
 
 def newest_messages() -> tuple[list[BaseMessage], float, str | None]:
     """Return the conversation of the newest logged prompt, when it was, and its session."""
-    file = places.traces_file()
-    if not file.exists():
+    store = TraceStore(places.traces_place())
+    if not store.exists():
         return [], 0.0, None
-    store = TraceStore(file)
     for run in store.recent(50):
         trace = store.trace(run.trace_id or run.id) if run.name == "foldline chat" else None
         models = [child for child in _all_runs(trace) if child.run_type == "llm"] if trace else []

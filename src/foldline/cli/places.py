@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from foldline.exceptions import StoreError
-from foldline.utils.places import data_dir, sessions_file, traces_file
+from foldline.utils.places import data_dir, place_name, sessions_file, traces_place
 from foldline.utils.private_files import make_private_folder
 
-__all__ = ["data_dir", "make_folder_of", "sessions_file", "traces_file"]
+__all__ = ["data_dir", "make_folder_of", "place_name", "sessions_file", "traces_place"]
 
 
 def make_folder_of(file: Path) -> Path:

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from foldline.cli.places import data_dir, make_folder_of, traces_file
+from foldline.cli.places import data_dir, make_folder_of, traces_place
 from foldline.exceptions import MissingExtraError, UsageError
 
 __all__ = ["add_key", "list_keys", "make_from_environment", "remove_key", "serve"]
@@ -51,7 +51,7 @@ def serve(
         log or server_options.get("log") or str(make_folder_of(data_dir() / "serve.db"))
     )
     if trace and "traces" not in server_options:
-        server_options["traces"] = str(make_folder_of(traces_file()))
+        server_options["traces"] = str(traces_place())
     if no_auth:
         server_options["no_auth"] = True
     if origins:

@@ -7,7 +7,7 @@ import time
 
 from foldline.cli.conversation import list_sessions, open_history
 from foldline.cli.message_text import heading, text_and_calls
-from foldline.cli.places import sessions_file
+from foldline.cli.places import sessions_file, traces_place
 from foldline.cli.terminal import note, say, table
 from foldline.exceptions import UsageError
 from foldline.messages import messages_to_dict
@@ -32,7 +32,7 @@ def sessions(name: str | None, *, delete: bool, as_json: bool) -> int:
     try:
         if delete:
             history.clear()
-            count = TraceStore(sessions_file()).delete(session=name)
+            count = TraceStore(traces_place()).delete(session=name)
             note(f"{name} is deleted{f', and {count} runs of the log' if count else ''}")
         elif as_json:
             say(json.dumps(messages_to_dict(history.messages), ensure_ascii=False, default=str))

@@ -7,7 +7,6 @@ import secrets
 import socket
 import webbrowser
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from foldline.cli import places
@@ -25,7 +24,7 @@ def studio(
     *,
     host: str,
     port: int,
-    file: Path | None,
+    file: str | None,
     models: Sequence[str],
     tools: Sequence[str],
     open_browser: bool,
@@ -44,7 +43,7 @@ def studio(
         )
     tool_objects = [choose_tool(place) for place in tools]
     settings = StudioSettings(
-        traces=places.traces_file(file),
+        traces=places.traces_place(file),
         token=token,
         hosts=LOOPBACK if host in LOOPBACK else (*LOOPBACK, host, *_names(host)),
         models=tuple(models),
@@ -64,7 +63,7 @@ def studio(
     shown_host = f"[{host}]" if ":" in host else host
     address = f"http://{shown_host}:{server.getsockname()[1]}/?token={token}"
     say(address)
-    note(f"(the studio shows {settings.traces}; Ctrl-C ends)")
+    note(f"(the studio shows {places.place_name(settings.traces)}; Ctrl-C ends)")
     if open_browser:
         webbrowser.open(address)
     config = uvicorn.Config(

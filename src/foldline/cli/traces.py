@@ -7,7 +7,6 @@ import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from foldline._io import BLOCKING
@@ -37,7 +36,7 @@ FORMATS = ("otel", "jsonl", "pytest")
 class TraceOptions:
     """The options of the command."""
 
-    file: Path | None = None
+    file: str | None = None
     limit: int = 20
     only_errors: bool = False
     as_json: bool = False
@@ -70,14 +69,13 @@ class TraceOptions:
 
 def traces(trace: str | None, options: TraceOptions) -> int:
     """Show the newest traces, or one."""
-    path = places.traces_file(options.file)
-    if not path.exists():
+    store = TraceStore(places.traces_place(options.file))
+    if not store.exists():
         note(
-            f"no traces: {path} is not there; FOLDLINE_TRACES=1 traces any program of yours, "
+            f"no traces: {store.name} is not there; FOLDLINE_TRACES=1 traces any program of yours, "
             "`foldline chat --trace` one answer"
         )
         return 0
-    store = TraceStore(path)
     if options.prune_age or options.prune_size:
         return _prune(store, options)
     if options.delete:
@@ -94,7 +92,7 @@ def traces(trace: str | None, options: TraceOptions) -> int:
     elif summaries:
         table(HEADER, [_cells(summary) for summary in summaries])
     else:
-        note(f"no {'failed runs' if options.only_errors else 'runs'} like that in {path}")
+        note(f"no {'failed runs' if options.only_errors else 'runs'} like that in {store.name}")
     return 0
 
 
@@ -137,7 +135,7 @@ def _follow(store: TraceStore, options: TraceOptions) -> int:
     open_traces = {
         summary.id for summary in store.find(filters, limit=200) if summary.end_time is None
     }
-    place, _ = store.changed_since(0, limit=1)
+    place = store.newest_place()
     note("(waiting for runs; Ctrl-C ends)")
     if not options.as_json:
         say("\t".join(HEADER))
@@ -181,7 +179,7 @@ def _find(store: TraceStore, trace: str) -> StoredRun:
     root = None if trace_id is None else store.trace(trace_id)
     if root is None:
         raise UsageError(
-            f"{store.path}: there is no trace {trace!r}; `foldline traces` shows the ids"
+            f"{store.name}: there is no trace {trace!r}; `foldline traces` shows the ids"
         )
     return root
 
@@ -230,7 +228,7 @@ def _prune(store: TraceStore, options: TraceOptions) -> int:
         max_age=None if options.prune_age is None else read_age(options.prune_age),
         max_bytes=None if options.prune_size is None else read_size(options.prune_size),
     )
-    note(f"{deleted} runs are deleted from {store.path}")
+    note(f"{deleted} runs are deleted from {store.name}")
     return 0
 
 
@@ -243,7 +241,7 @@ def _delete(store: TraceStore, trace: str | None, options: TraceOptions) -> int:
         trace_id = store.resolve(trace)
         if trace_id is None:
             raise UsageError(
-                f"{store.path}: there is no trace {trace!r}; `foldline traces` shows the ids"
+                f"{store.name}: there is no trace {trace!r}; `foldline traces` shows the ids"
             )
     counts = forget(trace=trace_id, thread=options.thread, user=options.user, traces=store.path)
     kinds: Sequence[tuple[str, str]] = (("traces", "runs"), ("histories", "kept messages"))

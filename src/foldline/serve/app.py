@@ -36,7 +36,7 @@ from foldline.serve.wires import (
     thread_protocol,
     vercel,
 )
-from foldline.tracers.sqlite import SQLiteTracer
+from foldline.tracers._open import open_tracer
 from foldline.utils.short_repr import short_repr
 
 __all__ = ["ServeApp", "create_app"]
@@ -72,7 +72,7 @@ def create_app(
     served: dict[str, ServedApp] = as_apps(apps)
     log = RunLog(settings.log)
     listeners = list(callbacks)
-    tracer = SQLiteTracer(settings.traces) if settings.traces is not None else None
+    tracer = open_tracer(settings.traces) if settings.traces is not None else None
     if tracer is not None:
         listeners.append(tracer)
     host = RunHost(log, settings, Metrics(), listeners)

@@ -246,6 +246,7 @@ class RunHost:
                 **config.get("configurable", {}),
                 "thread_id": request.thread,
             }
+        if run.info.thread is not None:
             metadata["thread_id"] = run.info.thread
         config["metadata"] = metadata
         if self._callbacks:

@@ -20,7 +20,7 @@ class Settings:
     log: str = ":memory:"
     """Where runs are kept: a SQLite file, `postgresql://…`, or `:memory:`."""
     traces: str | None = None
-    """The file that every run is traced to; None for none."""
+    """The file, or the PostgreSQL database by its URL, that every run is traced to; None for none."""
     no_auth: bool = False
     """Whether requests from other machines need no key. Without keys and without this, only loopback is served."""
     cors_origins: Sequence[str] = ()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from importlib import import_module
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Final
 
 from starlette.requests import Request
@@ -31,7 +30,7 @@ def studio_routes(server: Server) -> list[BaseRoute]:
         agents = {name: app.target for name, app in server.apps.items() if app.has_threads}
         # Its own look at host names would refuse the server's name; the guard here has looked before.
         studio = import_module("foldline.studio").create_app(
-            traces=Path(traces), apps=agents, hosts=("*",)
+            traces=traces, apps=agents, hosts=("*",), run_logs=(server.settings.log,)
         )
     except Exception:
         # It is beside the server, not a part of it.
