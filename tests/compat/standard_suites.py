@@ -12,6 +12,7 @@ from langchain_tests.integration_tests import ChatModelIntegrationTests
 from langchain_tests.unit_tests import ChatModelUnitTests
 
 from foldline.providers import REGISTRY
+from foldline.providers.openai_compatible.hosts import HOSTS
 
 URL = os.environ.get("WIRES_URL", "http://127.0.0.1:9")
 KEY = {"model": "m", "api_key": "k"}
@@ -28,7 +29,6 @@ SETTINGS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "bedrock_mantle_anthropic": (CLAUDE, {"base_url": URL}),
     "bedrock_mantle_openai": (KEY, {"base_url": f"{URL}/v1"}),
     "openai_compatible": ({**KEY, "base_url": f"{URL}/v1"}, {}),
-    "mistral": (KEY, {"base_url": f"{URL}/usage/v1"}),
 }
 """Provider -> what its models are made with, and what leads them to the server."""
 LEFT_OUT = ("local",)
@@ -46,7 +46,9 @@ def providers() -> dict[str, str]:
 def _class(name: str, path: str, suite: type[Any]) -> type[Any]:
     module, _, model = path.partition(":")
     cls = getattr(importlib.import_module(module), model)
-    params, place = SETTINGS.get(name, (KEY, {"base_url": f"{URL}/v1"}))
+    tells_usage = name in HOSTS and not HOSTS[name].asks_for_usage
+    address = f"{URL}/usage/v1" if tells_usage else f"{URL}/v1"
+    params, place = SETTINGS.get(name, (KEY, {"base_url": address}))
     if suite is ChatModelIntegrationTests:
         params = {**params, **place}
     members: dict[str, Any] = {

@@ -26,7 +26,8 @@ OPTIONS = [
     "-p", "foldline.compat.langchain", "-p", "no:cacheprovider", "-o", "asyncio_mode=auto",
     "--import-mode=importlib", "-q", "-W", "ignore", "--snapshot-update", "--benchmark-disable",
 ]  # fmt: skip
-NO_RECORDINGS = "not stream_time"
+LEFT_OUT = "not stream_time and not (openai_compatible_Unit and serdes)"
+"""One needs recordings; the other loads an address from data, which may not say where keys are sent."""
 ENVIRONMENT = {
     "AWS_ACCESS_KEY_ID": "a",
     "AWS_SECRET_ACCESS_KEY": "s",
@@ -55,7 +56,7 @@ def run_suites(folder: Path, *options: str) -> dict[str, Counter[str]]:
     ]
     with serve_wires() as url:
         subprocess.run(
-            [*command, *OPTIONS, "-k", NO_RECORDINGS, f"--junitxml={report}", *options],
+            [*command, *OPTIONS, "-k", LEFT_OUT, f"--junitxml={report}", *options],
             check=False,
             env={
                 **os.environ,

@@ -11,6 +11,7 @@ from pydantic import SecretStr, ValidationError
 
 from foldline.exceptions import ModelAuthenticationError, UsageError
 from foldline.load import dumps
+from foldline.providers.anthropic import ChatAnthropic
 from foldline.providers.openai import ChatOpenAI
 from foldline.providers.openai_compatible import ChatOpenAICompatible
 from tests.providers.test_shared_http import CHAT, WHOLE, model, refused
