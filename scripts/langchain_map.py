@@ -195,11 +195,15 @@ def _our_names() -> dict[str, list[str]]:
     import foldline  # noqa: PLC0415  the other half of this script runs without it
 
     found = {"foldline": list(foldline.__all__)}
-    for part in pkgutil.walk_packages(foldline.__path__, "foldline."):
+    for part in pkgutil.walk_packages(foldline.__path__, "foldline.", onerror=lambda _: None):
         parts = part.name.split(".")[1:]
         if any(name.startswith("_") for name in parts) or parts[0] in ("cli", "testing", "compat"):
             continue
-        module = importlib.import_module(part.name)
+        try:
+            module = importlib.import_module(part.name)
+        except ImportError as error:  # of an extra that is not installed
+            print(f"left out: {part.name}: {error!r:.80}", file=sys.stderr)
+            continue
         found[part.name] = list(getattr(module, "__all__", ())) or [
             name
             for name, value in vars(module).items()
