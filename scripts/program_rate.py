@@ -39,7 +39,8 @@ PACKAGES = (
     "langchain_anthropic", "langgraph",
 )  # fmt: skip
 PRELOADED = {
-    "langchain": "langchain_core.messages langchain_core.runnables langchain_core.prompts langchain_core.output_parsers "
+    "langchain": "langchain_core.messages langchain_core.runnables langchain_core.prompts "
+    "langchain_core.output_parsers 
     "langchain_core.tools langchain_openai langchain_anthropic langchain.agents langgraph.graph "
     "langchain_text_splitters langchain_classic.chains",
     "foldline": "foldline.messages foldline.runnables foldline.prompts foldline.output_parsers foldline.tools "
