@@ -25,7 +25,7 @@ def test_embeddings_are_made_by_name():
 
 @pytest.mark.parametrize("provider", sorted(set(CLASSES) - {"local", "azure_openai"}))
 def test_every_provider_of_embeddings_is_there(provider):
-    assert isinstance(init_embeddings(f"{provider}:titan-embed-text-v2"), Embeddings)
+    assert isinstance(init_embeddings(f"{provider}:amazon.titan-embed-text-v2"), Embeddings)
 
 
 @pytest.mark.parametrize(

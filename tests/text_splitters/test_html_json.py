@@ -79,9 +79,9 @@ DATA = {
 def test_json_is_cut_with_the_path_to_each_value():
     pieces = RecursiveJsonSplitter(max_chunk_size=120).split_json(DATA)
 
-    assert [list(piece.get("paths", {})) for piece in pieces] == [[], ["/a"], ["/b"], ["/c"]]
-    assert pieces[0] == {"info": DATA["info"]}
-    assert pieces[1] == {"paths": {"/a": DATA["paths"]["/a"]}}
+    assert [list(piece.get("paths", {})) for piece in pieces] == [["/a"], ["/b"], ["/c"]]
+    assert pieces[0] == {"info": DATA["info"], "paths": {"/a": DATA["paths"]["/a"]}}
+    assert pieces[1] == {"paths": {"/b": DATA["paths"]["/b"]}}
 
 
 def test_lists_are_cut_by_place_where_asked():
@@ -102,7 +102,7 @@ def test_documents_of_json_keep_their_metadata():
     )
 
     assert documents[-1] == Document('{"ä": 1}', metadata={"n": 2})
-    assert [document.metadata["n"] for document in documents] == [1, 1, 1, 1, 2]
+    assert [document.metadata["n"] for document in documents] == [1, 1, 1, 2]
 
 
 VALUES = st.recursive(
