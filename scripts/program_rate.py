@@ -40,8 +40,8 @@ PACKAGES = (
 )  # fmt: skip
 PRELOADED = {
     "langchain": "langchain_core.messages langchain_core.runnables langchain_core.prompts "
-    "langchain_core.output_parsers langchain_core.tools langchain_openai langchain_anthropic langchain.agents langgraph.graph "
-    "langchain_text_splitters langchain_classic.chains",
+    "langchain_core.output_parsers langchain_core.tools langchain_openai langchain_anthropic langchain.agents "
+    "langgraph.graph langchain_text_splitters langchain_classic.chains",
     "foldline": "foldline.messages foldline.runnables foldline.prompts foldline.output_parsers foldline.tools "
     "foldline.providers.openai foldline.providers.anthropic foldline.agents foldline.graph foldline.text_splitters "
     "foldline.chains",
