@@ -47,13 +47,13 @@ PRELOADED = {
     "foldline.chains",
 }
 """What each process has imported before its program begins, so that the time is the program's."""
-SECONDS = 20
+SECONDS = 10
 BLOCK = re.compile(r"```python[^\n]*\n(.*?)```", re.DOTALL)
 VOLATILE = (
     (re.compile(r"lc_run-[-\w]+|run-[-0-9a-f]+[-\d]*|[0-9a-f]{8}-[0-9a-f-]{27}"), "ID"),
     (re.compile(r"0x[0-9a-f]+"), "0x"),
     (re.compile(r"foldline(\.\w+)*|langchain(_\w+)?(\.\w+)*|langgraph(\.\w+)*"), "LIB"),
-    (re.compile(r"\d+\.\d+ ?m?s"), "T"),
+    (re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[.\d]*([+-]\d\d:\d\d)?|\d+\.\d+ ?m?s"), "T"),
 )
 """What differs from run to run, or is only the name of the library -> what stands for it."""
 
