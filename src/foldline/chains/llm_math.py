@@ -31,7 +31,7 @@ class LLMMathChain(Chain):
     from foldline.chains import LLMMathChain
     from foldline.language_models import FakeListChatModel
 
-    chain = LLMMathChain.from_llm(FakeListChatModel(responses=["```text\\n2**10 + 1\\n```"]))
+    chain = LLMMathChain.from_llm(FakeListChatModel(responses=["```text 2**10 + 1 ```"]))
     print(chain.invoke("What is two to the ten, and one?")["answer"])
     #> Answer: 1025
     ```

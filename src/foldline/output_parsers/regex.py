@@ -19,8 +19,8 @@ class RegexParser(BaseOutputParser[dict[str, str]]):
     ```python
     from foldline.output_parsers import RegexParser
 
-    parser = RegexParser(regex=r"(.*) \\((\\d+)\\)", output_keys=["answer", "score"])
-    print(parser.parse("Paris (100)"))
+    parser = RegexParser(regex="(.*), ([0-9]+)", output_keys=["answer", "score"])
+    print(parser.parse("Paris, 100"))
     #> {'answer': 'Paris', 'score': '100'}
     ```
     """
@@ -53,7 +53,7 @@ class RegexDictParser(BaseOutputParser[dict[str, str]]):
     from foldline.output_parsers import RegexDictParser
 
     parser = RegexDictParser(output_key_to_format={"action": "Action"})
-    print(parser.parse("Action: search\\nWhy: to know"))
+    print(parser.parse("Action: search. Why: to know"))
     #> {'action': 'search'}
     ```
     """

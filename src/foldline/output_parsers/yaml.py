@@ -36,8 +36,8 @@ class YamlOutputParser(BaseOutputParser[Model], Generic[Model]):
 
 
     parser = YamlOutputParser(pydantic_object=Joke)
-    print(parser.parse("```yaml\\nsetup: Why?\\nstars: 3\\n```"))
-    #> setup='Why?' stars=3
+    print(parser.parse("{setup: Because, stars: 3}"))
+    #> setup='Because' stars=3
     ```
     """
 
