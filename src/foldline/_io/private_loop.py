@@ -7,7 +7,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, Future
 from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar
 
@@ -20,7 +20,7 @@ logger: logging.Logger = logging.getLogger("foldline")
 class PrivateLoop:
     """An event loop in a thread of its own, where a client lives that is async and outlasts a call (an MCP session).
 
-    Bodies of either colour, in any thread and on any loop, run coroutines there.
+    Sync and async callers, in any thread and on any loop, run coroutines there.
     """
 
     def __init__(self) -> None:
@@ -28,6 +28,8 @@ class PrivateLoop:
         self._process = os.getpid()
         self._resident: asyncio.Task[Any] | None = None
         self._stay: asyncio.Task[None] | None = None
+        self._calls: set[Future[Any]] = set()
+        self._patience = 5.0
         self._lock = threading.Lock()
         self._closing = False
         self._thread = threading.Thread(target=self._work, name="foldline-loop", daemon=True)
@@ -41,11 +43,19 @@ class PrivateLoop:
     def _work(self) -> None:
         try:
             self._loop.run_forever()
-            tasks = asyncio.all_tasks(self._loop)
-            self._loop.run_until_complete(cancel_all(tasks))
+            self._loop.run_until_complete(self._leave())
             self._loop.run_until_complete(self._loop.shutdown_asyncgens())
         finally:
             self._loop.close()
+
+    async def _leave(self) -> None:
+        """End the calls; then what lives here, in the order its context manager wants; then whatever still runs."""
+        for call in list(self._calls):
+            call.cancel()
+        if self._stay is not None:
+            self._stay.cancel()
+            await asyncio.wait([self._stay], timeout=self._patience)
+        await cancel_all(asyncio.all_tasks() - {asyncio.current_task()})
 
     async def run(self, body: Coroutine[Any, Any, T], *, blocking: bool) -> T:
         """Run a coroutine to its end on this loop; whoever stops waiting cancels it."""
@@ -56,6 +66,8 @@ class PrivateLoop:
                 body.close()
                 raise ConnectionAbortedError("closed")
             future = asyncio.run_coroutine_threadsafe(body, self._loop)
+            self._calls.add(future)
+        future.add_done_callback(self._calls.discard)
         try:
             return future.result() if blocking else await asyncio.wrap_future(future)
         except BaseException as error:
@@ -106,12 +118,13 @@ class PrivateLoop:
         return await entered
 
     def close(self, patience: float = 5.0) -> None:
-        """Cancel what runs there, end the loop and its thread."""
+        """Cancel what runs there, end the loop and its thread; wait `patience` seconds for that."""
         if self._process != os.getpid():
             return
         with self._lock:
             if not self._closing:  # a second stop would interrupt the tidying up
                 self._closing = True
+                self._patience = patience
                 self._loop.call_soon_threadsafe(self._loop.stop)
         if threading.current_thread() is not self._thread:
             self._thread.join(patience)

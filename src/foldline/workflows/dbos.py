@@ -9,7 +9,7 @@ import json
 from importlib import import_module
 from typing import Any
 
-from foldline._io import ASYNC, BLOCKING, IO, mutex
+from foldline._io import ASYNC, BLOCKING, IO, PrivateLoop, mutex
 from foldline._io.drive import drive
 from foldline.exceptions import MissingExtraError, UsageError
 from foldline.utils.short_repr import short_repr
@@ -41,6 +41,7 @@ class DbosDurability(Durability):
         self._dbos = dbos
         self._lock = mutex()
         self._is_launched = False
+        self._loop: PrivateLoop | None = None
         # The version is ours to name: by default DBOS takes the hash of our code, and an upgrade would strand runs.
         settings = {
             "name": name,
@@ -69,14 +70,27 @@ class DbosDurability(Durability):
     async def _start(self, name: str, run_id: str, payload: Any, io: IO) -> dict[str, Any]:
         await io.call(self.launch)
         text = json.dumps(payload)
-        with self._dbos.SetWorkflowID(run_id):
-            if io.blocking:
+        if io.blocking:
+            with self._dbos.SetWorkflowID(run_id):
                 result = self._dbos.DBOS.start_workflow(self._run, name, text).get_result()
-            else:
-                handle = await self._dbos.DBOS.start_workflow_async(self._run_async, name, text)
-                result = await handle.get_result()
+        else:
+            result = await self._start_async(name, run_id, text)
         envelope: dict[str, Any] = json.loads(result)
         return envelope
+
+    async def _start_async(self, name: str, run_id: str, text: str) -> str:
+        """Run on a loop of our own: DBOS gives its threads to the loop it runs on, and they end with that loop."""
+        with self._lock:
+            if self._loop is None:
+                self._loop = PrivateLoop()
+
+        async def run() -> str:
+            with self._dbos.SetWorkflowID(run_id):
+                handle = await self._dbos.DBOS.start_workflow_async(self._run_async, name, text)
+            result: str = await handle.get_result()
+            return result
+
+        return await self._loop.run(run(), blocking=False)
 
     async def step(self, name: str, kept: KeptStep, io: IO) -> dict[str, Any]:
         """Run a step of DBOS."""
@@ -95,5 +109,8 @@ class DbosDurability(Durability):
         """Stop DBOS in this process."""
         if not self._is_launched:
             raise UsageError("this DbosDurability was not launched: there is nothing to close")
+        if self._loop is not None:
+            self._loop.close()
+            self._loop = None
         self._dbos.DBOS.destroy()
         self._is_launched = False

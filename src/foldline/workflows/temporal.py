@@ -35,6 +35,10 @@ LOST: Final = (TimeoutType.HEARTBEAT, TimeoutType.SCHEDULE_TO_START)
 """How Temporal says that the worker of an activity is gone."""
 ONCE: Final = common.RetryPolicy(maximum_attempts=1)
 """Retries are the model's and the step's own; an activity that is lost is asked for again here."""
+CLOSE_SECONDS: Final = 30.0
+"""How long `close` waits for the workers to end: Python aborts a process that exits while the Rust core calls it."""
+LEAVE_SECONDS: Final = 0.2
+"""The thread of the Rust core that told us of the end is still inside Python then; it needs a moment to leave."""
 _engines: dict[str, TemporalDurability] = {}
 """The engine of each task queue, for the workflow to find."""
 _steps: dict[str, KeptStep] = {}
@@ -113,8 +117,11 @@ class TemporalDurability(Durability):
             sticky_queue_schedule_to_start_timeout=min(self._beat, timedelta(seconds=10)),
         )
         steps = Worker(client, task_queue=self._own_queue, activities=[run_step])
-        async with steps, runs:
-            yield client
+        try:
+            async with steps, runs:
+                yield client
+        finally:
+            await ASYNC.sleep(LEAVE_SECONDS)
 
     async def step(self, name: str, kept: KeptStep, io: IO) -> dict[str, Any]:
         """Run a step as an activity of this worker."""
@@ -148,7 +155,7 @@ class TemporalDurability(Durability):
         """Stop the worker; runs that are not finished wait for another one."""
         _engines.pop(self._queue, None)
         if self._loop is not None:
-            self._loop.close()
+            self._loop.close(CLOSE_SECONDS)
             self._loop = None
 
 
