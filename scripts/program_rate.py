@@ -220,6 +220,7 @@ def describe(found: dict[str, Any]) -> str:
         f"{len(found['gaps'])} of the {len(found['failed'])} others name something that has no home here, and the "
         "command says so.",
         width=118,
+        break_on_hyphens=False,
     )
 
 
