@@ -73,7 +73,7 @@ class RegexDictParser(BaseOutputParser[dict[str, str]]):
         """Read the values; raise where one is missing or there twice."""
         values: dict[str, str] = {}
         for key, name in self.output_key_to_format.items():
-            found = re.findall(self.regex_pattern.format(re.escape(name)), text)
+            found = re.findall(self.regex_pattern.replace("{}", re.escape(name)), text)
             if len(found) != 1:
                 count = "No" if not found else "Multiple"
                 raise OutputParserException(
