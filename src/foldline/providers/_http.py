@@ -359,7 +359,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
             self._omit_model_name(body)
         return path, body, self.count_tokens(prepared.messages, prepared.tools).n
 
-    def _answered(self, status: int, body: bytes) -> Self:
+    def _replay(self, status: int, body: bytes) -> Self:
         """Copy this model as one whose request is answered with this, which came in a batch of the provider."""
         return self.model_copy(
             update={

@@ -1,7 +1,7 @@
-"""The tables of jobs, and the two databases they may be in: SQLite and PostgreSQL, behind one `Sql`.
+"""The tables of jobs, and the two databases they may be in: SQLite and PostgreSQL, behind one `JobDatabase`.
 
-A job is held by one process at a time, by a lock that falls with its holder: of the file system beside a SQLite file,
-of the session in PostgreSQL. A process that was killed leaves none behind.
+One process at a time works on a job, by a lock that ends with its process: of the file system beside a SQLite file, of
+the session in PostgreSQL. A process that was killed leaves none behind.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
@@ -22,7 +23,7 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-__all__ = ["Connection", "Sql", "open_sql"]
+__all__ = ["Connection", "JobDatabase", "open_database"]
 
 T = TypeVar("T")
 Rows = list[tuple[Any, ...]]
@@ -34,7 +35,7 @@ COLUMNS: Final = """
     attempts INTEGER NOT NULL DEFAULT 0,
     same_as BIGINT,
     part BIGINT,
-    how TEXT,
+    source TEXT,
     input_tokens BIGINT NOT NULL DEFAULT 0,
     output_tokens BIGINT NOT NULL DEFAULT 0,
     cost DOUBLE PRECISION,
@@ -51,8 +52,8 @@ CREATE TABLE {maybe} foldline_jobs (
     name TEXT NOT NULL UNIQUE,
     tag TEXT NOT NULL,
     target TEXT NOT NULL,
-    described TEXT NOT NULL,
-    written TEXT,
+    description TEXT NOT NULL,
+    definition TEXT,
     rows_read BIGINT NOT NULL DEFAULT 0,
     is_read INTEGER NOT NULL DEFAULT 0,
     is_cancelled INTEGER NOT NULL DEFAULT 0,
@@ -62,7 +63,7 @@ CREATE TABLE {maybe} foldline_jobs (
     cancelled BIGINT NOT NULL DEFAULT 0,
     copies BIGINT NOT NULL DEFAULT 0,
     rejected BIGINT NOT NULL DEFAULT 0,
-    asked_again BIGINT NOT NULL DEFAULT 0,
+    repeated_calls BIGINT NOT NULL DEFAULT 0,
     missing BIGINT NOT NULL DEFAULT 0,
     parts BIGINT NOT NULL DEFAULT 0,
     input_tokens BIGINT NOT NULL DEFAULT 0,
@@ -77,11 +78,12 @@ CREATE INDEX {maybe} foldline_job_open ON foldline_job_items (job, state, id) WH
 CREATE INDEX {maybe} foldline_job_failed ON foldline_job_items (job, id) WHERE state = 4;
 CREATE INDEX {maybe} foldline_job_copies ON foldline_job_items (job, id) WHERE state = 5;
 CREATE TABLE {maybe} foldline_job_rejects (
-    id {number}, job BIGINT NOT NULL, place TEXT NOT NULL, reason TEXT NOT NULL, line TEXT NOT NULL
+    id {number}, job BIGINT NOT NULL, number BIGINT NOT NULL, place TEXT NOT NULL, reason TEXT NOT NULL,
+    line TEXT NOT NULL
 );
 CREATE TABLE {maybe} foldline_job_parts (
     id {number}, job BIGINT NOT NULL, tag TEXT NOT NULL UNIQUE, provider_id TEXT, size BIGINT NOT NULL,
-    made_at DOUBLE PRECISION NOT NULL, is_ended INTEGER NOT NULL DEFAULT 0, told TEXT
+    made_at DOUBLE PRECISION NOT NULL, is_ended INTEGER NOT NULL DEFAULT 0, outcome TEXT
 )
 """
 SQLITE: Final = TABLES.format(
@@ -94,8 +96,8 @@ POSTGRES: Final = "SELECT pg_advisory_xact_lock(7364530);" + TABLES.format(
     number="BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
     columns=COLUMNS.format(key="BIGINT PRIMARY KEY"),
 )
-CACHE: Final = "PRAGMA cache_size = -65536"
-"""64 MB: the index of a million contents stays in memory, and no more does."""
+CACHE: Final = "PRAGMA cache_size = -16384"
+"""16 MB: what a job of any size takes of memory for its store."""
 
 
 class Connection(Protocol):
@@ -111,10 +113,11 @@ class Connection(Protocol):
         """Run a statement for each of some values."""
 
 
-class Sql(Protocol):
+class JobDatabase(Protocol):
     """A database that holds jobs."""
 
     where: str
+    """How errors name it."""
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """Do work in one transaction: all of it or nothing."""
@@ -122,33 +125,33 @@ class Sql(Protocol):
     def read(self, work: Callable[[Connection], T]) -> T:
         """Read something."""
 
-    def hold(self, name: str) -> bool:
-        """Take the lock of a job for this process; False where another one has it."""
+    def lock(self, name: str) -> bool:
+        """Lock a job for this process; False where another one has it."""
 
-    def release(self) -> None:
+    def unlock(self) -> None:
         """Give the lock back."""
 
     def close(self) -> None:
         """Close the connections that nobody uses."""
 
 
-def open_sql(location: str | Path) -> Sql:
+def open_database(location: str | Path) -> JobDatabase:
     """Open the database at a path, or that of a `postgresql://…` address."""
     text = str(location)
     return (
-        PostgresJobs(text)
+        PostgresDatabase(text)
         if text.startswith(("postgresql://", "postgres://"))
-        else SqliteJobs(text)
+        else SqliteDatabase(text)
     )
 
 
-class _SqliteWork:
+class _SqliteConnection:
     def __init__(self, connection: Any) -> None:  # noqa: ANN401  of sqlite3
         self._connection = connection
 
     def rows(self, text: str, values: Sequence[Any] = ()) -> Rows:
-        found: Rows = self._connection.execute(text, values).fetchall()
-        return found
+        rows: Rows = self._connection.execute(text, values).fetchall()
+        return rows
 
     def run(self, text: str, values: Sequence[Any] = ()) -> int:
         return int(self._connection.execute(text, values).rowcount)
@@ -158,7 +161,7 @@ class _SqliteWork:
             self._connection.executemany(text, values)
 
 
-class SqliteJobs:
+class SqliteDatabase:
     """Jobs in a SQLite file."""
 
     def __init__(self, path: str) -> None:
@@ -171,37 +174,37 @@ class SqliteJobs:
         """Do work in one transaction."""
         with self._writing, self._database.write() as connection:
             connection.execute(CACHE)
-            return work(_SqliteWork(connection))
+            return work(_SqliteConnection(connection))
 
     def read(self, work: Callable[[Connection], T]) -> T:
         """Read something."""
         with self._database.read() as connection:
             connection.execute(CACHE)
-            return work(_SqliteWork(connection))
+            return work(_SqliteConnection(connection))
 
-    def hold(self, name: str) -> bool:
-        """Lock the file beside the database."""
+    def lock(self, name: str) -> bool:
+        """Lock a file beside the database: each job of it has its own."""
         if self.where == MEMORY or self._lock_file is not None:
             return True
-        path = f"{self.where}-lock"
+        path = f"{self.where}-{blake2b(name.encode(), digest_size=4).hexdigest()}-lock"
         try:
-            opened = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+            handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             raise StoreError(
                 f"{path}: {error.strerror}: check that the folder may be written"
             ) from error
         try:
             if sys.platform == "win32":
-                msvcrt.locking(opened, msvcrt.LK_NBLCK, 1)
+                msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
             else:
-                fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            os.close(opened)
+            os.close(handle)
             return False
-        self._lock_file = opened
+        self._lock_file = handle
         return True
 
-    def release(self) -> None:
+    def unlock(self) -> None:
         """Unlock it; the file stays, for one that is removed could be locked by two."""
         if self._lock_file is not None:
             os.close(self._lock_file)
@@ -212,13 +215,13 @@ class SqliteJobs:
         self._database.close()
 
 
-class _PostgresWork:
+class _PostgresConnection:
     def __init__(self, connection: PostgresConnection) -> None:
         self._connection = connection
 
     def rows(self, text: str, values: Sequence[Any] = ()) -> Rows:
-        found: Rows = self._connection.execute(text.replace("?", "%s"), values).fetchall()
-        return found
+        rows: Rows = self._connection.execute(text.replace("?", "%s"), values).fetchall()
+        return rows
 
     def run(self, text: str, values: Sequence[Any] = ()) -> int:
         return int(self._connection.execute(text.replace("?", "%s"), values).rowcount)
@@ -229,7 +232,7 @@ class _PostgresWork:
                 cursor.executemany(text.replace("?", "%s"), values)
 
 
-class PostgresJobs:
+class PostgresDatabase:
     """Jobs in PostgreSQL (extra `postgres`)."""
 
     def __init__(self, conninfo: str) -> None:
@@ -241,28 +244,28 @@ class PostgresJobs:
     def write(self, work: Callable[[Connection], T]) -> T:
         """Do work in one transaction; what counts up must not be done twice."""
         return self._server.run(
-            lambda connection: work(_PostgresWork(connection)), may_repeat=False
+            lambda connection: work(_PostgresConnection(connection)), may_repeat=False
         )
 
     def read(self, work: Callable[[Connection], T]) -> T:
         """Read something."""
-        return self._server.run(lambda connection: work(_PostgresWork(connection)))
+        return self._server.run(lambda connection: work(_PostgresConnection(connection)))
 
-    def hold(self, name: str) -> bool:
+    def lock(self, name: str) -> bool:
         """Take an advisory lock, on a connection that is kept for it."""
         if self._session is not None:
             return True
         session = self._server.connect()
-        found = session.execute(
+        row = session.execute(
             "SELECT pg_try_advisory_lock(hashtextextended(%s, 7364530))", (name,)
         ).fetchone()
-        if not found[0]:
+        if not row[0]:
             session.close()
             return False
         self._session = session
         return True
 
-    def release(self) -> None:
+    def unlock(self) -> None:
         """End the session that has the lock."""
         if self._session is not None:
             self._session.close()

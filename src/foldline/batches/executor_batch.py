@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from foldline._io import IO
-from foldline.batches.executors import CHUNK, Executor, Shipment
-from foldline.batches.target import make_target
+from foldline.batches.executors import CHUNK, Executor, PortableTarget
+from foldline.batches.targets import make_target
 from foldline.exceptions import FoldlineError
 from foldline.runnables.base import Runnable
 
@@ -26,12 +26,12 @@ async def batch_on(
 ) -> list[Any]:
     """Run for each input on an executor, in groups; results in the inputs' order."""
     target = make_target(runnable, None, None)
-    shipment = Shipment(target, secrets or {}, limit or 16)
+    portable = PortableTarget(target, secrets or {}, limit or 16)
     texts = [(number, target.pack_input(value)) for number, value in enumerate(inputs)]
     done = io.channel()
     futures = []
     for start in range(0, len(texts), CHUNK):
-        future = shipment.submit(executor, texts[start : start + CHUNK])
+        future = portable.submit(executor, texts[start : start + CHUNK])
         future.add_done_callback(done.put)
         futures.append(future)
     results: list[Any] = [None] * len(texts)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from foldline.batches.records import BatchReport, Finished
-from foldline.batches.target import BatchRequest, Target
+from foldline.batches.records import BatchReport, ItemOutcome
+from foldline.batches.targets.base import BatchRequest, Target
 from foldline.exceptions import UsageError
 from foldline.language_models.policies.usage_scope import Limits, UsageScope
 from foldline.messages.usage import UsageMetadata, add_usage
@@ -36,17 +36,17 @@ class JobBudget:
             }  # fmt: skip
             self.scope.usage = add_usage(self.scope.usage, usage)
 
-    def spend(self, one: Finished) -> None:
+    def spend(self, outcome: ItemOutcome) -> None:
         """Count an answer of a batch."""
         if self.scope is None:
             return
-        self.scope.known_cost += one.cost or 0.0
-        self._add(one.input_tokens, one.output_tokens)
-        self._reserved = max(0.0, self._reserved - self._dearest)
-        self._reserved_tokens = max(0, self._reserved_tokens - self._longest)
+        self.scope.known_cost += outcome.cost or 0.0
+        self._add(outcome.input_tokens, outcome.output_tokens)
+        self._reserved = max(0.0, self._reserved - self._highest_cost)
+        self._reserved_tokens = max(0, self._reserved_tokens - self._most_tokens)
 
-    _dearest = 0.0
-    _longest = 0
+    _highest_cost = 0.0
+    _most_tokens = 0
 
     def allows(self, target: Target) -> Callable[[BatchRequest, int], bool]:
         """Return what says whether a further request of a batch fits, by what it costs at most."""
@@ -71,7 +71,10 @@ class JobBudget:
                     return False
             self._reserved += cost
             self._reserved_tokens += tokens
-            self._dearest, self._longest = max(self._dearest, cost), max(self._longest, tokens)
+            self._highest_cost, self._most_tokens = (
+                max(self._highest_cost, cost),
+                max(self._most_tokens, tokens),
+            )
             return True
 
         return fits
