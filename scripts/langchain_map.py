@@ -86,8 +86,13 @@ COMMUNITY = {
     "langchain_community.agent_toolkits": ["SQLDatabaseToolkit", "create_sql_agent"],
     "langchain_community.tools": ["WikipediaQueryRun", "TavilySearchResults", "DuckDuckGoSearchRun"],
     "langchain_community.cache": ["InMemoryCache", "SQLiteCache", "RedisCache"],
+    "langgraph.checkpoint.sqlite": ["SqliteSaver"],
+    "langgraph.checkpoint.sqlite.aio": ["AsyncSqliteSaver"],
+    "langgraph.checkpoint.postgres": ["PostgresSaver"],
+    "langgraph.checkpoint.postgres.aio": ["AsyncPostgresSaver"],
+    "langchain.tools.retriever": ["create_retriever_tool"],
 }  # fmt: skip
-"""The part of langchain-community that programs use."""
+"""The parts of langchain-community, and of packages that need not be installed, that programs use."""
 KEEP = "keep the package and run the program with `python -m foldline.compat`"
 ERRORS = "use the errors of foldline.exceptions"
 ADVICE = {
@@ -153,9 +158,15 @@ def _walk(path: str, found: dict[str, list[str]]) -> None:
         print(f"left out: {path}: {error!r:.80}", file=sys.stderr)
         return
     found[path] = _public_names(module)
-    for part in pkgutil.iter_modules(getattr(module, "__path__", [])):
-        if not part.name.startswith("_") and part.name != "tests":
-            _walk(f"{path}.{part.name}", found)
+    folders = list(getattr(module, "__path__", []))
+    names = {part.name for part in pkgutil.iter_modules(folders)}
+    for folder in folders:  # LangGraph's are in part packages without an `__init__`
+        names |= {
+            one.name for one in Path(folder).iterdir() if one.is_dir() and any(one.glob("*/*.py"))
+        }
+    for name in sorted(names):
+        if name.isidentifier() and not name.startswith("_") and name != "tests":
+            _walk(f"{path}.{name}", found)
 
 
 def _public_names(module: types.ModuleType) -> list[str]:
@@ -195,11 +206,15 @@ def _our_names() -> dict[str, list[str]]:
     import foldline  # noqa: PLC0415  the other half of this script runs without it
 
     found = {"foldline": list(foldline.__all__)}
-    for part in pkgutil.walk_packages(foldline.__path__, "foldline."):
+    for part in pkgutil.walk_packages(foldline.__path__, "foldline.", onerror=lambda _: None):
         parts = part.name.split(".")[1:]
         if any(name.startswith("_") for name in parts) or parts[0] in ("cli", "testing", "compat"):
             continue
-        module = importlib.import_module(part.name)
+        try:
+            module = importlib.import_module(part.name)
+        except ImportError as error:  # of an extra that is not installed
+            print(f"left out: {part.name}: {error!r:.80}", file=sys.stderr)
+            continue
         found[part.name] = list(getattr(module, "__all__", ())) or [
             name
             for name, value in vars(module).items()

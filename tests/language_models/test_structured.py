@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 
 import pytest
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
+from foldline.callbacks import BaseCallbackHandler
 from foldline.exceptions import ModelRateLimitError, StructuredOutputError, UsageError
 from foldline.language_models.structured.output import OutputSchema, chosen_method
 from foldline.messages import AIMessage
+from foldline.utils.function_calling import convert_to_json_schema
 from tests.language_models.scripted import KINDS, Speaking, calls, usage
 from tests.runnables.recording import Recorder
 
@@ -451,3 +454,35 @@ def test_a_batch_reads_each_answer_by_itself(call):
     pets = call.batch(model.with_structured_output(Pet, method="json_schema"), ["a", "b", "c"])
 
     assert [pet.name.strip() for pet in pets] == ["a", "b", "c"]
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="pydantic.v1 ends with Python 3.13")
+def test_a_model_of_pydantic_v1_is_a_schema(call):
+    from pydantic.v1 import create_model
+
+    Leg = create_model("Leg", length=(int, ...))
+    OldPet = create_model("OldPet", name=(str, ...), legs=(list[Leg], []))
+    model = Speaking(answers=['{"name": "Rex", "legs": [{"length": 3}]}', '{"legs": []}'])
+    model = model.with_structured_output(OldPet, method="json_schema")
+
+    pet = call.invoke(model, "go")
+
+    assert (type(pet), pet.name, pet.legs[0].length) == (OldPet, "Rex", 3)
+    with pytest.raises(StructuredOutputError, match="name: field required"):
+        call.invoke(model, "go")
+
+
+def test_traces_are_told_the_schema(call):
+    class Start(BaseCallbackHandler):
+        def on_chat_model_start(self, serialized, messages, *, options, **kwargs):
+            self.options = options
+
+    start = Start()
+    model = Speaking(answers=['{"name": "Rex", "age": 1}'])
+
+    call.invoke(model.with_structured_output(Pet), "go", {"callbacks": [start]})
+
+    told = start.options["ls_structured_output_format"]
+    assert told["schema"] == convert_to_json_schema(Pet)
+    assert told["kwargs"] == {"method": "auto", "strict": None}
+    assert "ls_structured_output_format" not in model.seen[0].options

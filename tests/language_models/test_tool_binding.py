@@ -22,6 +22,14 @@ def search(query: str, limit: int = 3) -> str:
     return query
 
 
+def other_search(what: str) -> str:
+    """Search a shelf."""
+    return what
+
+
+other_search.__name__ = "search"
+
+
 class Weather(BaseModel):
     """Tell the weather."""
 
@@ -94,7 +102,7 @@ def test_binding_gives_the_options_to_every_api(call):
     ("tools", "options", "said"),
     [
         ([search], {"tool_choice": "nothere"}, "not among the tools: search"),
-        ([search, search], {}, "two tools are named 'search'"),
+        ([search, other_search], {}, "two tools are named 'search'"),
         ([search], {"validate": "maybe"}, "validate='maybe'"),
         ("search", {}, "takes a list of tools"),
         ([], {"tool_choice": "required"}, "needs at least one tool"),
@@ -104,6 +112,12 @@ def test_binding_gives_the_options_to_every_api(call):
 def test_tools_bound_wrongly_say_so_at_once(tools, options, said):
     with pytest.raises(UsageError, match=said):
         Speaking(answers=["x"]).bind_tools(tools, **options)
+
+
+def test_one_tool_in_two_forms_is_offered_once():
+    described = tools_of([search, search, Weather, Weather.model_json_schema()])
+
+    assert [tool["function"]["name"] for tool in described] == ["search", "Weather"]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -11,6 +11,7 @@ from pydantic import SecretStr, ValidationError
 
 from foldline.exceptions import ModelAuthenticationError, UsageError
 from foldline.load import dumps
+from foldline.providers.anthropic import ChatAnthropic
 from foldline.providers.openai import ChatOpenAI
 from foldline.providers.openai_compatible import ChatOpenAICompatible
 from tests.providers.test_shared_http import CHAT, WHOLE, model, refused
@@ -179,3 +180,17 @@ def test_explain_asks_nobody_for_the_key(fault_server: FaultServer) -> None:
         raise AssertionError("asked for the key")
 
     assert model(fault_server, api_key=key).explain("Hi").headers["authorization"] == "***"
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "variable"),
+    [
+        (ChatOpenAI, "openai_api_key", "OPENAI_API_KEY"),
+        (ChatAnthropic, "anthropic_api_key", "ANTHROPIC_API_KEY"),
+    ],
+)
+def test_the_older_name_of_a_key_reads_the_variable(model, name, variable, monkeypatch):
+    monkeypatch.setenv(variable, "from-variable")
+
+    assert getattr(model(model="m"), name).get_secret_value() == "from-variable"
+    assert getattr(model(model="m", api_key="given"), name).get_secret_value() == "given"

@@ -15,6 +15,7 @@ NOWHERE = {
     scan.uses_a_shell: {},
     scan.loads_arrays_with_pickle: {},
     scan.uses_unsafe_module: {
+        "output_parsers/yaml.py::YamlOutputParser.parse": "yaml.safe_load: plain values only",
         "compat/__main__.py": "runpy: the program that the user names on the command line",
         "messages/_buffer_xml.py": "xml.sax.saxutils: escapes text that is written; parses nothing",
         "output_parsers/_xml_stream.py": "expat, which refuses document types: nothing is expanded or fetched",
@@ -29,6 +30,9 @@ NOWHERE = {
         "cli/install.py": "pip or uv, for an extra of ours, after the user at the terminal said yes",
     },
     scan.imports_by_name: {
+        "compat/convert.py::Direction.source_class": "modules and classes of the tables KINDS and VALUES",
+        "compat/convert.py::Direction.target_class": "modules and classes of the tables KINDS and VALUES",
+        "embedding_models.py::init_embeddings": "a module of the table CLASSES",
         "_lazy.py::lazily.load": "what our own packages write down: the modules that hold their names",
         "_lazy.py::_is_there": "whether a package of ours has a module of that name",
         "load/registry.py::resolve": "the one place that revives: a row of the closed registry",
@@ -70,6 +74,7 @@ SINKS = {
         "testing/replay.py": "records what another transport answers",
     },
     scan.opens_a_file: {
+        "text_splitters/html.py::HTMLHeaderTextSplitter.split_text_from_file": "the file that the program names",
         "agents/loop.py::Loop.open": "begins a run; no file",
         "graph/loop.py::GraphLoop.open": "begins a run; no file",
         "workflows/run_loop.py::RunLoop.events": "begins a run; no file",
@@ -119,6 +124,7 @@ SINKS = {
         "tools/retriever.py::_text": "`format` of a prompt",
     },
     scan.runs_built_sql: {
+        "utils/sql_database.py::SQLDatabase._execute": "one statement, read-only unless told otherwise",
         "_storage/sqlite.py": "migrations of ours; `rows` passes on what its callers wrote out (they are scanned too)",
         "_storage/postgres.py::PostgresServer.__init__": "the schema its subclass wrote out",
         "_storage/forget.py": "tables and columns of ours; values are bound",

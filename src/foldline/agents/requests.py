@@ -15,7 +15,7 @@ from foldline.tools.base import BaseTool
 __all__ = ["ModelRequest", "ModelResponse", "ToolCallRequest", "response_of"]
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, init=False)
 class ModelRequest:
     """What the model is about to be asked; `override` gives a changed copy."""
 
@@ -28,6 +28,32 @@ class ModelRequest:
     state: dict[str, Any] = field(default_factory=dict)
     runtime: Runtime[Any] = field(default_factory=Runtime)
     model_settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def __init__(
+        self,
+        *,
+        model: Any,
+        messages: list[BaseMessage],
+        system_message: SystemMessage | None = None,
+        system_prompt: str | None = None,
+        **fields: Any,
+    ) -> None:
+        """Make a request; `system_prompt` is the text of a system message."""
+        if system_prompt is not None and system_message is not None:
+            raise UsageError("give system_prompt or system_message, not both")
+        self.model = model
+        self.messages = messages
+        self.system_message = (
+            system_message if system_prompt is None else SystemMessage(system_prompt)
+        )
+        self.tool_choice = fields.pop("tool_choice", None)
+        self.tools = fields.pop("tools", ())
+        self.response_format = fields.pop("response_format", None)
+        self.state = fields.pop("state", None) or {}
+        self.runtime = fields.pop("runtime", None) or Runtime()
+        self.model_settings = fields.pop("model_settings", None) or {}
+        if fields:
+            raise TypeError(f"ModelRequest takes no {', '.join(sorted(fields))}")
 
     @property
     def system_prompt(self) -> str | None:

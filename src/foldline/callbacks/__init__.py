@@ -49,10 +49,10 @@ if TYPE_CHECKING:
         ParentRunManager,
         RunManager,
     )
+    from foldline.callbacks.openai_info import OpenAICallbackHandler, get_openai_callback
     from foldline.callbacks.stdout import StdOutCallbackHandler
     from foldline.callbacks.streaming_stdout import StreamingStdOutCallbackHandler
     from foldline.callbacks.usage import UsageMetadataCallbackHandler, get_usage_metadata_callback
-
 
 __all__ = [
     "AsyncCallbackHandler",
@@ -78,6 +78,7 @@ __all__ = [
     "ChainManagerMixin",
     "FileCallbackHandler",
     "LLMManagerMixin",
+    "OpenAICallbackHandler",
     "ParentRunManager",
     "RetrieverManagerMixin",
     "RunManager",
@@ -88,6 +89,7 @@ __all__ = [
     "UsageMetadataCallbackHandler",
     "adispatch_custom_event",
     "dispatch_custom_event",
+    "get_openai_callback",
     "get_usage_metadata_callback",
 ]
 
@@ -109,5 +111,6 @@ __getattr__: Loader = lazily(
         ".streaming_stdout": "StreamingStdOutCallbackHandler",
         ".custom_events": "adispatch_custom_event dispatch_custom_event",
         ".usage": "UsageMetadataCallbackHandler get_usage_metadata_callback",
+        ".openai_info": "OpenAICallbackHandler get_openai_callback",
     },
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from foldline._io import mutex
 from foldline.callbacks.base import BaseCallbackHandler
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from foldline.outputs import LLMResult
 
 __all__ = ["UsageMetadataCallbackHandler", "get_usage_metadata_callback"]
+
+Handler = TypeVar("Handler", bound="UsageMetadataCallbackHandler")
 
 UNNAMED = "unknown"
 """Where tokens are counted of a model that does not say its name."""
@@ -42,6 +44,7 @@ class UsageMetadataCallbackHandler(BaseCallbackHandler):
 
     def __init__(self) -> None:
         self._lock = mutex()
+        self._outer: UsageMetadataCallbackHandler | None = None
         self.usage_metadata: dict[str, UsageMetadata] = {}
         """Model name -> tokens so far."""
         self.costs: dict[str, float | None] = {}
@@ -81,6 +84,8 @@ class UsageMetadataCallbackHandler(BaseCallbackHandler):
                 self.usage_metadata[name] = add_request_usage(self.usage_metadata.get(name), usage)
                 sums = self.costs.get(name, 0.0)
                 self.costs[name] = None if sums is None or cost is None else sums + cost
+        if self._outer is not None:
+            self._outer.on_llm_end(response, **kwargs)
 
 
 _counting: ContextVar[UsageMetadataCallbackHandler | None] = ContextVar(
@@ -104,24 +109,16 @@ def get_usage_metadata_callback(
     #> {}
     ```
     """
-    handler = UsageMetadataCallbackHandler()
-    outer = _counting.get()
-    if outer is not None:
-        handler = _Nested(outer)
+    with counting_inside(UsageMetadataCallbackHandler()) as handler:
+        yield handler
+
+
+@contextmanager
+def counting_inside(handler: Handler) -> Generator[Handler, None, None]:
+    """Put a handler on every model run inside the block; a block around it counts too."""
+    handler._outer = _counting.get()
     token = _counting.set(handler)
     try:
         yield handler
     finally:
         _counting.reset(token)
-
-
-class _Nested(UsageMetadataCallbackHandler):
-    """Counts, and lets the block around count too."""
-
-    def __init__(self, outer: UsageMetadataCallbackHandler) -> None:
-        super().__init__()
-        self._outer = outer
-
-    def on_llm_end(self, response: LLMResult, **kwargs: object) -> None:
-        super().on_llm_end(response, **kwargs)
-        self._outer.on_llm_end(response, **kwargs)

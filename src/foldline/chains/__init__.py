@@ -17,6 +17,8 @@ if TYPE_CHECKING:
         load_qa_chain,
     )
     from foldline.chains.llm import ConversationChain, LLMChain
+    from foldline.chains.llm_math import LLMMathChain
+    from foldline.chains.map_rerank import MapRerankDocumentsChain
     from foldline.chains.retrieval import (
         ConversationalRetrievalChain,
         RetrievalQA,
@@ -34,6 +36,13 @@ if TYPE_CHECKING:
     )
     from foldline.chains.saving import load_chain
     from foldline.chains.sequential import SequentialChain, SimpleSequentialChain, TransformChain
+    from foldline.chains.sql import create_sql_query_chain
+    from foldline.chains.summarize import (
+        acollapse_docs,
+        collapse_docs,
+        load_summarize_chain,
+        split_list_of_docs,
+    )
 
 __all__ = [
     "RUN_KEY",
@@ -42,8 +51,10 @@ __all__ = [
     "ConversationChain",
     "ConversationalRetrievalChain",
     "LLMChain",
+    "LLMMathChain",
     "LLMRouterChain",
     "MapReduceDocumentsChain",
+    "MapRerankDocumentsChain",
     "MultiPromptChain",
     "MultiRouteChain",
     "ReduceDocumentsChain",
@@ -56,11 +67,16 @@ __all__ = [
     "SimpleSequentialChain",
     "StuffDocumentsChain",
     "TransformChain",
+    "acollapse_docs",
+    "collapse_docs",
     "create_history_aware_retriever",
     "create_retrieval_chain",
+    "create_sql_query_chain",
     "create_stuff_documents_chain",
     "load_chain",
     "load_qa_chain",
+    "load_summarize_chain",
+    "split_list_of_docs",
 ]
 
 __getattr__: Loader = lazily(
@@ -76,5 +92,9 @@ __getattr__: Loader = lazily(
         ".router": "LLMRouterChain MultiPromptChain MultiRouteChain Route RouterChain "
         "RouterOutputParser",
         ".sequential": "SequentialChain SimpleSequentialChain TransformChain",
+        ".summarize": "acollapse_docs collapse_docs load_summarize_chain split_list_of_docs",
+        ".map_rerank": "MapRerankDocumentsChain",
+        ".llm_math": "LLMMathChain",
+        ".sql": "create_sql_query_chain",
     },
 )

@@ -16,6 +16,7 @@ from pydantic import BaseModel, SecretBytes, SecretStr
 
 from foldline.exceptions import SchemaError, UsageError
 from foldline.load._plain import CODECS, codec_of
+from foldline.load.mapping import LANGCHAIN_IDS
 from foldline.load.registry import belongs_to_another_class, is_message, is_registered, is_value
 from foldline.load.serializable import (
     FORMAT_VERSION,
@@ -31,6 +32,8 @@ from foldline.load.serializable import (
 __all__ = ["ESCAPE_KEY", "MAX_DEPTH", "MAX_VALUES", "default", "dumpd", "dumps"]
 
 Unserializable = Literal["mark", "raise"]
+Namespace = Literal["foldline", "langchain"]
+NAMESPACES = ("foldline", "langchain")
 
 ESCAPE_KEY = "__lc_escaped__"
 """LangChain's mark for data that looks like a tag: what is inside is plain data, all the way down."""
@@ -48,9 +51,13 @@ def dumps(
     *,
     pretty: bool = False,
     unserializable: Unserializable | None = None,
+    namespace: Namespace = "foldline",
     **kwargs: Any,
 ) -> str:
-    """Write `obj` as JSON text; `pretty` indents it, other options go to `json.dumps`."""
+    """Write `obj` as JSON text; `pretty` indents it, other options go to `json.dumps`.
+
+    `namespace="langchain"` writes what LangChain's own `loads` reads.
+    """
     if "default" in kwargs:
         raise UsageError(
             "`default` should not be passed to dumps: make the class a Serializable, or register it"
@@ -58,20 +65,28 @@ def dumps(
     if pretty:
         kwargs.setdefault("indent", 2)
     try:
-        return json.dumps(dumpd(obj, unserializable=unserializable), allow_nan=False, **kwargs)
+        written = dumpd(obj, unserializable=unserializable, namespace=namespace)
+        return json.dumps(written, allow_nan=False, **kwargs)
     except RecursionError as error:
         raise SchemaError("the value is nested too deep for the stack left here") from error
 
 
-def dumpd(obj: object, *, unserializable: Unserializable | None = None) -> Any:  # noqa: ANN401  JSON, or whatever was given
+def dumpd(
+    obj: object,
+    *,
+    unserializable: Unserializable | None = None,
+    namespace: Namespace = "foldline",
+) -> Any:  # noqa: ANN401  JSON, or whatever was given
     """Write `obj` as JSON-able Python values.
 
     What cannot be written raises a `SchemaError` inside data (messages, documents, plain containers) and
     becomes a `not_implemented` mark inside behaviours (runnables, models); `unserializable` sets one
-    rule for both.
+    rule for both. `namespace="langchain"` writes ids that LangChain's own `load` knows.
     """
+    if namespace not in NAMESPACES:
+        raise UsageError(f"namespace is one of {', '.join(NAMESPACES)}, not {namespace!r:.100}")
     try:
-        return _Writer(unserializable, obj).write(obj)
+        return _Writer(unserializable, obj, namespace).write(obj)
     except RecursionError as error:
         raise SchemaError("the value is nested too deep for the stack left here") from error
 
@@ -87,8 +102,11 @@ def default(obj: object) -> Any:  # noqa: ANN401  JSON, or whatever was given
 class _Writer:
     """One walk over one value, with the path to where it is."""
 
-    def __init__(self, unserializable: Unserializable | None, root: object) -> None:
+    def __init__(
+        self, unserializable: Unserializable | None, root: object, namespace: Namespace
+    ) -> None:
         self._rule = unserializable
+        self._namespace = namespace
         is_data = isinstance(root, dict | list | tuple | set | frozenset)
         self._marks = unserializable == "mark" or (unserializable is None and not is_data)
         self._path: list[str] = []
@@ -204,7 +222,16 @@ class _Writer:
             kwargs[name] = self.write(item)
             self._path.pop()
         self._marks, self._secrets, self._is_message = outer
+        if self._namespace == "langchain":
+            return {**described, "id": self._langchain_id(described["id"]), "kwargs": kwargs}
         return {**described, "kwargs": kwargs}
+
+    def _langchain_id(self, path: list[str]) -> list[str]:
+        if path[0] != "foldline":
+            return path  # a class of the program's own
+        if path[-1] not in LANGCHAIN_IDS:
+            raise self._error(f"LangChain has no class that it would load as {'.'.join(path)}")
+        return LANGCHAIN_IDS[path[-1]]
 
     def _describe(self, value: BaseModel) -> SerializedConstructor | None:
         if isinstance(value, Serializable):

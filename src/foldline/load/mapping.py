@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-__all__ = ["LANGCHAIN_NAMES", "LANGCHAIN_ROOTS", "LOADABLE", "Group"]
+__all__ = ["LANGCHAIN_IDS", "LANGCHAIN_NAMES", "LANGCHAIN_ROOTS", "LOADABLE", "Group"]
 
 Group = Literal["messages", "core", "provider"]
 
@@ -121,3 +121,37 @@ def _by_class_name() -> dict[str, tuple[str, ...]]:
 
 LANGCHAIN_NAMES: dict[str, tuple[str, ...]] = _by_class_name()
 """Class name -> our id. LangChain moved its classes between modules; their names stayed."""
+
+_WRITTEN_AS = {
+    "langchain.schema.messages": "AIMessage AIMessageChunk ChatMessage ChatMessageChunk FunctionMessage"
+    " FunctionMessageChunk HumanMessage HumanMessageChunk RemoveMessage SystemMessage"
+    " SystemMessageChunk ToolMessage ToolMessageChunk",
+    "langchain.schema.agent": "AgentAction AgentActionMessageLog AgentFinish",
+    "langchain.schema.document": "Document",
+    "langchain.schema.output": "ChatGeneration ChatGenerationChunk Generation GenerationChunk",
+    "langchain.prompts.chat": "AIMessagePromptTemplate ChatMessagePromptTemplate ChatPromptTemplate ChatPromptValue"
+    " ChatPromptValueConcrete HumanMessagePromptTemplate MessagesPlaceholder SystemMessagePromptTemplate",
+    "langchain.prompts.base": "StringPromptValue",
+    "langchain.prompts.few_shot_with_templates": "FewShotPromptWithTemplates",
+    "langchain.prompts.image": "ImagePromptTemplate",
+    "langchain.prompts.prompt": "PromptTemplate",
+    "langchain_core.prompts.dict": "DictPromptTemplate",
+    "langchain_core.prompts.structured": "StructuredPrompt",
+    "langchain.output_parsers.list": "CommaSeparatedListOutputParser",
+    "langchain.schema.output_parser": "StrOutputParser",
+    "langchain.schema.runnable": "RouterRunnable RunnableAssign RunnableBinding RunnableBindingBase RunnableBranch"
+    " RunnableConfigurableAlternatives RunnableConfigurableFields RunnableEach RunnableEachBase RunnableParallel"
+    " RunnablePassthrough RunnablePick RunnableRetry RunnableSequence RunnableWithFallbacks"
+    " RunnableWithMessageHistory",
+    "langchain.chat_models.openai": "ChatOpenAI",
+    "langchain.chat_models.azure_openai": "AzureChatOpenAI",
+    "langchain.chat_models.anthropic": "ChatAnthropic",
+    "langchain.llms.openai": "AzureOpenAI OpenAI",
+    "langchain_anthropic.llms": "AnthropicLLM",
+}
+LANGCHAIN_IDS = {
+    name: [*module.split("."), name]
+    for module, names in _WRITTEN_AS.items()
+    for name in names.split()
+}
+"""Class name -> the id under which LangChain's own `loads` finds it."""

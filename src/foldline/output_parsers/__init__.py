@@ -13,6 +13,8 @@ if TYPE_CHECKING:
         BaseLLMOutputParser,
         BaseOutputParser,
     )
+    from foldline.output_parsers.datetime import DatetimeOutputParser
+    from foldline.output_parsers.enum import BooleanOutputParser, EnumOutputParser
     from foldline.output_parsers.fix import OutputFixingParser
     from foldline.output_parsers.json import JsonOutputParser, SimpleJsonOutputParser
     from foldline.output_parsers.list import (
@@ -27,13 +29,16 @@ if TYPE_CHECKING:
         PydanticToolsParser,
     )
     from foldline.output_parsers.pydantic import PydanticOutputParser
+    from foldline.output_parsers.regex import CombiningOutputParser, RegexDictParser, RegexParser
     from foldline.output_parsers.retry import RetryOutputParser, RetryWithErrorOutputParser
     from foldline.output_parsers.string import StrOutputParser
+    from foldline.output_parsers.structured import ResponseSchema, StructuredOutputParser
     from foldline.output_parsers.transform import (
         BaseCumulativeTransformOutputParser,
         BaseTransformOutputParser,
     )
     from foldline.output_parsers.xml import XMLOutputParser
+    from foldline.output_parsers.yaml import YamlOutputParser
 
 __all__ = [
     "BaseCumulativeTransformOutputParser",
@@ -41,7 +46,11 @@ __all__ = [
     "BaseLLMOutputParser",
     "BaseOutputParser",
     "BaseTransformOutputParser",
+    "BooleanOutputParser",
+    "CombiningOutputParser",
     "CommaSeparatedListOutputParser",
+    "DatetimeOutputParser",
+    "EnumOutputParser",
     "JsonOutputKeyToolsParser",
     "JsonOutputParser",
     "JsonOutputToolsParser",
@@ -52,11 +61,16 @@ __all__ = [
     "OutputParserException",
     "PydanticOutputParser",
     "PydanticToolsParser",
+    "RegexDictParser",
+    "RegexParser",
+    "ResponseSchema",
     "RetryOutputParser",
     "RetryWithErrorOutputParser",
     "SimpleJsonOutputParser",
     "StrOutputParser",
+    "StructuredOutputParser",
     "XMLOutputParser",
+    "YamlOutputParser",
 ]
 
 __getattr__: Loader = lazily(
@@ -74,5 +88,10 @@ __getattr__: Loader = lazily(
         ".string": "StrOutputParser",
         ".transform": "BaseCumulativeTransformOutputParser BaseTransformOutputParser",
         ".xml": "XMLOutputParser",
+        ".structured": "ResponseSchema StructuredOutputParser",
+        ".yaml": "YamlOutputParser",
+        ".datetime": "DatetimeOutputParser",
+        ".enum": "BooleanOutputParser EnumOutputParser",
+        ".regex": "CombiningOutputParser RegexDictParser RegexParser",
     },
 )

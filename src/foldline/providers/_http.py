@@ -37,7 +37,7 @@ from foldline.protocol.folded import Bounds
 from foldline.providers._endpoint import Body, Endpoint
 from foldline.providers._explain import Explained, prepare
 from foldline.providers._foreign import ForeignBlocks
-from foldline.providers._keys import MASK, public_url, resolve_key
+from foldline.providers._keys import MASK, chosen_key, public_url, resolve_key
 from foldline.providers._names import read_names
 from foldline.providers._playback import PlaybackTransport
 from foldline.providers._readable import Path, readable_blocks
@@ -150,6 +150,8 @@ class HttpChatModel(Endpoint, BaseChatModel):
         def __getattr__(self, name: str) -> Any:  # noqa: ANN401
             """Return a setting by another of its names: `openai_api_key`, `deployment_name`."""
             field = type(self).aliases.get(name)
+            if field == "api_key":  # LangChain's models read the variable when they are made
+                return chosen_key(self.api_key, self.key_variables)
             if field is not None and field in type(self).model_fields:
                 return getattr(self, field)
             return super().__getattr__(name)

@@ -17,20 +17,44 @@ if TYPE_CHECKING:
     )
     from foldline.retrievers.bm25 import BM25Retriever
     from foldline.retrievers.compression import ContextualCompressionRetriever
+    from foldline.retrievers.document_compressors import (
+        DocumentCompressorPipeline,
+        EmbeddingsFilter,
+        EmbeddingsRedundantFilter,
+        LLMChainExtractor,
+        LLMChainFilter,
+        LongContextReorder,
+    )
     from foldline.retrievers.ensemble import EnsembleRetriever
+    from foldline.retrievers.merged import MergerRetriever, RePhraseQueryRetriever
     from foldline.retrievers.multi_query import MultiQueryRetriever
+    from foldline.retrievers.multi_vector import MultiVectorRetriever, ParentDocumentRetriever
+    from foldline.retrievers.query_constructor import AttributeInfo
+    from foldline.retrievers.self_query import SelfQueryRetriever
 
 __all__ = [
+    "AttributeInfo",
     "BM25Retriever",
     "BaseRetriever",
     "ContextualCompressionRetriever",
+    "DocumentCompressorPipeline",
+    "EmbeddingsFilter",
+    "EmbeddingsRedundantFilter",
     "EnsembleRetriever",
+    "LLMChainExtractor",
+    "LLMChainFilter",
     "LangSmithRetrieverParams",
+    "LongContextReorder",
+    "MergerRetriever",
     "MultiQueryRetriever",
+    "MultiVectorRetriever",
+    "ParentDocumentRetriever",
+    "RePhraseQueryRetriever",
     "RetrieverInput",
     "RetrieverLike",
     "RetrieverOutput",
     "RetrieverOutputLike",
+    "SelfQueryRetriever",
 ]
 
 __getattr__: Loader = lazily(
@@ -42,5 +66,11 @@ __getattr__: Loader = lazily(
         ".compression": "ContextualCompressionRetriever",
         ".ensemble": "EnsembleRetriever",
         ".multi_query": "MultiQueryRetriever",
+        ".document_compressors": "DocumentCompressorPipeline EmbeddingsFilter "
+        "EmbeddingsRedundantFilter LLMChainExtractor LLMChainFilter LongContextReorder",
+        ".multi_vector": "MultiVectorRetriever ParentDocumentRetriever",
+        ".self_query": "SelfQueryRetriever",
+        ".query_constructor": "AttributeInfo",
+        ".merged": "MergerRetriever RePhraseQueryRetriever",
     },
 )

@@ -45,7 +45,9 @@ def adopt(cls: type[Any]) -> None:
     """Choose how parents run instances of a new class, and how what it did not write is derived."""
     cls._written = frozenset(NAMES & cls.__dict__.keys())
     cls._own_methods = {name: cls.__dict__[name] for name in PATCHABLE & cls.__dict__.keys()}
-    if not cls._written and sum(hasattr(base, "_once_by_hand") for base in cls.__bases__) == 1:
+    others = [base for base in cls.__mro__ if not hasattr(base, "_once_by_hand")]
+    is_plain = not cls._written and not any(NAMES & base.__dict__.keys() for base in others)
+    if is_plain and sum(hasattr(base, "_once_by_hand") for base in cls.__bases__) == 1:
         return  # all that its one parent of our kind has chosen
     _choose(cls)
 

@@ -8,6 +8,7 @@ from foldline._lazy import Loader, lazily
 
 if TYPE_CHECKING:
     from foldline.stores.base import BaseStore, ByteStore, InvalidKeyException
+    from foldline.stores.documents import EncoderBackedStore, create_kv_docstore, create_lc_store
     from foldline.stores.file import LocalFileStore
     from foldline.stores.memory import InMemoryBaseStore, InMemoryByteStore, InMemoryStore
     from foldline.stores.sqlite import SQLiteStore
@@ -15,12 +16,15 @@ if TYPE_CHECKING:
 __all__ = [
     "BaseStore",
     "ByteStore",
+    "EncoderBackedStore",
     "InMemoryBaseStore",
     "InMemoryByteStore",
     "InMemoryStore",
     "InvalidKeyException",
     "LocalFileStore",
     "SQLiteStore",
+    "create_kv_docstore",
+    "create_lc_store",
 ]
 
 __getattr__: Loader = lazily(
@@ -30,5 +34,6 @@ __getattr__: Loader = lazily(
         ".file": "LocalFileStore",
         ".memory": "InMemoryBaseStore InMemoryByteStore InMemoryStore",
         ".sqlite": "SQLiteStore",
+        ".documents": "EncoderBackedStore create_kv_docstore create_lc_store",
     },
 )

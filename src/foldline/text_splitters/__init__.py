@@ -12,6 +12,12 @@ if TYPE_CHECKING:
         CharacterTextSplitter,
         RecursiveCharacterTextSplitter,
     )
+    from foldline.text_splitters.html import (
+        ElementType,
+        HTMLHeaderTextSplitter,
+        HTMLSectionSplitter,
+    )
+    from foldline.text_splitters.json import RecursiveJsonSplitter
     from foldline.text_splitters.languages import Language
     from foldline.text_splitters.markdown import HeaderType, LineType, MarkdownHeaderTextSplitter
     from foldline.text_splitters.source import (
@@ -23,6 +29,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CharacterTextSplitter",
+    "ElementType",
+    "HTMLHeaderTextSplitter",
+    "HTMLSectionSplitter",
     "HeaderType",
     "Language",
     "LatexTextSplitter",
@@ -31,6 +40,7 @@ __all__ = [
     "MarkdownTextSplitter",
     "PythonCodeTextSplitter",
     "RecursiveCharacterTextSplitter",
+    "RecursiveJsonSplitter",
     "TextSplitter",
     "TokenTextSplitter",
     "Tokenizer",
@@ -46,5 +56,7 @@ __getattr__: Loader = lazily(
         ".markdown": "HeaderType LineType MarkdownHeaderTextSplitter",
         ".source": "LatexTextSplitter MarkdownTextSplitter PythonCodeTextSplitter",
         ".token": "TokenTextSplitter Tokenizer split_text_on_tokens",
+        ".json": "RecursiveJsonSplitter",
+        ".html": "ElementType HTMLHeaderTextSplitter HTMLSectionSplitter",
     },
 )

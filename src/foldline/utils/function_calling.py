@@ -25,6 +25,7 @@ from foldline.utils._signature_schema import (
 )
 from foldline.utils.docstrings import parse_docstring
 from foldline.utils.json_schema import inline_refs, remove_titles, strict_schema
+from foldline.utils.pydantic import is_pydantic_v1_subclass, v1_schema
 
 __all__ = [
     "convert_to_json_schema",
@@ -196,6 +197,9 @@ def _from_class(kind: type) -> Described:
         return _from_schema(
             schema.get("title", kind.__name__), schema.get("description", ""), schema
         )
+    if is_pydantic_v1_subclass(kind):
+        schema = v1_schema(kind)
+        return _from_schema(schema["title"], schema.get("description", ""), schema)
     if dataclasses.is_dataclass(kind):
         schema = schema_of_type(kind)
         return _from_schema(kind.__name__, parse_docstring(own_doc(kind)).description, schema)

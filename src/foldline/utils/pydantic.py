@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import warnings
 from collections.abc import Callable
 from typing import Any, TypeGuard, cast
@@ -28,6 +29,7 @@ __all__ = [
     "model_json_schema",
     "model_validate",
     "pre_init",
+    "v1_schema",
 ]
 
 PYDANTIC_MAJOR_VERSION = int(pydantic.VERSION.partition(".")[0])
@@ -61,9 +63,17 @@ is_pydantic_v2_subclass = is_basemodel_subclass
 
 
 def is_pydantic_v1_subclass(cls: type) -> bool:
-    """Say whether this is a model class of `pydantic.v1`, which foldline does not take."""
+    """Say whether this is a model class of `pydantic.v1`: taken as a schema of answers and tools, nowhere else."""
     names = (base.__module__ for base in getattr(cls, "__mro__", ()))
     return any(name.startswith("pydantic.v1") for name in names)
+
+
+def v1_schema(model: Any) -> dict[str, Any]:  # noqa: ANN401  a class of `pydantic.v1`, which need not be there
+    """Return the JSON Schema of a model of `pydantic.v1`, with its definitions where pydantic 2 has them."""
+    schema = json.loads(json.dumps(model.schema()).replace("#/definitions/", "#/$defs/"))
+    if "definitions" in schema:
+        schema["$defs"] = schema.pop("definitions")
+    return cast("dict[str, Any]", schema)
 
 
 def is_basemodel_instance(obj: object) -> bool:

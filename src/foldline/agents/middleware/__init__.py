@@ -43,6 +43,10 @@ if TYPE_CHECKING:
     )
     from foldline.agents.middleware.retry import ModelRetryMiddleware, ToolRetryMiddleware
     from foldline.agents.middleware.summarization import SummarizationMiddleware
+    from foldline.agents.middleware.todo import PlanningState, Todo, TodoListMiddleware
+    from foldline.agents.middleware.tool_emulator import LLMToolEmulator
+    from foldline.agents.middleware.tool_error import ToolErrorMiddleware
+    from foldline.agents.middleware.tool_selection import LLMToolSelectorMiddleware
     from foldline.agents.requests import ModelRequest, ModelResponse, ToolCallRequest
     from foldline.agents.runtime import Runtime
     from foldline.agents.state import AgentState, OmitFromSchema, PrivateStateAttr
@@ -56,6 +60,8 @@ __all__ = [
     "Decision",
     "HumanInTheLoopMiddleware",
     "InterruptOnConfig",
+    "LLMToolEmulator",
+    "LLMToolSelectorMiddleware",
     "ModelCallLimitExceededError",
     "ModelCallLimitMiddleware",
     "ModelFallbackMiddleware",
@@ -66,13 +72,17 @@ __all__ = [
     "PIIDetectionError",
     "PIIMatch",
     "PIIMiddleware",
+    "PlanningState",
     "PrivateStateAttr",
     "RedactionRule",
     "Runtime",
     "SummarizationMiddleware",
+    "Todo",
+    "TodoListMiddleware",
     "ToolCallLimitExceededError",
     "ToolCallLimitMiddleware",
     "ToolCallRequest",
+    "ToolErrorMiddleware",
     "ToolRetryMiddleware",
     "after_agent",
     "after_model",
@@ -101,5 +111,9 @@ __getattr__: Loader = lazily(
         "foldline.agents.requests": "ModelRequest ModelResponse ToolCallRequest",
         "foldline.agents.runtime": "Runtime",
         "foldline.agents.state": "AgentState OmitFromSchema PrivateStateAttr",
+        ".todo": "PlanningState Todo TodoListMiddleware",
+        ".tool_selection": "LLMToolSelectorMiddleware",
+        ".tool_emulator": "LLMToolEmulator",
+        ".tool_error": "ToolErrorMiddleware",
     },
 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 from foldline._io import IO
 from foldline._io.drive import drive
@@ -65,6 +65,10 @@ class AgentMiddleware:
     named_tools: frozenset[str] = frozenset()
     """Other tools that this middleware is about; the agent must have them."""
     _is_instant: ClassVar[bool] = False
+
+    def __class_getitem__(cls, _: object) -> type[Self]:
+        """Return the class: `AgentMiddleware[State, Context]` is for checkers."""
+        return cls
 
     @property
     def name(self) -> str:

@@ -26,6 +26,7 @@ from foldline.utils._signature_schema import is_typed_dict
 from foldline.utils.function_calling import convert_to_json_schema, is_server_tool
 from foldline.utils.json import JsonError, parse_strict, repair_json
 from foldline.utils.json_schema import strict_schema, validate
+from foldline.utils.pydantic import is_pydantic_v1_subclass, v1_schema
 
 __all__ = ["Answer", "Method", "OutputSchema", "StructuredCheck", "structured_options"]
 
@@ -61,6 +62,7 @@ class OutputSchema:
             raise UsageError(f"{dict(schema)!r:.100} is a tool of the provider and no schema")
         self.given: Any = schema
         self.is_model: bool = isinstance(schema, type) and issubclass(schema, BaseModel)
+        self.is_v1_model: bool = isinstance(schema, type) and is_pydantic_v1_subclass(schema)
         self.is_dataclass = isinstance(schema, type) and dataclasses.is_dataclass(schema)
         self.json_schema: dict[str, Any] = _json_schema(schema)
         self.name: str = _name(self.json_schema.get("title")) or "Answer"
@@ -100,8 +102,16 @@ class OutputSchema:
             value = without_nulls(value, self.json_schema, self.json_schema)
         if self.is_model or self.is_dataclass:
             return self._validated(value)
+        if self.is_v1_model:
+            return self._validated_by_v1(value)
         issues = [str(issue) for issue in validate(value, self.json_schema)]
         return Answer(None if issues else value, issues)
+
+    def _validated_by_v1(self, value: Any) -> Answer:
+        try:
+            return Answer(self.given.parse_obj(value))
+        except ValueError as error:  # its ValidationError, which is not pydantic's
+            return Answer(None, [_issue(one) for one in getattr(error, "errors", list)()])
 
     def _validated(self, value: Any) -> Answer:
         try:
@@ -143,6 +153,8 @@ def _json_schema(schema: object) -> dict[str, Any]:
         return dict(schema)
     if isinstance(schema, type) and issubclass(schema, BaseModel):
         return schema.model_json_schema()
+    if isinstance(schema, type) and is_pydantic_v1_subclass(schema):
+        return v1_schema(schema)
     if isinstance(schema, type) and dataclasses.is_dataclass(schema):
         return {"title": schema.__name__, **TypeAdapter(schema).json_schema()}
     if is_typed_dict(schema):
@@ -403,7 +415,8 @@ def structured_options(
         gives_up_quietly=include_raw,
         tools=names,
     )
-    options: dict[str, Any] = {CHECKS: [check]}
+    traced = {"kwargs": {"method": method, "strict": strict}, "schema": schema}
+    options: dict[str, Any] = {CHECKS: [check], "ls_structured_output_format": traced}
     if described:
         options["tools"] = described
     if way == "tool":

@@ -111,8 +111,10 @@ class _Partial:
 
     def __init__(self, check: StructuredCheck) -> None:
         self._check = check
-        self._is_plain = not check.schema.is_model and not check.schema.is_dataclass
-        self._shape = None if self._is_plain else partial_model(check.schema.given)
+        schema = check.schema
+        self._is_plain = not (schema.is_model or schema.is_dataclass or schema.is_v1_model)
+        has_shape = schema.is_model or schema.is_dataclass
+        self._shape = partial_model(schema.given) if has_shape else None
         self._call: Any = None
         self._begin()
 

@@ -13,7 +13,7 @@ from foldline.language_models.policies.output_check import CHECKS, Verdict
 from foldline.language_models.policies.prompt_caching import cache_control_of
 from foldline.messages import AIMessage
 from foldline.utils.function_calling import convert_to_openai_tool, is_server_tool
-from foldline.utils.json_schema import validate
+from foldline.utils.json_schema import remove_titles, validate
 
 __all__ = ["ToolCheck", "Validate", "bound_tools", "tool_name", "tools_of"]
 
@@ -34,7 +34,11 @@ def tools_of(tools: Sequence[Any], *, strict: bool | None = None) -> list[Descri
         raise UsageError(
             f"bind_tools takes a list of tools, not {type(tools).__name__}: write bind_tools([…])"
         )
-    described = [_with_extras(tool, _described(tool, strict)) for tool in tools]
+    described: list[Described] = []
+    for tool in tools:
+        description = _with_extras(tool, _described(tool, strict))
+        if not any(_is_same(description, other) for other in described):
+            described.append(description)
     names = Counter(name for tool in described if (name := tool_name(tool)))
     twice = sorted(name for name, count in names.items() if count > 1)
     if twice:
@@ -42,6 +46,13 @@ def tools_of(tools: Sequence[Any], *, strict: bool | None = None) -> list[Descri
             f"two tools are named {twice[0]!r}: the model could not tell them apart, rename one"
         )
     return described
+
+
+def _is_same(tool: Described, other: Described) -> bool:
+    """Say whether two descriptions are of one tool: a class, say, and its own JSON Schema."""
+    if tool_name(tool) != tool_name(other):
+        return False
+    return tool == other or remove_titles(tool) == remove_titles(other)
 
 
 def tool_name(tool: Mapping[str, Any]) -> str | None:

@@ -1,4 +1,4 @@
-"""Text models that Ollama serves, over its own API; its chat models are `foldline.providers.openai_compatible`'s."""
+"""Text models and embeddings that Ollama serves, over its own API; chat models: `providers.openai_compatible`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from foldline._lazy import Loader, lazily
 
 if TYPE_CHECKING:
+    from foldline.providers.ollama.embeddings import OllamaEmbeddings
     from foldline.providers.ollama.text import OllamaLLM
 
-__all__ = ["OllamaLLM"]
+__all__ = ["OllamaEmbeddings", "OllamaLLM"]
 
-__getattr__: Loader = lazily(__name__, {".text": "OllamaLLM"})
+__getattr__: Loader = lazily(__name__, {".embeddings": "OllamaEmbeddings", ".text": "OllamaLLM"})

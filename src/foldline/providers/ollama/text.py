@@ -87,12 +87,7 @@ class OllamaLLM(HttpLLM):
     line_framed: ClassVar[bool] = True
 
     def _root_url(self) -> str:
-        given = self.base_url or os.environ.get("OLLAMA_BASE_URL") or os.environ.get("OLLAMA_HOST")
-        url = (given or DEFAULT_URL).rstrip("/").removesuffix("/v1")
-        if "://" in url:
-            return url
-        host, _, port = url.rpartition(":") if ":" in url else (url, "", "11434")
-        return f"http://{host or 'localhost'}:{port}"
+        return ollama_url(self.base_url)
 
     def _encode(self, prompts: list[str], options: Body, *, stream: bool) -> tuple[str, Body]:
         left = {k: v for k, v in options.items() if k not in OPTIONS and k != "reasoning"}
@@ -117,6 +112,16 @@ class OllamaLLM(HttpLLM):
 
     def _decoder(self) -> TextDecoder:
         return GenerateDecoder(self._stream_error)
+
+
+def ollama_url(base_url: str | None) -> str:
+    """Return the address of the server: the one given, or that of the environment."""
+    given = base_url or os.environ.get("OLLAMA_BASE_URL") or os.environ.get("OLLAMA_HOST")
+    url = (given or DEFAULT_URL).rstrip("/").removesuffix("/v1")
+    if "://" in url:
+        return url
+    host, _, port = url.rpartition(":") if ":" in url else (url, "", "11434")
+    return f"http://{host or 'localhost'}:{port}"
 
 
 def read_info(answer: Body) -> Body:

@@ -1,0 +1,49 @@
+"""`ToolErrorMiddleware`: what a model is told when a tool raises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from foldline._run import Run
+from foldline.agents.middleware.base import AgentMiddleware, Handler
+from foldline.agents.requests import ToolCallRequest
+from foldline.messages import ToolMessage
+from foldline.workflows.log import ends_run
+
+__all__ = ["ToolErrorMiddleware"]
+
+OnError = Callable[[Exception, ToolCallRequest], Any]
+
+
+def describe_error(error: Exception, request: ToolCallRequest) -> str:
+    """Return what a model is told of an error, where the program does not say."""
+    return f"{request.tool_call['name']} failed: {type(error).__name__}: {error}"
+
+
+class ToolErrorMiddleware(AgentMiddleware):
+    """Tells the model what a tool raised, in words of yours, and lets the agent go on.
+
+    `on_error` takes the error and the request and returns a text, a ToolMessage, or None to leave
+    the error to the agent.
+    """
+
+    def __init__(self, on_error: OnError = describe_error) -> None:
+        """Say what becomes of an error."""
+        self.on_error = on_error
+
+    async def _around_tool(self, request: ToolCallRequest, handler: Handler, run: Run) -> object:
+        try:
+            return await handler(request)
+        except Exception as error:
+            if ends_run(error):
+                raise
+            answer = await run.io.call(self.on_error, error, request)
+            if answer is None:
+                raise
+            if isinstance(answer, ToolMessage):
+                return answer
+            call = request.tool_call
+            return ToolMessage(
+                str(answer), tool_call_id=call["id"] or "", name=call["name"], status="error"
+            )

@@ -1,0 +1,81 @@
+"""`LLMMathChain`: a model writes the arithmetic of a question, and a calculator works it out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator
+from typing import Any, Self
+
+from foldline._run import Run
+from foldline.chains.base import Chain, Values
+from foldline.chains.llm import LLMChain
+from foldline.exceptions import UsageError
+from foldline.prompts import PromptTemplate
+from foldline.utils.arithmetic import evaluate
+
+__all__ = ["LLMMathChain"]
+
+MATH_PROMPT = PromptTemplate.from_template(
+    "Write the one arithmetic expression that answers the question, in a code fence marked `text`, with numbers, "
+    "+ - * / % ** ( ) and functions such as sqrt, log or sin. A calculator works it out, not you.\n\n"
+    "Question: How much is a third of 37593 squared?\n```text\n37593**2 / 3\n```\n\nQuestion: {question}\n"
+)
+FENCE = re.compile(r"```(?:text|python)?\s*\n?(?P<expression>.*?)(?:```|\Z)", re.DOTALL)
+ANSWER = "Answer:"
+
+
+class LLMMathChain(Chain):
+    """Works out a question of arithmetic; no code of the model's is run.
+
+    ```python
+    from foldline.chains import LLMMathChain
+    from foldline.language_models import FakeListChatModel
+
+    chain = LLMMathChain.from_llm(FakeListChatModel(responses=["```text 2**10 + 1 ```"]))
+    print(chain.invoke("What is two to the ten, and one?")["answer"])
+    #> Answer: 1025
+    ```
+    """
+
+    llm_chain: LLMChain
+    """Asks for the expression."""
+    input_key: str = "question"
+    output_key: str = "answer"
+
+    @classmethod
+    def from_llm(cls, llm: Any, prompt: Any = MATH_PROMPT, **kwargs: Any) -> Self:
+        """Make the chain for a model; a prompt of your own takes `question`."""
+        return cls(llm_chain=LLMChain(llm=llm, prompt=prompt), **kwargs)
+
+    @property
+    def input_keys(self) -> list[str]:
+        """The question."""
+        return [self.input_key]
+
+    @property
+    def output_keys(self) -> list[str]:
+        """The answer."""
+        return [self.output_key]
+
+    @property
+    def _chain_type(self) -> str:
+        return "llm_math_chain"
+
+    async def _work(
+        self, inputs: Values, run: Run, *, stream: bool
+    ) -> AsyncGenerator[Values, None]:
+        values = {"question": inputs[self.input_key], "stop": ["```output"]}
+        child = run.child().patched(kwargs={"return_only_outputs": True})
+        text = (await self.llm_chain._step(values, child))[self.llm_chain.output_key].strip()
+        await run.tell("on_text", text, color="green", verbose=self.verbose)
+        yield {self.output_key: self._answer(text)}
+
+    def _answer(self, text: str) -> str:
+        found = FENCE.search(text)
+        if found is not None:
+            return f"{ANSWER} {evaluate(found['expression'])}"
+        if ANSWER in text:
+            return ANSWER + text.rpartition(ANSWER)[2]
+        raise UsageError(
+            f"unknown format from LLM: {text[:200]!r} has no expression in a code fence"
+        )

@@ -1,0 +1,427 @@
+"""Adapters: classes of one library around objects of the other.
+
+Each kind is written once, for both directions: both libraries let a class override `invoke`, `_generate` or
+`_get_relevant_documents`. A part (a plain class here) holds the methods; `_make` joins it with the base class of the
+library that the adapter belongs to.
+"""
+
+from __future__ import annotations
+
+import types
+import warnings
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, PrivateAttr
+
+from foldline.exceptions import UnsupportedError
+
+if TYPE_CHECKING:
+    from foldline.compat.convert import Direction
+
+
+class Adapter:
+    """What every adapter has: the object of the other library, and the way to that library and back."""
+
+    _adapted: Any
+    _direction: Any
+
+    @property
+    def adapted_object(self) -> Any:
+        """The object of the other library that this calls."""
+        return self._adapted
+
+    def _out(self, value: Any) -> Any:
+        """Convert what the object returned to this adapter's library."""
+        return self._direction.convert(value)
+
+    def _in(self, value: Any) -> Any:
+        """Convert what this adapter was called with to the object's library."""
+        return self._direction.reverse.convert(value)
+
+    def _config(self, config: Any) -> dict[str, Any]:
+        """Convert a config: its handlers are adapted, and runs keep their parent."""
+        options: dict[str, Any] = dict(config or {})
+        if options.get("callbacks") is not None:
+            options["callbacks"] = self._in(options["callbacks"])
+        return options
+
+    def _alone(self) -> dict[str, Any]:
+        """Return the config of a call that tells nobody: the adapter's own run does."""
+        return {"callbacks": [] if self._direction.source == "foldline" else None}
+
+    def _below(self, run_manager: Any) -> dict[str, Any]:
+        """Return the config of a call inside a run."""
+        return self._config({"callbacks": run_manager.get_child() if run_manager else None})
+
+
+class RunnableAdapter(Adapter):
+    """A runnable of the other library."""
+
+    def get_name(self, suffix: str | None = None, *, name: str | None = None) -> str:
+        """Return the name of the runnable."""
+        return str(self._adapted.get_name(suffix, name=name))
+
+    @property
+    def InputType(self) -> Any:
+        """The type that goes in."""
+        return self._adapted.InputType
+
+    @property
+    def OutputType(self) -> Any:
+        """The type that comes out."""
+        return self._adapted.OutputType
+
+    def invoke(self, input: Any, config: Any = None, **kwargs: Any) -> Any:
+        """Run once."""
+        return self._out(self._adapted.invoke(self._in(input), self._config(config), **kwargs))
+
+    async def ainvoke(self, input: Any, config: Any = None, **kwargs: Any) -> Any:
+        """Run once."""
+        return self._out(
+            await self._adapted.ainvoke(self._in(input), self._config(config), **kwargs)
+        )
+
+    def stream(self, input: Any, config: Any = None, **kwargs: Any) -> Iterator[Any]:
+        """Run once, piece by piece."""
+        yield from map(
+            self._out, self._adapted.stream(self._in(input), self._config(config), **kwargs)
+        )
+
+    async def astream(self, input: Any, config: Any = None, **kwargs: Any) -> AsyncIterator[Any]:
+        """Run once, piece by piece."""
+        pieces = self._adapted.astream(self._in(input), self._config(config), **kwargs)
+        async for piece in pieces:
+            yield self._out(piece)
+
+    def transform(self, input: Iterator[Any], config: Any = None, **kwargs: Any) -> Iterator[Any]:
+        """Run on a stream of input."""
+        pieces = self._adapted.transform(map(self._in, input), self._config(config), **kwargs)
+        yield from map(self._out, pieces)
+
+    async def atransform(
+        self, input: AsyncIterator[Any], config: Any = None, **kwargs: Any
+    ) -> AsyncIterator[Any]:
+        """Run on a stream of input."""
+        inputs = (self._in(item) async for item in input)
+        async for piece in self._adapted.atransform(inputs, self._config(config), **kwargs):
+            yield self._out(piece)
+
+
+class ChatModelAdapter(Adapter):
+    """A chat model of the other library."""
+
+    @property
+    def _llm_type(self) -> str:
+        return str(self._adapted._llm_type)
+
+    @property
+    def _identifying_params(self) -> dict[str, Any]:
+        return dict(self._adapted._identifying_params)
+
+    def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> Any:
+        return self._adapted._get_ls_params(stop=stop, **kwargs)
+
+    def _result(self, result: Any) -> Any:
+        first = self._out(result.generations[0])
+        output = self._direction.target_class("outputs", "ChatResult")
+        return output(generations=first, llm_output=result.llm_output)
+
+    def _generate(
+        self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> Any:
+        result = self._adapted.generate([self._in(messages)], stop=stop, **self._alone(), **kwargs)
+        return self._result(result)
+
+    async def _agenerate(
+        self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> Any:
+        messages = self._in(messages)
+        result = await self._adapted.agenerate([messages], stop=stop, **self._alone(), **kwargs)
+        return self._result(result)
+
+    def _chunk(self, message: Any) -> Any:
+        chunk = self._direction.target_class("outputs", "ChatGenerationChunk")
+        return chunk(message=self._out(message))
+
+    def _stream(
+        self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> Iterator[Any]:
+        for piece in self._adapted.stream(self._in(messages), self._alone(), stop=stop, **kwargs):
+            chunk = self._chunk(piece)
+            if run_manager:
+                run_manager.on_llm_new_token(chunk.text, chunk=chunk)
+            yield chunk
+
+    async def _astream(
+        self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> AsyncIterator[Any]:
+        pieces = self._adapted.astream(self._in(messages), self._alone(), stop=stop, **kwargs)
+        async for piece in pieces:
+            chunk = self._chunk(piece)
+            if run_manager:
+                await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
+            yield chunk
+
+    def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
+        """Offer tools of either library."""
+        bound = self._adapted.bind_tools(self._in(list(tools)), **self._in(kwargs))
+        if getattr(bound, "bound", None) is self._adapted:
+            return self.bind(**bound.kwargs)  # type: ignore[attr-defined]  # of the base class
+        return self._out(bound)
+
+    def with_structured_output(self, schema: Any = None, **kwargs: Any) -> Any:
+        """Answer in the form of a schema, as the model itself does it."""
+        return self._out(self._adapted.with_structured_output(schema, **kwargs))
+
+    def get_num_tokens(self, text: str) -> int:
+        """Count the tokens of a text."""
+        return int(self._adapted.get_num_tokens(text))
+
+    def get_num_tokens_from_messages(self, messages: Any, tools: Any = None, **kwargs: Any) -> int:
+        """Count the tokens of messages."""
+        tools = {} if tools is None else {"tools": self._in(list(tools))}
+        count = self._adapted.get_num_tokens_from_messages(self._in(messages), **tools, **kwargs)
+        return int(count)
+
+
+class TextModelAdapter(Adapter):
+    """A text model of the other library."""
+
+    @property
+    def _llm_type(self) -> str:
+        return str(self._adapted._llm_type)
+
+    @property
+    def _identifying_params(self) -> dict[str, Any]:
+        return dict(self._adapted._identifying_params)
+
+    def _generate(
+        self, prompts: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> Any:
+        return self._out(self._adapted.generate(prompts, stop=stop, **self._alone(), **kwargs))
+
+    async def _agenerate(
+        self, prompts: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> Any:
+        return self._out(
+            await self._adapted.agenerate(prompts, stop=stop, **self._alone(), **kwargs)
+        )
+
+    def _stream(
+        self, prompt: str, stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> Iterator[Any]:
+        chunk = self._direction.target_class("outputs", "GenerationChunk")
+        for piece in self._adapted.stream(prompt, self._alone(), stop=stop, **kwargs):
+            if run_manager:
+                run_manager.on_llm_new_token(piece, chunk=chunk(text=piece))
+            yield chunk(text=piece)
+
+    async def _astream(
+        self, prompt: str, stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> AsyncIterator[Any]:
+        chunk = self._direction.target_class("outputs", "GenerationChunk")
+        async for piece in self._adapted.astream(prompt, self._alone(), stop=stop, **kwargs):
+            if run_manager:
+                await run_manager.on_llm_new_token(piece, chunk=chunk(text=piece))
+            yield chunk(text=piece)
+
+
+class ToolAdapter(Adapter):
+    """A tool of the other library: it checks its arguments and tells its run itself."""
+
+    def invoke(self, input: Any, config: Any = None, **kwargs: Any) -> Any:
+        """Run once."""
+        return self._out(self._adapted.invoke(self._in(input), self._config(config), **kwargs))
+
+    async def ainvoke(self, input: Any, config: Any = None, **kwargs: Any) -> Any:
+        """Run once."""
+        return self._out(
+            await self._adapted.ainvoke(self._in(input), self._config(config), **kwargs)
+        )
+
+    def run(self, tool_input: Any, *args: Any, callbacks: Any = None, **kwargs: Any) -> Any:
+        """Run with arguments; the older name."""
+        kwargs["config"] = self._config(kwargs.pop("config", None))
+        callbacks = self._in(callbacks)
+        return self._out(
+            self._adapted.run(self._in(tool_input), *args, callbacks=callbacks, **kwargs)
+        )
+
+    async def arun(self, tool_input: Any, *args: Any, callbacks: Any = None, **kwargs: Any) -> Any:
+        """Run with arguments; the older name."""
+        kwargs["config"] = self._config(kwargs.pop("config", None))
+        callbacks = self._in(callbacks)
+        return self._out(
+            await self._adapted.arun(self._in(tool_input), *args, callbacks=callbacks, **kwargs)
+        )
+
+    def _run(self, *args: Any, **kwargs: Any) -> Any:
+        return self.invoke(args[0] if args else kwargs)
+
+
+class RetrieverAdapter(Adapter):
+    """A retriever of the other library."""
+
+    def _get_relevant_documents(self, query: str, *, run_manager: Any = None) -> Any:
+        return self._out(self._adapted.invoke(query, self._below(run_manager)))
+
+    async def _aget_relevant_documents(self, query: str, *, run_manager: Any = None) -> Any:
+        return self._out(await self._adapted.ainvoke(query, self._below(run_manager)))
+
+
+class EmbeddingsAdapter(Adapter):
+    """Embeddings of the other library."""
+
+    def embed_documents(self, texts: list[str]) -> Any:
+        """Return a vector for each text."""
+        return self._adapted.embed_documents(texts)
+
+    def embed_query(self, text: str) -> Any:
+        """Return the vector of a question."""
+        return self._adapted.embed_query(text)
+
+    async def aembed_documents(self, texts: list[str]) -> Any:
+        """Return a vector for each text."""
+        return await self._adapted.aembed_documents(texts)
+
+    async def aembed_query(self, text: str) -> Any:
+        """Return the vector of a question."""
+        return await self._adapted.aembed_query(text)
+
+
+class VectorStoreAdapter(Adapter):
+    """A vector store of the other library; `STORE_METHODS` are added below."""
+
+    @property
+    def embeddings(self) -> Any:
+        """What makes the vectors."""
+        return self._out(self._adapted.embeddings)
+
+    @classmethod
+    def from_texts(cls, *_: Any, **__: Any) -> Any:
+        """Raise: a store is made by its own library and adapted then."""
+        raise UnsupportedError(
+            "an adapter makes no store: make it with its own library's from_texts, then convert it"
+        )
+
+    def _select_relevance_score_fn(self) -> Any:
+        return self._adapted._select_relevance_score_fn()
+
+
+STORE_METHODS = (
+    "add_texts",
+    "add_documents",
+    "delete",
+    "get_by_ids",
+    "similarity_search",
+    "similarity_search_with_score",
+    "similarity_search_by_vector",
+    "similarity_search_with_relevance_scores",
+    "max_marginal_relevance_search",
+    "max_marginal_relevance_search_by_vector",
+)
+
+
+def _store_method(name: str) -> Callable[..., Any]:
+    def call(self: VectorStoreAdapter, *args: Any, **kwargs: Any) -> Any:
+        return self._out(getattr(self._adapted, name)(*self._in(args), **self._in(kwargs)))
+
+    return call
+
+
+def _async_store_method(name: str) -> Callable[..., Any]:
+    async def call(self: VectorStoreAdapter, *args: Any, **kwargs: Any) -> Any:
+        return self._out(await getattr(self._adapted, name)(*self._in(args), **self._in(kwargs)))
+
+    return call
+
+
+for _name in STORE_METHODS:
+    setattr(VectorStoreAdapter, _name, _store_method(_name))
+    setattr(VectorStoreAdapter, f"a{_name}", _async_store_method(f"a{_name}"))
+
+
+# -- making them
+
+
+@cache
+def _make(part: Any, base: Any) -> type[Any]:
+    """Return the class of adapters that are of a library's base class."""
+    namespace: dict[str, Any] = {"__module__": __name__, "__doc__": part.__doc__}
+    if issubclass(base, BaseModel):
+        namespace |= {"_adapted": PrivateAttr(), "_direction": PrivateAttr()}
+    return types.new_class(part.__name__, (part, base), {}, lambda body: body.update(namespace))
+
+
+def _make_adapter(
+    part: Any, base: str, value: Any, direction: Direction, fields: dict[str, Any]
+) -> Any:
+    adapter = _make(part, direction.target_class(*base.split(".")))(**fields)
+    adapter._adapted = value
+    adapter._direction = direction
+    return adapter
+
+
+def _settings(value: Any, names: str) -> dict[str, Any]:
+    return {name: found for name in names.split() if (found := getattr(value, name, None))}
+
+
+def adapt_runnable(value: Any, direction: Direction) -> Any:
+    """Adapt a runnable."""
+    return _make_adapter(RunnableAdapter, "runnables.Runnable", value, direction, {})
+
+
+def adapt_chat_model(value: Any, direction: Direction) -> Any:
+    """Adapt a chat model."""
+    fields = _settings(value, "tags metadata disable_streaming")
+    if profile := getattr(value, "profile", None):
+        fields["profile"] = dict(profile)
+    base = "language_models.BaseChatModel"
+    return _make_adapter(ChatModelAdapter, base, value, direction, fields)
+
+
+def adapt_text_model(value: Any, direction: Direction) -> Any:
+    """Adapt a text model."""
+    fields = _settings(value, "tags metadata")
+    return _make_adapter(TextModelAdapter, "language_models.BaseLLM", value, direction, fields)
+
+
+def adapt_tool(value: Any, direction: Direction) -> Any:
+    """Adapt a tool: its name, its description and the schema that a model sees stay."""
+    fields = _settings(value, "return_direct tags metadata response_format extras")
+    fields |= {
+        "name": value.name,
+        "description": value.description,
+        "args_schema": value.tool_call_schema,
+    }
+    return _make_adapter(ToolAdapter, "tools.BaseTool", value, direction, fields)
+
+
+def adapt_retriever(value: Any, direction: Direction) -> Any:
+    """Adapt a retriever."""
+    fields = _settings(value, "tags metadata")
+    return _make_adapter(RetrieverAdapter, "retrievers.BaseRetriever", value, direction, fields)
+
+
+def adapt_prompt(value: Any, direction: Direction) -> Any:
+    """Return a prompt template as one of the other library's where it can be written, else adapt it as a runnable."""
+    dump, load = direction.source_class("load", "dumps"), direction.target_class("load", "loads")
+    options = {"namespace": "langchain"} if direction.source == "foldline" else {}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # LangChain says of its `loads` that it may change
+            return load(dump(value, **options), allowed_objects="core")
+    except (ValueError, NotImplementedError, TypeError):  # a class of the program's own
+        return adapt_runnable(value, direction)
+
+
+def adapt_embeddings(value: Any, direction: Direction) -> Any:
+    """Adapt embeddings."""
+    return _make_adapter(EmbeddingsAdapter, "embeddings.Embeddings", value, direction, {})
+
+
+def adapt_vector_store(value: Any, direction: Direction) -> Any:
+    """Adapt a vector store."""
+    return _make_adapter(VectorStoreAdapter, "vectorstores.VectorStore", value, direction, {})
