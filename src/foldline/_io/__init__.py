@@ -81,7 +81,7 @@ class IO(Protocol):
 
     blocking: bool
 
-    async def call(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    async def call(self, function: Callable[..., Any], /, *args: object, **kwargs: object) -> Any:
         """Call a user's function, whichever colour it has."""
 
     async def settle(self, value: Awaitable[T]) -> T:

@@ -69,7 +69,7 @@ class Blocking:
 
     blocking = True
 
-    async def call(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    async def call(self, function: Callable[..., Any], /, *args: object, **kwargs: object) -> Any:
         result = function(*args, **kwargs)
         if hasattr(type(result), "__await__"):
             if inspect.iscoroutine(result):

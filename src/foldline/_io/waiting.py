@@ -164,7 +164,7 @@ async def in_thread(function: Callable[..., Any], /, *args: object, **kwargs: ob
     future: asyncio.Future[Any] = loop.create_future()
     context = copy_context()
 
-    def settle(value: Any, error: BaseException | None) -> None:
+    def settle(value: object, error: BaseException | None) -> None:
         if future.done():
             if inspect.iscoroutine(value):  # nobody is left to await it
                 value.close()

@@ -35,11 +35,11 @@ class ToolForm:
         """Return the call."""
         return [request.tool_call["name"], request.tool_call["args"]]
 
-    def encode(self, response: Any) -> object:
+    def encode(self, response: object) -> object:
         """Return what the tool gave as JSON."""
         return pack(response, "the result of a tool", Command | list[Any])
 
-    def decode(self, packed: Any) -> Any:
+    def decode(self, packed: object) -> Any:
         """Return what the tool gave."""
         return unpack(packed, "the result of a tool", Command | list[Any])
 
@@ -94,7 +94,7 @@ class ToolRunner:
 
         calls = HandlerCalls(context, ToolForm())
 
-        async def handler(asked: Any) -> Any:
+        async def handler(asked: ToolCallRequest) -> Any:
             return await calls.call(asked, lambda request: self._invoke(request, run))
 
         for _, wrap in reversed(setup.tool_wraps):
@@ -118,7 +118,7 @@ class ToolRunner:
             call = inject(tool, call, injected_values(injections, request.runtime))
         return await _invoke_tool(tool, call, run)
 
-    def tell(self, call: Mapping[str, Any], event: str, **data: Any) -> None:
+    def tell(self, call: Mapping[str, Any], event: str, **data: object) -> None:
         """Say what happens to a call."""
         output = self.context.output
         if "tools" in output.wants:
@@ -136,7 +136,7 @@ async def _invoke_tool(tool: BaseTool, call: ToolCall, run: Run) -> object:
 
 
 def _wrapped(wrap: Wrap, handler: Handler, run: Run) -> Handler:
-    async def call(request: Any) -> Any:
+    async def call(request: object) -> object:
         return await wrap(request, handler, run)
 
     return call

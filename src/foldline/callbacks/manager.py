@@ -6,7 +6,7 @@ gives a run manager with the run's id; its `get_child` is the manager for nested
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, ClassVar, Self, TypeVar, cast
 from uuid import UUID
 
@@ -42,7 +42,7 @@ class Told:
             return cast("Callable[..., Any]", self)
         event = self.event
 
-        def told(*args: Any, **kwargs: Any) -> Any:
+        def told(*args: object, **kwargs: object) -> object:
             body = manager._tell(event, *args, **kwargs)
             return drive(body) if manager._io.blocking else body
 
@@ -282,7 +282,7 @@ class _Manager(BaseCallbackManager):
             **kwargs,
         )
 
-    def _say(self, body: Any) -> object:
+    def _say(self, body: Coroutine[Any, Any, object]) -> object:
         return drive(body) if self._io.blocking else body
 
     def on_llm_start(
@@ -304,7 +304,7 @@ class _Manager(BaseCallbackManager):
         )
 
     def on_chain_start(
-        self, serialized: Any, inputs: Any, run_id: UUID | None = None, **kwargs: Any
+        self, serialized: object, inputs: object, run_id: UUID | None = None, **kwargs: object
     ) -> Any:
         """Start a chain's run."""
         return self._say(

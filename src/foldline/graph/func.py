@@ -115,7 +115,7 @@ class EntrypointFlow(Workflow[Any, Any]):
     starts_anew = True
     cache: Any = None
 
-    def arguments(self, value: Any) -> Arguments:
+    def arguments(self, value: object) -> Arguments:
         """Return the input as the only argument."""
         return (value,), {}
 
@@ -161,8 +161,8 @@ class entrypoint:
     def __init__(
         self,
         checkpointer: BaseCheckpointSaver | None = None,
-        store: Any = None,
-        cache: Any = None,
+        store: object = None,
+        cache: object = None,
         context_schema: type | None = None,
         name: str | None = None,
     ) -> None:

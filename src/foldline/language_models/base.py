@@ -120,7 +120,7 @@ class BaseLanguageModel(RunnableSerializable[Any, LanguageModelOutputVar], ABC):
         """Give what identifies this model, as a dict."""
         return {**self._identifying_params, "_type": self._llm_type}
 
-    def dict(self, **kwargs: Any) -> Params:
+    def dict(self, **kwargs: object) -> Params:
         """Give what identifies this model, as a dict."""
         return self.asdict()
 
@@ -228,7 +228,7 @@ def _with_stop(stop: list[str] | None, kwargs: Params) -> Params:
     return kwargs if stop is None else {**kwargs, "stop": stop}
 
 
-def _text_of(answer: Any) -> str:
+def _text_of(answer: str | BaseMessage) -> str:
     return answer if isinstance(answer, str) else str(answer.text)
 
 

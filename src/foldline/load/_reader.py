@@ -81,7 +81,7 @@ class Reader:
         self._active: set[int] = set()
         self._count = 0
 
-    def read(self, data: Any) -> Any:  # noqa: ANN401  whatever was dumped
+    def read(self, data: object) -> Any:  # noqa: ANN401  whatever was dumped
         """Read one value. Lists and dicts are walked here, at one stack frame per level."""
         if not isinstance(data, (dict, list)):
             return data

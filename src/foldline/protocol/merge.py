@@ -9,7 +9,7 @@ pieces, see `grow_name`). Nothing here raises on odd values: what cannot be comb
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 from foldline.exceptions import LimitExceededError
 
@@ -35,7 +35,7 @@ def copy_json(value: object) -> Any:  # noqa: ANN401  JSON, or whatever was give
         ) from None
 
 
-def _copy(value: Any) -> object:  # noqa: ANN401  JSON, or whatever was given
+def _copy(value: dict[str, Any] | list[Any]) -> object:  # noqa: ANN401  JSON, or whatever was given
     # Most items are leaves: a copy of all, in which the others are replaced, costs half.
     if type(value) is dict:
         copied = value.copy()
@@ -83,7 +83,7 @@ def deep(old: object, new: object) -> Any:  # noqa: ANN401  JSON, or whatever wa
     return append(old, new)
 
 
-def whole(old: Any, new: Any) -> Any:  # noqa: ANN401  JSON, or whatever was given
+def whole(old: object, new: object) -> Any:  # noqa: ANN401  JSON, or whatever was given
     """As `deep`, but text is replaced and never joined: names of models, reasons, statuses."""
     if isinstance(old, dict) and isinstance(new, dict):
         return _merge(old, new, lambda _key: whole)
@@ -235,7 +235,7 @@ def replace_usage(left: dict[str, Any] | None, right: dict[str, Any] | None) -> 
     return _merge(left or {}, right or {}, lambda _key: _newest)
 
 
-def _sum(old: Any, new: Any) -> object:  # noqa: ANN401  JSON, or whatever was given
+def _sum(old: object, new: object) -> object:  # noqa: ANN401  JSON, or whatever was given
     if isinstance(old, dict) and isinstance(new, dict):
         return add_usage(old, new)
     return old + new if _is_number(old) and _is_number(new) else copy_json(new)
@@ -247,7 +247,7 @@ def _newest(old: object, new: object) -> object:
     return copy_json(new)
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 

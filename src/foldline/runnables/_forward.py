@@ -15,6 +15,9 @@ from collections.abc import (
 )
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
+from foldline._config import Configs
+from foldline._io import IO
+
 if TYPE_CHECKING:
     from typing import Unpack
 
@@ -115,11 +118,11 @@ def assign(
 
 def astream_events(
     self: Runnable[Input, Output],
-    input: Any,
+    input: object,
     config: RunnableConfig | None = None,
     *,
     version: EventsVersion = "v2",
-    **kwargs: Any,
+    **kwargs: object,
 ) -> Any:
     """Give everything that happens inside, as events (filters `include_*`, `exclude_*`)."""
     from foldline.tracers.event_stream import astream_events
@@ -129,11 +132,11 @@ def astream_events(
 
 def stream_events(
     self: Runnable[Input, Output],
-    input: Any,
+    input: object,
     config: RunnableConfig | None = None,
     *,
     version: EventsVersion = "v2",
-    **kwargs: Any,
+    **kwargs: object,
 ) -> Any:
     """Give everything that happens inside, as events (filters `include_*`, `exclude_*`)."""
     from foldline.tracers.event_stream import stream_events
@@ -142,7 +145,10 @@ def stream_events(
 
 
 def astream_log(
-    self: Runnable[Input, Output], input: Any, config: RunnableConfig | None = None, **kwargs: Any
+    self: Runnable[Input, Output],
+    input: object,
+    config: RunnableConfig | None = None,
+    **kwargs: Any,
 ) -> AsyncGenerator[RunLogPatch, None]:
     from foldline.tracers.log_stream import astream_log
 
@@ -295,7 +301,7 @@ def get_graph(self: Runnable[Input, Output], config: RunnableConfig | None = Non
 
 
 def batch_job(
-    self: Runnable[Input, Output], inputs: Any = None, **options: Unpack[BatchOptions]
+    self: Runnable[Input, Output], inputs: object = None, **options: Unpack[BatchOptions]
 ) -> BatchJob:
     """Ask for many inputs once each, live or in the provider's batches, in a store that survives the process.
 
@@ -309,8 +315,8 @@ def batch_job(
 async def batch_on(
     self: Runnable[Any, Any],
     inputs: Sequence[Any],
-    config: Any,
-    io: Any,
+    config: Configs,
+    io: IO,
     kwargs: dict[str, Any],
     *,
     keep_errors: bool,
@@ -319,7 +325,7 @@ async def batch_on(
     from foldline.batches.plain import batch_on as run
 
     bound = {name: value for name, value in kwargs.items() if name not in ("executor", "secrets")}
-    limit = (config or {}).get("max_concurrency") if not isinstance(config, list) else None
+    limit = config.get("max_concurrency") if isinstance(config, Mapping) else None
     return await run(
         self.bind(**bound) if bound else self,
         inputs,
@@ -337,11 +343,11 @@ async def batch_on(
 def _call_with_config(
     self: Runnable[Any, Any],
     func: Callable[..., Any],
-    input_: Any,
-    config: Any,
+    input_: object,
+    config: RunnableConfig | None,
     run_type: str | None = None,
     serialized: dict[str, Any] | None = None,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> object:
     """Call a function as the traced run of this runnable."""
     return _as_lambda(self, func).invoke(input_, config, **kwargs)
@@ -350,11 +356,11 @@ def _call_with_config(
 async def _acall_with_config(
     self: Runnable[Any, Any],
     func: Callable[..., Any],
-    input_: Any,
-    config: Any,
+    input_: object,
+    config: RunnableConfig | None,
     run_type: str | None = None,
     serialized: dict[str, Any] | None = None,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> object:
     """Call a function as the traced run of this runnable."""
     return await _as_lambda(self, func).ainvoke(input_, config, **kwargs)

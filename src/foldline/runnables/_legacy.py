@@ -126,7 +126,7 @@ def _inherited(cls: type[Any], name: str) -> object:
 class PatchableInstance:
     """A runnable that is no Pydantic model: `mock.patch.object(step, "invoke")` sets a method on the object itself."""
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
         if name in ("invoke", "ainvoke"):
             _adopt_instance(self)
@@ -151,14 +151,14 @@ def _adopt_instance(self: Any) -> None:
 # -- running what was written by hand
 
 
-async def _call_public(self: Any, input: Any, run: Run) -> object:
+async def _call_public(self: Any, input: object, run: Run) -> object:
     name = self._once_by_hand[not run.io.blocking]
     if name is None:
         return await self._traced(input, run)
     return await run.io.call(getattr(self, name), input, run.own_config(), **run.kwargs)
 
 
-async def _call_twin(self: Any, input: Any, run: Run) -> object:
+async def _call_twin(self: Any, input: object, run: Run) -> object:
     blocking, awaited = self._once_by_hand
     if run.io.blocking and blocking is None:
         raise BlockingCallError(
@@ -169,7 +169,7 @@ async def _call_twin(self: Any, input: Any, run: Run) -> object:
     return await self._once(input, run)
 
 
-async def _stream_public(self: Any, input: Any, run: Run) -> AsyncGenerator[Any, None]:
+async def _stream_public(self: Any, input: object, run: Run) -> AsyncGenerator[Any, None]:
     name = self._pieces_by_hand[not run.io.blocking]
     if name is None:
         outputs = self._traced_stream(input, run)
@@ -180,7 +180,7 @@ async def _stream_public(self: Any, input: Any, run: Run) -> AsyncGenerator[Any,
             yield output
 
 
-async def _stream_twin(self: Any, input: Any, run: Run) -> AsyncGenerator[Any, None]:
+async def _stream_twin(self: Any, input: object, run: Run) -> AsyncGenerator[Any, None]:
     if not run.io.blocking and self._pieces_by_hand[1] == "stream":
         async with aclosing(
             run.io.each(self.stream(input, run.own_config(), **run.kwargs))

@@ -8,11 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
-from typing import Any, ClassVar, Generic, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Generic,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from foldline._config import RunnableConfig
+
+if TYPE_CHECKING:
+    from foldline.runnables.graph import Graph
+    from foldline.runnables.utils import ConfigurableFieldSpec
 
 T = TypeVar("T")
 Fields = Mapping[str, Any]
@@ -52,7 +66,7 @@ def config_model(name: str, specs: Sequence[Any], include: Sequence[str] | None)
     return object_model(name, fields)
 
 
-def prompts_of(graph: Any) -> list[Any]:
+def prompts_of(graph: Graph) -> list[Any]:
     """Return the prompts among the nodes of a graph."""
     nodes = graph.nodes.values()
     return [node.data for node in nodes if getattr(node.data, "_run_type", None) == "prompt"]
@@ -173,7 +187,7 @@ def fields_of(model: type[BaseModel]) -> dict[str, Any]:
     return fields
 
 
-def _configurable(spec: Any) -> object:
+def _configurable(spec: ConfigurableFieldSpec) -> object:
     return spec.annotation, Field(spec.default, title=spec.name, description=spec.description)
 
 

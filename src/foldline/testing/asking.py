@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterable, Callable, Coroutine
 from itertools import islice
 from typing import Any, cast
 
@@ -60,13 +60,15 @@ class Asker:
         self.colour = colour
         self.is_blocking: bool = colour == "blocking"
 
-    def invoke(self, model: Any, prompt: Any, config: Any = None, **options: Any) -> Any:
+    def invoke(self, model: Any, prompt: Any, config: object = None, **options: object) -> Any:
         """Give the answer."""
         if self.is_blocking:
             return model.invoke(prompt, config, **options)
         return self.wait(lambda: model.ainvoke(prompt, config, **options))
 
-    def stream(self, model: Any, prompt: Any, config: Any = None, **options: Any) -> list[Any]:
+    def stream(
+        self, model: Any, prompt: Any, config: object = None, **options: object
+    ) -> list[Any]:
         """Give the pieces of `stream`."""
         if self.is_blocking:
             return list(model.stream(prompt, config, **options))
@@ -84,10 +86,10 @@ class Asker:
         self,
         model: Any,
         prompt: Any,
-        config: Any = None,
+        config: object = None,
         *,
         events: int | None = None,
-        **options: Any,
+        **options: object,
     ) -> tuple[list[Event], Any]:
         """Read the first `events` events of a `stream_v2` (or all), close it, and give them and the stream."""
         if self.is_blocking:
@@ -124,5 +126,5 @@ class Asker:
         return drive(BLOCKING.settle(waited()))
 
 
-async def _listed(stream: Any) -> list[Any]:
+async def _listed(stream: AsyncIterable[Any]) -> list[Any]:
     return [item async for item in stream]

@@ -167,7 +167,7 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
     if not TYPE_CHECKING:
 
         @classmethod
-        def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        def __get_pydantic_core_schema__(cls, source: object, handler: object) -> Any:
             return with_json_forms(super().__get_pydantic_core_schema__(source, handler))
 
     # -- what a subclass writes
@@ -265,7 +265,7 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
 
     # -- running
 
-    async def _once(self, input: Any, run: Run) -> object:
+    async def _once(self, input: ToolInput, run: Run) -> object:
         if isinstance(input, dict) and "type" in input:
             kind = input["type"]
             if kind == "tool_call" and "args" in input:
@@ -275,10 +275,10 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
                 raise UsageError(f"{self.name}: a {kind} is no call and is not run: {why!r:.200}")
         return await self._call(input, run.kwargs.get("tool_call_id"), run)
 
-    async def _traced(self, input: Any, run: Run) -> Any:
+    async def _traced(self, input: ToolInput, run: Run) -> Any:
         return await self._once(input, run)
 
-    def _traced_stream(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
+    def _traced_stream(self, input: ToolInput, run: Run) -> AsyncGenerator[Any, None]:
         return self._pieces(input, run)
 
     def _traced_transform(
@@ -335,7 +335,7 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
         start_color: str | None = "green",
         color: str | None = "green",
         callbacks: Callbacks = None,
-        **options: Any,
+        **options: object,
     ) -> Any:
         """Run with arguments; with a `tool_call_id` the result is a message.
 

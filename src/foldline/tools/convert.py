@@ -73,7 +73,7 @@ def tool(
 def tool(
     name_or_callable: str | Made | None = None,
     runnable: AnyRunnable | None = None,
-    *args: Any,
+    *args: object,
     **options: Unpack[ToolOptions],
 ) -> BaseTool | Callable[[Made], BaseTool]:
     """Make a tool of a function or a runnable: `@tool`, `@tool("name")`, `@tool(return_direct=True)`, `tool("n", r)`.
@@ -180,7 +180,7 @@ def _of_text_function(
 
 
 def _calls_of(runnable: AnyRunnable) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    def call(config: RunnableConfig, **kwargs: Any) -> Any:
+    def call(config: RunnableConfig, **kwargs: object) -> Any:
         return runnable.invoke(kwargs, config)
 
     async def acall(config: RunnableConfig, **kwargs: object) -> Any:

@@ -71,7 +71,7 @@ class _Dereference:
         self._nodes = 0
         self._recursive: set[str] = set()
 
-    def replace(self, node: Any, above: tuple[str, ...]) -> Any:  # noqa: ANN401  JSON, or whatever was given
+    def replace(self, node: object, above: tuple[str, ...]) -> Any:  # noqa: ANN401  JSON, or whatever was given
         self._nodes += 1
         if self._nodes > MAX_NODES or len(above) > 200:
             raise UsageError(

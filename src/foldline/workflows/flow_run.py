@@ -80,7 +80,7 @@ class FlowRun:
             self.context.namespace = (*namespace, flow.flow_name)
         self.output = FlowOutput(self.context, self.journal)
 
-    async def result(self, value: Any) -> Any:
+    async def result(self, value: object) -> Any:
         """Run to the end, or to a question; the questions are in `interrupts`."""
         if self.journal is not None and self.outer is not None:
             await self.journal.load(self.io)

@@ -266,7 +266,7 @@ async def _tell_task(call: Call[Any], io: IO, scope: Scope) -> object:
 async def _attempt(call: Call[Any], io: IO, scope: Scope | None) -> object:
     step = call.step
 
-    async def run(attempt: int) -> Any:
+    async def run(attempt: int) -> object:
         if scope is None:
             return await io.call(step.function, *call.args, **call.kwargs)
         if attempt > 1 and scope.journal is not None:
@@ -364,7 +364,9 @@ async def _gather(calls: list[Any], io: IO, limit: int | None, *, keep: bool) ->
     return results
 
 
-async def _run_one(call: Any, io: IO, scope: Scope | None, place: str) -> object:
+async def _run_one(
+    call: Call[Any] | Awaitable[Any] | Callable[..., Any], io: IO, scope: Scope | None, place: str
+) -> object:
     if isinstance(call, Call):
         return await run_call(call, io)
     if inspect.isawaitable(call):

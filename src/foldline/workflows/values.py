@@ -124,7 +124,7 @@ READERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def pack(value: Any, where: str, declared: Any = Any) -> Any:
+def pack(value: object, where: str, declared: object = Any) -> Any:
     """Return a value as JSON; raise SchemaError, naming where it is, if it would not come back equal."""
     packer = _Packer(where)
     packed = packer.pack(value)
@@ -143,7 +143,7 @@ def pack(value: Any, where: str, declared: Any = Any) -> Any:
     return packed
 
 
-def unpack(packed: Any, where: str, declared: Any = Any) -> Any:
+def unpack(packed: object, where: str, declared: object = Any) -> Any:
     """Return the value that was packed; raise SchemaError if it does not fit."""
     reader = _Reader()
     try:
@@ -177,7 +177,7 @@ class _Reader:
     def __init__(self) -> None:
         self.saw_model = False
 
-    def unpack(self, packed: Any) -> Any:  # noqa: PLR0911  one line per kind
+    def unpack(self, packed: object) -> Any:  # noqa: PLR0911  one line per kind
         if isinstance(packed, list):
             return [self.unpack(item) for item in packed]
         if not isinstance(packed, dict):

@@ -16,6 +16,7 @@ agent's state schema: nothing in a checkpoint can name code.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -113,7 +114,7 @@ class Thread(ThreadState):
 class Codec:
     """Writes and reads records for one agent."""
 
-    def __init__(self, schema: StateSchema, structured: Any = None) -> None:
+    def __init__(self, schema: StateSchema, structured: Callable[[Any], Any] | None = None) -> None:
         self._schema = schema
         self._structured = structured
         """Makes the structured answer out of JSON again; None where the agent has none."""

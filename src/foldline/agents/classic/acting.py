@@ -120,7 +120,7 @@ class Acting(Chain):
         if self.max_execution_time is None or run.io.blocking:  # a thread could not be stopped
             return await anext(said, None)
 
-        async def step() -> Any:
+        async def step() -> object:
             return await anext(said, None)
 
         return await run.io.bounded(max(0.001, self.max_execution_time - elapsed), step())

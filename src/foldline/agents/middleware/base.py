@@ -35,6 +35,7 @@ Update = dict[str, Any] | None
 HookName = Literal["before_agent", "before_model", "after_model", "after_agent"]
 Hook = Callable[[State, Runtime[Any], Run], Awaitable[Update]]
 Handler = Callable[[Any], Awaitable[Any]]
+ModelHandler = Callable[[ModelRequest], Awaitable[ModelResponse]]
 Wrap = Callable[[Any, Handler, Run], Awaitable[Any]]
 
 
@@ -85,7 +86,9 @@ class AgentMiddleware:
     async def _after_agent(self, state: State, runtime: Runtime[Any], run: Run) -> Update:
         return None
 
-    async def _around_model(self, request: ModelRequest, handler: Handler, run: Run) -> Any:
+    async def _around_model(
+        self, request: ModelRequest, handler: ModelHandler, run: Run
+    ) -> ModelResponse:
         return await handler(request)
 
     async def _around_tool(self, request: ToolCallRequest, handler: Handler, run: Run) -> object:
@@ -155,7 +158,7 @@ class AgentMiddleware:
 
 
 def _awaited(handler: Callable[[Any], Any]) -> Handler:
-    async def call(request: Any) -> Any:
+    async def call(request: object) -> object:
         return handler(request)
 
     return call
@@ -213,7 +216,7 @@ def wrap_of(middleware: AgentMiddleware, name: Literal["model", "tool"]) -> Wrap
     if not (blocking or awaited):
         return None
 
-    async def call(request: Any, handler: Handler, run: Run) -> Any:
+    async def call(request: object, handler: Handler, run: Run) -> object:
         if awaited and (not run.io.blocking or not blocking):
             with run.current():
                 return await run.io.call(getattr(middleware, f"a{public}"), request, handler)
@@ -240,7 +243,7 @@ async def _blocking_handler(io: IO, handler: Handler) -> AsyncGenerator[Callable
 
     async with io.iterate(answers()) as items:
 
-        def call(request: Any) -> Any:
+        def call(request: object) -> object:
             asked.append(request)
             value, error = next(items)
             if error is not None:

@@ -402,7 +402,7 @@ def _without_finish(batch: Batch) -> list[Event]:
     return [event for event in batch if _kind(event) != "message-finish"]
 
 
-def _is_start(event: Any) -> bool:
+def _is_start(event: Event) -> bool:
     """Whether an event begins a message as it should: with the message's id."""
     return _kind(event) == "message-start" and bool(event.get("id"))
 

@@ -49,7 +49,7 @@ class CacheConfig:
             raise UsageError("CacheConfig: messages and most count from 0")
 
     @classmethod
-    def of(cls, value: Any) -> CacheConfig | None:
+    def of(cls, value: object) -> CacheConfig | None:
         """Read what `prompt_cache` accepts: a config, True, False or a dict."""
         if value is None or value is False:
             return None

@@ -66,7 +66,7 @@ def _add_calls(message: Options, calls: list[Options]) -> None:
     message["content"] = [*kept, *({"type": "tool_call", **call} for call in calls)]
 
 
-def read_call(call: Any) -> Options:
+def read_call(call: Mapping[str, Any]) -> Options:
     """Read a tool call: AIGNE's, with arguments as an object or as JSON text, or a plain one with its name and args."""
     given = snake_keys(call)
     function = given.get("function")

@@ -94,7 +94,7 @@ class OutputSchema:
             described["strict"] = strict
         return {"type": "json_schema", "json_schema": described}
 
-    def read(self, value: Any) -> Answer:
+    def read(self, value: object) -> Answer:
         """Check a JSON value and make the object of it."""
         if self._strict:  # asked for every property: null stands for one that was left out
             value = without_nulls(value, self.json_schema, self.json_schema)
@@ -103,7 +103,7 @@ class OutputSchema:
         issues = [str(issue) for issue in validate(value, self.json_schema)]
         return Answer(None if issues else value, issues)
 
-    def _validated(self, value: Any) -> Answer:
+    def _validated(self, value: object) -> Answer:
         try:
             made = (
                 self.given.model_validate(value)
@@ -160,7 +160,7 @@ def _name(title: object) -> str:
     return name[:64]
 
 
-def _issue(error: Any) -> str:
+def _issue(error: Mapping[str, Any]) -> str:
     path = ".".join(str(part) for part in error["loc"])
     return f"{path}: {error['msg']}" if path else str(error["msg"])
 
@@ -321,7 +321,7 @@ def chosen_method(method: str, profile: ModelProfile | None, *, has_tools: bool)
     return "json_mode" if not has_tools else "tool"
 
 
-def without_defaults(node: Any) -> Any:
+def without_defaults(node: object) -> Any:
     """Return a strict schema without `default`, which is refused there: every property is asked for."""
     if isinstance(node, list):
         return [without_defaults(item) for item in node]

@@ -65,7 +65,7 @@ class StructuredParser(Runnable[AIMessage, Any]):
         given = self.check.schema.given
         return given if isinstance(given, type) and not self.include_raw else dict[str, Any]
 
-    async def _once(self, input: Any, run: Run) -> Any:
+    async def _once(self, input: object, run: Run) -> Any:
         if not isinstance(input, AIMessage):
             raise UsageError(
                 f"structured output is read from an AIMessage, not from {type(input).__name__}"

@@ -114,7 +114,7 @@ class ToolCheck:
             )
         return Verdict(issues + self._missing(message))
 
-    def screen(self, call: object) -> str | None:
+    def screen(self, call: Mapping[str, Any]) -> str | None:
         """Say what is wrong with one call, where it is to be marked invalid."""
         return self._issue_of(call) if self.mode == "invalid" else None
 
@@ -132,7 +132,7 @@ class ToolCheck:
             return [f"{others[0]} may not be called now: only {', '.join(choice.allowed)}"]
         return []
 
-    def _issue_of(self, call: Any) -> str | None:
+    def _issue_of(self, call: Mapping[str, Any]) -> str | None:
         name = call.get("name")
         if name not in self._schemas:
             return (

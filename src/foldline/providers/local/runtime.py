@@ -17,6 +17,7 @@ import http.client
 import json
 import os
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from foldline.exceptions import (
     UsageError,
     status_error_class,
 )
+from foldline.providers._endpoint import Body
 from foldline.providers._wire import dump_body
 from foldline.providers.local._bridge import Emit, Feed, Lock, stop_all
 from foldline.providers.local.tools import ArgumentMender
@@ -184,7 +186,7 @@ class Runtime:
         """Count the prompt of a request, template and tools included."""
         return len(self.tokenize(self.render(request)))
 
-    def ask(self, path: str, body: Any = None, method: str = "POST") -> Any:  # noqa: ANN401  JSON, or whatever was given
+    def ask(self, path: str, body: Body | None = None, method: str = "POST") -> Any:  # noqa: ANN401  JSON, or whatever was given
         """Ask the server something that exists only over HTTP."""
         connection = http.client.HTTPConnection(self.address.removeprefix("http://"), timeout=60)
         try:
@@ -256,7 +258,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_after_fork)
 
 
-def decode_error(error: Any, model: str) -> ModelError:  # noqa: ANN401  JSON, or whatever was given
+def decode_error(error: Mapping[str, Any], model: str) -> ModelError:  # noqa: ANN401  JSON, or whatever was given
     """Turn an error of the server into ours."""
     status, message = int(error.get("code", 500)), str(error.get("message", "the model failed"))
     kind = status_error_class(status)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import ModuleType
 from typing import Any
 
 from pydantic_core import from_json
@@ -61,7 +62,7 @@ def to_mcp(content: str | Sequence[Any], *, is_error: bool = False) -> Any:
     )
 
 
-def _item(types: Any, block: Any) -> object:
+def _item(types: ModuleType, block: str | Mapping[str, Any]) -> object:
     if isinstance(block, str):
         return types.TextContent(type="text", text=block)
     kind, data = block.get("type"), block.get("base64")

@@ -62,7 +62,7 @@ class MCPClient:
         prefix: str | None = None,
         connect_timeout: float = 30.0,
         timeout: float | None = 300.0,
-        **options: Any,
+        **options: object,
     ) -> None:
         """Take an address: a URL, a command as a list of words, or a dict with "url" or "command".
 
@@ -257,7 +257,7 @@ class _InTime:
     async def __aenter__(self) -> Any:
         return await ASYNC.bounded(self._seconds, self._inner.__aenter__())
 
-    async def __aexit__(self, *error: Any) -> Any:
+    async def __aexit__(self, *error: object) -> Any:
         return await self._inner.__aexit__(*error)
 
 
@@ -282,7 +282,9 @@ async def aload_mcp_tools(
     return [tool for client in _clients(server, options) for tool in await client.atools()]
 
 
-def _clients(server: Any, options: dict[str, Any]) -> list[MCPClient]:
+def _clients(
+    server: str | Sequence[str] | Mapping[str, Any], options: dict[str, Any]
+) -> list[MCPClient]:
     if isinstance(server, Mapping) and not {"url", "command"} & server.keys():
         servers = server.get("mcpServers", server)
         return [MCPClient(one, **{"prefix": name, **options}) for name, one in servers.items()]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hmac
 import ipaddress
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Literal, TypedDict, Unpack, cast
 
 from pydantic import ValidationError
@@ -125,7 +125,7 @@ def mcp_server(
     async def list_tools(context: object, params: object) -> Any:
         return types.ListToolsResult(tools=described)
 
-    async def call_tool(context: Any, params: Any) -> Any:
+    async def call_tool(context: object, params: Any) -> Any:
         tool = by_name.get(params.name)
         if tool is None:
             return to_mcp(f"there is no tool named {params.name!r}", is_error=True)
@@ -175,7 +175,11 @@ def _is_loopback(host: str) -> bool:
 def _with_token(app: Callable[..., Any], token: str) -> Callable[..., Any]:
     wanted = f"Bearer {token}".encode()
 
-    async def guarded(scope: dict[str, Any], receive: Any, send: Any) -> None:
+    async def guarded(
+        scope: dict[str, Any],
+        receive: Callable[..., Awaitable[Any]],
+        send: Callable[..., Awaitable[Any]],
+    ) -> None:
         if scope["type"] != "http":
             await app(scope, receive, send)
             return
