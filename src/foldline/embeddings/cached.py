@@ -207,7 +207,7 @@ def _unpack(value: bytes | None) -> Vector | None:
     return _numbers(numbers.tolist())
 
 
-def _numbers(value: object) -> Vector | None:  # noqa: ANN401  whatever JSON a store held
+def _numbers(value: object) -> Vector | None:
     if not isinstance(value, list) or not value:
         return None
     is_vector = all(isinstance(one, int | float) and math.isfinite(one) for one in value)

@@ -110,8 +110,8 @@ class _VectorStoreExampleSelector(BaseExampleSelector, BaseModel, ABC):
     def from_examples(
         cls,
         examples: list[dict[str, str]],
-        embeddings: Embeddings,  # noqa: ANN401  JSON, or whatever was given
-        vectorstore_cls: ExampleStoreClass,  # noqa: ANN401  JSON, or whatever was given
+        embeddings: Embeddings,
+        vectorstore_cls: ExampleStoreClass,
         k: int = 4,
         input_keys: list[str] | None = None,
         **options: Any,
@@ -139,7 +139,7 @@ class _VectorStoreExampleSelector(BaseExampleSelector, BaseModel, ABC):
         cls,
         examples: Sequence[dict[str, str]],
         embeddings: Embeddings,
-        vectorstore_cls: ExampleStoreClass,  # noqa: ANN401  JSON, or whatever was given
+        vectorstore_cls: ExampleStoreClass,
         io: IO,
         options: dict[str, Any],
     ) -> Self:
@@ -157,7 +157,7 @@ def _text(values: Mapping[str, Any], keys: list[str] | None) -> str:
     return " ".join(str(value) for value in sorted_values(chosen))
 
 
-def _twin(store: object, name: str) -> Callable[..., Any]:  # noqa: ANN401  JSON, or whatever was given
+def _twin(store: object, name: str) -> Callable[..., Any]:
     """Give the async twin of a store's method, or the method itself, which then runs in a thread."""
     method: Callable[..., Any] = getattr(store, f"a{name}", None) or getattr(store, name)
     return method
@@ -183,8 +183,8 @@ class MaxMarginalRelevanceExampleSelector(_VectorStoreExampleSelector):
     def from_examples(
         cls,
         examples: list[dict[str, str]],
-        embeddings: Embeddings,  # noqa: ANN401  JSON, or whatever was given
-        vectorstore_cls: ExampleStoreClass,  # noqa: ANN401  JSON, or whatever was given
+        embeddings: Embeddings,
+        vectorstore_cls: ExampleStoreClass,
         k: int = 4,
         input_keys: list[str] | None = None,
         fetch_k: int = 20,

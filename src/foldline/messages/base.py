@@ -241,7 +241,7 @@ def given_blocks(blocks: object) -> list[dict[str, Any]]:
     )
 
 
-def shown(value: object) -> str:  # noqa: ANN401  JSON, or whatever was given
+def shown(value: object) -> str:
     """Give what `repr` gives, or say that it cannot: JSON may be nested thousands deep."""
     try:
         return repr(value)

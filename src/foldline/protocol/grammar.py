@@ -115,7 +115,7 @@ class GrammarChecker:
     def _wrong(self, rule: str, message: str) -> None:
         self.violations.append(Violation(rule, message, self._position))
 
-    def _look(self, event: object) -> None:  # noqa: ANN401  JSON, or whatever was given
+    def _look(self, event: object) -> None:
         if (problem := json_problem(event)) is not None:
             return self._wrong("V18", problem)
         kind = event.get("event") if isinstance(event, Mapping) else None

@@ -35,7 +35,7 @@ def copy_json(value: object) -> Any:  # noqa: ANN401  JSON, or whatever was give
         ) from None
 
 
-def _copy(value: dict[str, Any] | list[Any]) -> object:  # noqa: ANN401  JSON, or whatever was given
+def _copy(value: dict[str, Any] | list[Any]) -> object:
     # Most items are leaves: a copy of all, in which the others are replaced, costs half.
     if type(value) is dict:
         copied = value.copy()
@@ -235,7 +235,7 @@ def replace_usage(left: dict[str, Any] | None, right: dict[str, Any] | None) -> 
     return _merge(left or {}, right or {}, lambda _key: _newest)
 
 
-def _sum(old: object, new: object) -> object:  # noqa: ANN401  JSON, or whatever was given
+def _sum(old: object, new: object) -> object:
     if isinstance(old, dict) and isinstance(new, dict):
         return add_usage(old, new)
     return old + new if _is_number(old) and _is_number(new) else copy_json(new)

@@ -32,7 +32,7 @@ def read_cost(usage: Mapping[str, Any]) -> float | None:
     return None if ticks is None else ticks / TICKS
 
 
-def _amount(value: object) -> float | None:  # noqa: ANN401  whatever JSON came
+def _amount(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if isfinite(value) and value >= 0 else None

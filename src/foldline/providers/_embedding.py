@@ -356,7 +356,7 @@ def order_rows(rows: object) -> list[Any]:
     return sorted(rows, key=lambda row: int(row["index"]))
 
 
-def check_texts(texts: Iterable[object]) -> None:  # noqa: ANN401  whatever a caller gave
+def check_texts(texts: Iterable[object]) -> None:
     """Raise unless this is a list of texts; a single text is iterable too, letter by letter."""
     if isinstance(texts, str | bytes):
         raise UsageError(

@@ -345,7 +345,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
 
     async def _batch_request(
         self,
-        input: object,  # noqa: ANN401
+        input: object,
         io: IO,
         config: RunnableConfig | None,
         kwargs: Mapping[str, Any],

@@ -186,7 +186,7 @@ class WireLLM(BaseLLM):
         return LLMResult(generations=generations, llm_output=output)
 
 
-def add_usage(total: Usage, more: Mapping[str, Any] | None) -> None:  # noqa: ANN401  JSON, or whatever was given
+def add_usage(total: Usage, more: Mapping[str, Any] | None) -> None:
     """Add counts of tokens to others; details are added one by one."""
     for name, count in (more or {}).items():
         if isinstance(count, Mapping):

@@ -44,7 +44,7 @@ class Validation(Protocol):
 Rule = Callable[[Validation, Any, Any, dict[str, Any], str], Iterator[Issue]]
 
 
-def is_type(value: object, name: object) -> bool:  # noqa: ANN401  JSON, or whatever was given
+def is_type(value: object, name: object) -> bool:
     """Say whether a value has a JSON Schema type: 1.0 is an integer, true is no number."""
     if name == "number":
         return isinstance(value, int | float) and not isinstance(value, bool)
@@ -77,8 +77,8 @@ def _show(value: object) -> str:
 
 def _type(
     run: Validation,
-    value: object,  # noqa: ANN401  JSON, or whatever was given
-    expected: str | list[str],  # noqa: ANN401  JSON, or whatever was given
+    value: object,
+    expected: str | list[str],
     schema: dict[str, Any],
     path: str,
 ) -> Iterator[Issue]:
@@ -89,8 +89,8 @@ def _type(
 
 def _enum(
     run: Validation,
-    value: object,  # noqa: ANN401  JSON, or whatever was given
-    expected: Sequence[Any],  # noqa: ANN401  JSON, or whatever was given
+    value: object,
+    expected: Sequence[Any],
     schema: dict[str, Any],
     path: str,
 ) -> Iterator[Issue]:
@@ -116,7 +116,7 @@ def _ref(
 def _required(
     run: Validation,
     value: object,
-    expected: Sequence[str],  # noqa: ANN401  JSON, or whatever was given
+    expected: Sequence[str],
     schema: dict[str, Any],
     path: str,
 ) -> Iterator[Issue]:
@@ -129,7 +129,7 @@ def _required(
 def _properties(
     run: Validation,
     value: object,
-    expected: Mapping[str, Any],  # noqa: ANN401  JSON, or whatever was given
+    expected: Mapping[str, Any],
     schema: dict[str, Any],
     path: str,
 ) -> Iterator[Issue]:
@@ -142,7 +142,7 @@ def _properties(
 def _pattern_properties(
     run: Validation,
     value: object,
-    expected: Mapping[str, Any],  # noqa: ANN401  JSON, or whatever was given
+    expected: Mapping[str, Any],
     schema: dict[str, Any],
     path: str,
 ) -> Iterator[Issue]:
@@ -185,7 +185,7 @@ def _property_names(
 def _dependent(
     run: Validation,
     value: object,
-    expected: Mapping[str, Sequence[str]],  # noqa: ANN401  JSON, or whatever was given
+    expected: Mapping[str, Sequence[str]],
     schema: dict[str, Any],
     path: str,
 ) -> Iterator[Issue]:
@@ -209,8 +209,8 @@ def _items(
 
 def _prefix_items(
     run: Validation,
-    value: object,  # noqa: ANN401  JSON, or whatever was given
-    expected: Sequence[Any],  # noqa: ANN401  JSON, or whatever was given
+    value: object,
+    expected: Sequence[Any],
     schema: dict[str, Any],
     path: str,
 ) -> Iterator[Issue]:
@@ -263,8 +263,8 @@ def _key(value: object) -> str:
 
 def _pattern(
     run: Validation,
-    value: object,  # noqa: ANN401  JSON, or whatever was given
-    expected: str,  # noqa: ANN401  JSON, or whatever was given
+    value: object,
+    expected: str,
     schema: dict[str, Any],
     path: str,
 ) -> Iterator[Issue]:
@@ -282,8 +282,8 @@ def _pattern(
 
 def _multiple_of(
     run: Validation,
-    value: object,  # noqa: ANN401  JSON, or whatever was given
-    expected: float,  # noqa: ANN401  JSON, or whatever was given
+    value: object,
+    expected: float,
     schema: dict[str, Any],
     path: str,
 ) -> Iterator[Issue]:
@@ -302,7 +302,7 @@ def _multiple_of(
 
 def _alternatives(
     run: Validation, value: object, parts: Sequence[Any], path: str
-) -> tuple[int, list[Issue]]:  # noqa: ANN401  JSON, or whatever was given
+) -> tuple[int, list[Issue]]:
     """Count the alternatives that fit, and say what is wrong with the nearest that does not."""
     fitting, closest = 0, list[Issue]()
     for part in parts:
@@ -324,7 +324,7 @@ def _any_of(
 
 def _none_fits(
     value: object,
-    expected: Sequence[Any],  # noqa: ANN401  JSON, or whatever was given
+    expected: Sequence[Any],
     path: str,
     closest: list[Issue],
     keyword: str,
@@ -354,7 +354,7 @@ def _one_of(
 def _all_of(
     run: Validation,
     value: object,
-    expected: Sequence[Any],  # noqa: ANN401  JSON, or whatever was given
+    expected: Sequence[Any],
     schema: dict[str, Any],
     path: str,
 ) -> Iterator[Issue]:
@@ -379,8 +379,8 @@ def _if(
 def _bound(kind: str, is_within: Callable[[float, float], bool], words: str) -> Rule:
     def rule(
         run: Validation,
-        value: object,  # noqa: ANN401  JSON, or whatever was given
-        expected: float,  # noqa: ANN401  JSON, or whatever was given
+        value: object,
+        expected: float,
         schema: dict[str, Any],
         path: str,
     ) -> Iterator[Issue]:
@@ -398,7 +398,7 @@ def _size(kind: str, holder: type, sign: int, words: str) -> Rule:
     def rule(
         run: Validation,
         value: object,
-        expected: int,  # noqa: ANN401  JSON, or whatever was given
+        expected: int,
         schema: dict[str, Any],
         path: str,
     ) -> Iterator[Issue]:

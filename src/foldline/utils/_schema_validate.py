@@ -51,7 +51,7 @@ def resolve_ref(ref: object, root: object) -> object:
 class _Validation:
     """One run: the root for references, and how deep it has gone."""
 
-    def __init__(self, root: object) -> None:  # noqa: ANN401  JSON, or whatever was given
+    def __init__(self, root: object) -> None:
         self._root = root
         self._depth = 0
         self._steps = 0

@@ -128,7 +128,7 @@ def create_model_v2(
 def pre_init(func: Callable[[Any, dict[str, Any]], Any]) -> Any:  # noqa: ANN401  a pydantic decorator's proxy
     """Run before validation, with the defaults already filled in."""
 
-    def with_defaults(cls: type[BaseModel], values: dict[str, Any]) -> object:  # noqa: ANN401  what func gives
+    def with_defaults(cls: type[BaseModel], values: dict[str, Any]) -> object:
         filled = dict(values)
         for name, field in cls.model_fields.items():
             given = name in filled or (field.alias is not None and field.alias in filled)

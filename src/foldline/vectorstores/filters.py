@@ -98,7 +98,7 @@ def _parse(given: object, depth: int) -> Condition:
     return _all_of(_parse_item(key, value, depth) for key, value in given.items())
 
 
-def _all_of(parts: Iterable[Any]) -> Condition:  # noqa: ANN401  an iterable of conditions
+def _all_of(parts: Iterable[Any]) -> Condition:
     listed = tuple(parts)
     return cast("Condition", listed[0]) if len(listed) == 1 else AllOf(listed)
 

@@ -47,7 +47,7 @@ class AnthropicBatches(BatchClient):
             **({"anthropic-beta": ",".join(betas)} if betas else {}),
         }
 
-    def encode_line(self, custom_id: str, path: str, body: Mapping[str, Any]) -> bytes:  # noqa: ANN401  JSON, or whatever was given
+    def encode_line(self, custom_id: str, path: str, body: Mapping[str, Any]) -> bytes:
         """Return a request of the batch."""
         params = {name: value for name, value in body.items() if name != "stream"}
         return dump_body({"custom_id": custom_id, "params": params})
@@ -102,14 +102,14 @@ class AnthropicBatches(BatchClient):
             await self.ask(f"{PATH}/{quote(provider_id)}/cancel", io, method="POST")
 
 
-def _time(text: object) -> float:  # noqa: ANN401  JSON
+def _time(text: object) -> float:
     try:
         return datetime.fromisoformat(str(text)).timestamp()
     except ValueError:
         return 0.0
 
 
-def _answer(row: Mapping[str, Any]) -> BatchAnswer:  # noqa: ANN401  JSON, or whatever was given
+def _answer(row: Mapping[str, Any]) -> BatchAnswer:
     custom_id, result = str(row.get("custom_id")), row.get("result") or {}
     kind = result.get("type")
     if kind == "succeeded":

@@ -296,5 +296,5 @@ def _is_number(value: object) -> TypeGuard[int]:
     return type(value) is int
 
 
-def _dict(value: object) -> dict[str, Any]:  # noqa: ANN401  JSON, or whatever was given
+def _dict(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}

@@ -50,7 +50,7 @@ UNDER_OPENAI: Final = ("gpt-5", "gpt-6", "openai.gpt-5", "openai.gpt-6")
 class VendorModel(AwsChatModel):
     """A vendor's model on AWS: errors are those of AWS, or of the vendor behind it."""
 
-    def _read_error(self, body: object) -> Failure:  # noqa: ANN401  whatever JSON an error is
+    def _read_error(self, body: object) -> Failure:
         if isinstance(body, dict) and isinstance(body.get("error"), dict):
             return self._read_vendor_error(body)
         return read_error(body)

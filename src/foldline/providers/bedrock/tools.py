@@ -117,7 +117,7 @@ def encode_output_format(option: object, notes: list[str]) -> Block | None:
     return {"type": "json_schema", "structure": {"jsonSchema": definition}}
 
 
-def _read_schema(option: object) -> tuple[str | None, str | None, Schema]:  # noqa: ANN401  JSON, or whatever was given
+def _read_schema(option: object) -> tuple[str | None, str | None, Schema]:
     """Return name, description and schema of a response format, a class or a JSON Schema."""
     inner = option.get("json_schema", option) if isinstance(option, Mapping) else option
     if isinstance(inner, Mapping) and isinstance(inner.get("schema"), Mapping):

@@ -31,7 +31,7 @@ class GoogleBatches(BatchClient):
     most_requests = 50_000
     most_bytes = 19 * 1024 * 1024
 
-    def encode_line(self, custom_id: str, path: str, body: object) -> bytes:  # noqa: ANN401  JSON, or whatever was given
+    def encode_line(self, custom_id: str, path: str, body: object) -> bytes:
         """Return a request of the batch."""
         return dump_body({"request": body, "metadata": {"key": custom_id}})
 
@@ -86,7 +86,7 @@ class GoogleBatches(BatchClient):
             await self.ask(f"{provider_id}:cancel", io, method="POST")
 
 
-def _answer(row: Mapping[str, Any]) -> BatchAnswer:  # noqa: ANN401  JSON, or whatever was given
+def _answer(row: Mapping[str, Any]) -> BatchAnswer:
     custom_id = str((row.get("metadata") or {}).get("key"))
     error = row.get("error")
     if not error:

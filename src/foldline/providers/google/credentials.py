@@ -49,7 +49,7 @@ class TokenSource:
 
     __slots__ = ("_credentials", "_fetched_at", "_given", "_lock", "_transport", "project")
 
-    def __init__(self, given: object, transport: Transport) -> None:  # noqa: ANN401
+    def __init__(self, given: object, transport: Transport) -> None:
         self._given = given
         self._transport = transport
         self._credentials: Any = None
@@ -221,7 +221,7 @@ def _request_class() -> type[Any]:
             self,
             url: str,
             method: str = "GET",
-            body: str | bytes | None = None,  # noqa: ANN401
+            body: str | bytes | None = None,
             headers: Mapping[str, str] | None = None,
             timeout: float | None = None,
             **_: object,

@@ -85,12 +85,12 @@ class GoogleGenerativeAIEmbeddings(GoogleEndpoint, HttpEmbeddings):
             body["parameters"] = parameters
         return body
 
-    def _decode(self, answer: Body) -> list[list[float]]:  # noqa: ANN401
+    def _decode(self, answer: Body) -> list[list[float]]:
         if self._is_vertex():
             return [read_vector(one["embeddings"]["values"]) for one in answer["predictions"]]
         return [read_vector(one["values"]) for one in answer["embeddings"]]
 
-    def _count(self, answer: Body, headers: Mapping[str, str]) -> int | None:  # noqa: ANN401
+    def _count(self, answer: Body, headers: Mapping[str, str]) -> int | None:
         if not self._is_vertex():
             return None
         told = [(one["embeddings"].get("statistics") or {}) for one in answer["predictions"]]

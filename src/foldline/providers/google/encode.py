@@ -159,7 +159,7 @@ def _effort(asked: object, said: Body, profile: ModelProfile, notes: list[str]) 
     return {"thinkingBudget": 0} if level == "none" else {"thinkingLevel": level.upper()}
 
 
-def _safety(given: Mapping[Any, Any] | Iterable[Mapping[str, Any]]) -> list[Body]:  # noqa: ANN401  JSON, or whatever was given
+def _safety(given: Mapping[Any, Any] | Iterable[Mapping[str, Any]]) -> list[Body]:
     if isinstance(given, Mapping):
         return [{"category": _word(key), "threshold": _word(value)} for key, value in given.items()]
     return [dict(one) for one in given]

@@ -89,7 +89,7 @@ class GoogleEndpoint(Endpoint):
 
     @model_validator(mode="before")
     @classmethod
-    def _read_transport(cls, values: object) -> object:  # noqa: ANN401  of a constructor
+    def _read_transport(cls, values: object) -> object:
         """Take LangChain's `transport="rest"`, which is what is spoken; any other word is refused."""
         if not isinstance(values, dict):
             return values
@@ -191,7 +191,7 @@ class GoogleEndpoint(Endpoint):
         headers = await self._told_by(self._token_source().headers(io))
         return replace(sent, headers={**sent.headers, **headers})
 
-    async def _told_by(self, body: Awaitable[T]) -> T:  # noqa: ANN401  a coroutine and its result
+    async def _told_by(self, body: Awaitable[T]) -> T:
         try:
             return await body
         except ModelError as error:

@@ -258,7 +258,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_after_fork)
 
 
-def decode_error(error: Mapping[str, Any], model: str) -> ModelError:  # noqa: ANN401  JSON, or whatever was given
+def decode_error(error: Mapping[str, Any], model: str) -> ModelError:
     """Turn an error of the server into ours."""
     status, message = int(error.get("code", 500)), str(error.get("message", "the model failed"))
     kind = status_error_class(status)

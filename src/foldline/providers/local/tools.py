@@ -192,7 +192,7 @@ class ArgumentMender:
                     choice["delta"] = delta
         return chunk
 
-    def _mend(self, call: dict[str, Any]) -> None:  # noqa: ANN401  JSON, or whatever was given
+    def _mend(self, call: dict[str, Any]) -> None:
         index, function = call.get("index", 0), call.get("function") or {}
         text = function.get("arguments") or ""
         if not self._seen.setdefault(index, False) and text.strip():

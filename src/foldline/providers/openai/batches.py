@@ -41,7 +41,7 @@ class OpenAIBatches(BatchClient):
             if (value := getattr(self.endpoint, field, None))
         }
 
-    def encode_line(self, custom_id: str, path: str, body: object) -> bytes:  # noqa: ANN401  JSON, or whatever was given
+    def encode_line(self, custom_id: str, path: str, body: object) -> bytes:
         """Return a request as a line of the file."""
         return dump_body(
             {"custom_id": custom_id, "method": "POST", "url": f"/v1/{path}", "body": body}
@@ -120,7 +120,7 @@ class OpenAIBatches(BatchClient):
             await self.ask(f"batches/{quote(provider_id)}/cancel", io, method="POST")
 
 
-def _answer(row: Mapping[str, Any]) -> BatchAnswer:  # noqa: ANN401  JSON, or whatever was given
+def _answer(row: Mapping[str, Any]) -> BatchAnswer:
     custom_id = str(row.get("custom_id"))
     response, error = row.get("response"), row.get("error")
     if isinstance(response, dict) and response.get("status_code"):
