@@ -140,7 +140,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
 
     @field_validator("retry_on_error")
     @classmethod
-    def _check_retry(cls, value: RetryPolicy | bool | int | Mapping[str, Any] | None) -> object:
+    def _check_retry(cls, value: Retrying) -> object:
         RetryPolicy.of(value)
         return value
 
