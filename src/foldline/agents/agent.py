@@ -111,7 +111,7 @@ class Agent(LoopRunnable[Any, StateT]):
         packed = await durability.invoke(self.setup.name, thread, payload, run.io)
         return self.setup.codec.decode(packed)
 
-    async def _durable_body(self, payload: object, io: IO) -> Any:
+    async def _durable_body(self, payload: object, io: IO) -> object:
         """Run inside the engine: input and last state as JSON."""
         value = unpack(payload, f"the input of {self.setup.name}")
         state: Any = await super()._once(value, Run.root(io, None, {}))

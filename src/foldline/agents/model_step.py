@@ -132,7 +132,7 @@ class ModelStep:
                 return
             calls = HandlerCalls(context, ModelForm(context.setup.codec))
 
-            async def handler(asked: ModelRequest) -> Any:
+            async def handler(asked: ModelRequest) -> object:
                 return await calls.call(asked, ask)
 
             for name, wrap in reversed(context.setup.model_wraps):

@@ -161,7 +161,7 @@ class StateSchema:
         """Give the part of a state that callers see."""
         return {key: one for key, one in values.items() if key not in self._not_shown}
 
-    def read(self, key: str, value: object) -> Any:
+    def read(self, key: str, value: object) -> object:
         """Make a value of a key out of JSON, by the key's type."""
         if key not in self.types:
             raise SchemaError(

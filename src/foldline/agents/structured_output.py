@@ -121,7 +121,7 @@ class ToolReader:
             answer.value,
         )
 
-    def value(self, plain: object) -> Any:
+    def value(self, plain: object) -> object:
         """Make the answer out of JSON again."""
         for schema in self.schemas.values():
             answer = schema.read(plain)
@@ -177,7 +177,7 @@ class ProviderReader:
             return Answered([], error=failure)
         return Answered([], answer.value)
 
-    def value(self, plain: object) -> Any:
+    def value(self, plain: object) -> object:
         """Make the answer out of JSON again."""
         answer = self.schema.read(plain)
         return plain if answer.issues else answer.value

@@ -414,7 +414,7 @@ def shielded(func: F) -> F:
     """Let an async function finish although its caller was cancelled."""
 
     @functools.wraps(func)
-    async def guarded(*args: object, **kwargs: object) -> Any:
+    async def guarded(*args: object, **kwargs: object) -> object:
         return await shield(func(*args, **kwargs))
 
     return cast("F", guarded)

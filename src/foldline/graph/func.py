@@ -61,7 +61,7 @@ class TaskFunction(Step[P, R]):
 
     cache_policy: CachePolicy | None = None
 
-    async def run(self, args: tuple[Any, ...], kwargs: dict[str, Any], io: IO) -> Any:
+    async def run(self, args: tuple[Any, ...], kwargs: dict[str, Any], io: IO) -> object:
         """Call the function, or take its result from the cache of the entrypoint."""
         scope, policy = current_scope.get(), self.cache_policy
         cache = None if scope is None else scope.flow.cache

@@ -37,7 +37,7 @@ class InputShape:
             issubclass(schema, BaseModel) or dataclasses.is_dataclass(schema)
         )
 
-    def read(self, values: Values, managed: Callable[[str], Any]) -> Any:
+    def read(self, values: Values, managed: Callable[[str], Any]) -> object:
         """Return the state as the schema has it."""
         found = {key: values[key] for key in self.names if key in values}
         for key, one in self.managed.items():
@@ -85,7 +85,7 @@ class NodeSpec:
         """Whether the node is a graph of its own."""
         return hasattr(self.action, "graph_nodes")
 
-    async def call(self, value: object, run: Run, runtime: Runtime[Any]) -> Any:
+    async def call(self, value: object, run: Run, runtime: Runtime[Any]) -> object:
         """Run the node."""
         if self.is_runnable:
             return await self.action._step(value, run.child())

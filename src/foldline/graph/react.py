@@ -152,7 +152,7 @@ def _asking(model: Runnable[Any, Any], tools: list[Any], prompt: Prompt) -> Pair
     bound = model.bind_tools(tools) if tools and hasattr(model, "bind_tools") else model
     chain = bound if prompt is None else RunnableLambda(_prompted(prompt)) | bound
 
-    def read(state: object) -> Any:
+    def read(state: object) -> object:
         given = _get(state, "llm_input_messages") or _get(state, "messages")
         return given if prompt is None or not callable(prompt) else state
 
@@ -187,7 +187,7 @@ def _structuring(model: Any, response_format: object) -> Pair:
     )
     structured = model.with_structured_output(schema)
 
-    def read(state: object) -> Any:
+    def read(state: object) -> object:
         messages = _get(state, "messages")
         return messages if prompt is None else [SystemMessage(prompt), *messages]
 

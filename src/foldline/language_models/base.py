@@ -236,7 +236,7 @@ def _message_of(answer: object) -> BaseMessage:
     return AIMessage(answer) if isinstance(answer, str) else cast("BaseMessage", answer)
 
 
-def _said(model: BaseLanguageModel[Any], name: str) -> Any:
+def _said(model: BaseLanguageModel[Any], name: str) -> object:
     """Give a setting that only some models have: Pydantic is slow to say that one is not there."""
     return getattr(model, name, None) if _may_have(type(model), name) else None
 

@@ -241,7 +241,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
 
     # -- what an author may write in AIGNE's words, with records (`foldline.language_models.ChatModel`)
 
-    def preprocess(self, input: ChatModelInput, options: AgentInvokeOptions) -> Any:
+    def preprocess(self, input: ChatModelInput, options: AgentInvokeOptions) -> object:
         """Look at the record before the model is asked; return another, or None. May be async."""
         return None
 
@@ -257,7 +257,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
 
     def postprocess(
         self, input: ChatModelInput, output: ChatModelOutput, options: AgentInvokeOptions
-    ) -> Any:
+    ) -> object:
         """Look at the answer before the caller does; return another, or None. May be async."""
         return None
 

@@ -166,7 +166,7 @@ class BasePromptTemplate(
     # -- what it is
 
     @property
-    def OutputType(self) -> Any:
+    def OutputType(self) -> object:
         """What a prompt may give: text or messages."""
         return StringPromptValue | ChatPromptValueConcrete
 

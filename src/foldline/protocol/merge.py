@@ -48,7 +48,7 @@ def _copy(value: dict[str, Any] | list[Any]) -> object:
     return [item if type(item) in LEAVES else copy_json(item) for item in value]
 
 
-def append(old: object, new: object) -> Any:  # noqa: ANN401  JSON, or whatever was given
+def append(old: object, new: object) -> object:
     """Join slices of text, and items that are dicts (a `reasoning` of OpenAI's); anything else is replaced."""
     if isinstance(old, str) and isinstance(new, str):
         return old + new
@@ -57,24 +57,24 @@ def append(old: object, new: object) -> Any:  # noqa: ANN401  JSON, or whatever 
     return copy_json(new)
 
 
-def extend(old: object, new: object) -> Any:  # noqa: ANN401  JSON, or whatever was given
+def extend(old: object, new: object) -> object:
     """Add the items of one list to another; items with the same integer `index` are one item."""
     if isinstance(old, list) and isinstance(new, list):
         return merge_lists(old, new)
     return copy_json(new)
 
 
-def first(old: object, new: object) -> Any:  # noqa: ANN401  JSON, or whatever was given
+def first(old: object, new: object) -> object:
     """Keep the first that says something: an empty string never stands in the way of a later one."""
     return old if old != "" else copy_json(new)
 
 
-def last(old: object, new: object) -> Any:  # noqa: ANN401  JSON, or whatever was given
+def last(old: object, new: object) -> object:
     """Take the newest; an empty string never overwrites."""
     return old if new == "" else copy_json(new)
 
 
-def deep(old: object, new: object) -> Any:  # noqa: ANN401  JSON, or whatever was given
+def deep(old: object, new: object) -> object:
     """Merge dicts key by key, extend lists, join slices of text, replace the rest."""
     if isinstance(old, dict) and isinstance(new, dict):
         return merge_dicts(old, new)
@@ -83,7 +83,7 @@ def deep(old: object, new: object) -> Any:  # noqa: ANN401  JSON, or whatever wa
     return append(old, new)
 
 
-def whole(old: object, new: object) -> Any:  # noqa: ANN401  JSON, or whatever was given
+def whole(old: object, new: object) -> object:
     """As `deep`, but text is replaced and never joined: names of models, reasons, statuses."""
     if isinstance(old, dict) and isinstance(new, dict):
         return _merge(old, new, lambda _key: whole)

@@ -370,7 +370,7 @@ def _transform_stream_with_config(
     self: Runnable[Any, Any],
     inputs: Iterator[Any],
     transformer: Callable[..., Any],
-    config: object,
+    config: RunnableConfig | None,
     run_type: str | None = None,
     **kwargs: object,
 ) -> Iterator[Any]:
@@ -383,7 +383,7 @@ def _atransform_stream_with_config(
     self: Runnable[Any, Any],
     inputs: AsyncIterator[Any],
     transformer: Callable[..., Any],
-    config: object,
+    config: RunnableConfig | None,
     run_type: str | None = None,
     **kwargs: object,
 ) -> AsyncIterator[Any]:
@@ -400,7 +400,9 @@ def _as_lambda(runnable: Runnable[Any, Any], func: Callable[..., Any]) -> Runnab
     return RunnableLambda(func, name=runnable.get_name())
 
 
-def _as_generator(runnable: Runnable[Any, Any], transformer: Callable[..., Any]) -> Any:
+def _as_generator(
+    runnable: Runnable[Any, Any], transformer: Callable[..., Any]
+) -> Runnable[Any, Any]:
     from foldline.runnables.generator import RunnableGenerator
 
     return RunnableGenerator(transformer, name=runnable.get_name())

@@ -46,7 +46,7 @@ def output_type(runnable: object) -> object:
     return _said_type(runnable, 1)
 
 
-def _said_type(runnable: object, place: int) -> Any:
+def _said_type(runnable: object, place: int) -> object:
     # `RunnableBranch[int, str](...)` says it of this one object.
     said = get_args(getattr(runnable, "__orig_class__", None))
     own = _plain(said[place]) if len(said) == 2 else Any

@@ -193,7 +193,7 @@ class RunnableWithMessageHistory(RunnableBindingBase[Any, Any]):  # type: ignore
             value = value[key]
         return _messages(value, AIMessage, "output_messages_key")
 
-    def _with_past(self, value: Any, past: list[BaseMessage], said: list[BaseMessage]) -> Any:
+    def _with_past(self, value: Any, past: list[BaseMessage], said: list[BaseMessage]) -> object:
         if self.history_messages_key is not None:
             if not isinstance(value, Mapping):
                 raise UsageError(

@@ -124,7 +124,7 @@ class RunnableLambda(PatchableInstance, Runnable[Input, Output]):
             raise UsageError("RunnableLambda has no function")
         return function
 
-    async def _call(self, input: object, run: Run) -> Any:
+    async def _call(self, input: object, run: Run) -> object:
         function = self._choose(run)
         wants = self._wants[function is self.afunc]
         if run.manager is None and not run.given:

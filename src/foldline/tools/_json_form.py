@@ -17,7 +17,7 @@ from foldline.tools._schema import model_of
 __all__ = ["with_json_forms"]
 
 
-def schema_as_json(value: object) -> Any:
+def schema_as_json(value: object) -> object:
     """Return a class of arguments as its JSON Schema; where it has none, its name."""
     model = None if isinstance(value, dict) else model_of(value)
     if model is None:

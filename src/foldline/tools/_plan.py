@@ -251,7 +251,7 @@ class Plan:
 
     # -- calling
 
-    async def call(self, given: object, call_id: str | None, run: Run) -> Any:
+    async def call(self, given: object, call_id: str | None, run: Run) -> object:
         """Check the arguments and call the function, whichever colour it has."""
         target = self.blocking if run.io.blocking else self.awaited
         if target is None:

@@ -198,7 +198,7 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
 
     # -- hooks of LangChain's that a subclass may override
 
-    def _parse_input(self, tool_input: object, tool_call_id: str | None) -> Any:
+    def _parse_input(self, tool_input: object, tool_call_id: str | None) -> dict[str, Any]:
         return self._plan.arguments(tool_input, tool_call_id)
 
     def _to_args_and_kwargs(
@@ -286,7 +286,7 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
     ) -> AsyncGenerator[Any, None]:
         return self._flow(inputs, run)
 
-    async def _call(self, given: object, call_id: str | None, run: Run) -> Any:
+    async def _call(self, given: object, call_id: str | None, run: Run) -> object:
         if call_id is not None and type(call_id) is not str:
             call_id = str(call_id)
         if run.manager is None and not run.kwargs and not self.callbacks and not self.verbose:

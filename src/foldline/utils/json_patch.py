@@ -77,7 +77,7 @@ def apply_patch(state: object, operations: list[Operation]) -> Any:  # noqa: ANN
     return state
 
 
-def _apply(state: object, keys: list[str], operation: Operation) -> Any:  # noqa: ANN401  JSON, or whatever was given
+def _apply(state: object, keys: list[str], operation: Operation) -> object:
     key, *keys_below = keys
     if isinstance(state, list):
         return _apply_to_list(state, key, keys_below, operation)

@@ -104,7 +104,7 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
         if durability is not None:
             durability.register(self.flow_name, self._durable_body)
 
-    async def _durable_body(self, payload: Any, io: IO) -> Any:
+    async def _durable_body(self, payload: Any, io: IO) -> object:
         """Run inside the engine: arguments and result as JSON."""
         args = tuple(
             unpack(item, "an argument", self.parameter_types.get(place, Any))
@@ -120,7 +120,7 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
             raise FlowInterrupt(flow_run.interrupts)
         return pack(output, f"the result of {self.flow_name}", self.returns)
 
-    async def _durably(self, durability: Durability, value: object, run: Run) -> Any:
+    async def _durably(self, durability: Durability, value: object, run: Run) -> object:
         args, kwargs = self.arguments(value)
         types = self.parameter_types
         payload = [
@@ -187,7 +187,7 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
         body = self._call(value, Run.root(io, config, {}))
         return drive(body) if io.blocking else body
 
-    async def _call(self, value: object, run: Run) -> Any:
+    async def _call(self, value: object, run: Run) -> object:
         if (engine := self._engine) is not None:
             return await self._durably(engine, value, run)
         flow_run = FlowRun(self, run)

@@ -48,7 +48,7 @@ class RunLoop(ABC, Generic[ContextT]):
     def result(self) -> Any:
         """Return the state as callers see it, and the questions that are open."""
 
-    def partial_result(self) -> Any:
+    def partial_result(self) -> object:
         """Return what a run that was left had come to."""
         return self.result()
 

@@ -44,7 +44,7 @@ class _Packer:
         self.where = where
         self.needs_type: type | None = None
 
-    def pack(self, value: Any, depth: int = 0) -> Any:
+    def pack(self, value: Any, depth: int = 0) -> object:
         kind = type(value)
         if value is None or kind in (str, int, float, bool):
             return value
@@ -124,7 +124,7 @@ READERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def pack(value: object, where: str, declared: object = Any) -> Any:
+def pack(value: object, where: str, declared: object = Any) -> object:
     """Return a value as JSON; raise SchemaError, naming where it is, if it would not come back equal."""
     packer = _Packer(where)
     packed = packer.pack(value)
@@ -165,7 +165,7 @@ def unpack(packed: object, where: str, declared: object = Any) -> Any:
     return value
 
 
-def unpack_plain(packed: object, where: str) -> Any:
+def unpack_plain(packed: object, where: str) -> object:
     """Return the value that was packed, with models and dataclasses as plain data: to be looked at."""
     try:
         return _Reader().unpack(packed)
@@ -252,7 +252,7 @@ def _tag_numbers(value: object) -> Any:
     return value
 
 
-def _read_number(value: dict[str, Any]) -> Any:
+def _read_number(value: dict[str, Any]) -> object:
     return NUMBERS.get(str(value[NUMBER]), value) if value.keys() == {NUMBER} else value
 
 

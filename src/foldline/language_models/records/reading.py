@@ -31,7 +31,7 @@ FORMAT_KEYS: Final = frozenset({"type", "json_schema"})
 SCHEMA_KEYS: Final = frozenset({"name", "description", "schema", "strict"})
 
 
-def read_message(value: object) -> Any:
+def read_message(value: object) -> object:
     """Read a message of AIGNE's: role `agent`, `toolCalls` with arguments as an object, `toolCallId`, `cacheControl`.
 
     What is no such dict is returned as it is, for the usual reading of messages.
@@ -127,7 +127,7 @@ def _guessed(source: str, place: object, filename: object) -> str | None:
     return media_type(data, name)
 
 
-def read_tool(tool: object) -> Any:
+def read_tool(tool: object) -> object:
     """Read a tool: AIGNE's dict in either spelling; anything else that `bind_tools` takes as it is."""
     if not isinstance(tool, Mapping):
         return tool

@@ -195,7 +195,7 @@ class StructuredCheck:
         self.tools = tools
         """Other tools the model may call instead of answering."""
 
-    def key(self) -> Any:
+    def key(self) -> object:
         """Give what tells this check from another."""
         return ["structured", self.method, self.schema.json_schema, self.repair]
 
@@ -321,7 +321,7 @@ def chosen_method(method: str, profile: ModelProfile | None, *, has_tools: bool)
     return "json_mode" if not has_tools else "tool"
 
 
-def without_defaults(node: object) -> Any:
+def without_defaults(node: object) -> object:
     """Return a strict schema without `default`, which is refused there: every property is asked for."""
     if isinstance(node, list):
         return [without_defaults(item) for item in node]

@@ -60,12 +60,12 @@ class StructuredParser(Runnable[AIMessage, Any]):
         self.name: str = "StructuredParser"
 
     @property
-    def OutputType(self) -> Any:
+    def OutputType(self) -> object:
         """The schema, where it is a type."""
         given = self.check.schema.given
         return given if isinstance(given, type) and not self.include_raw else dict[str, Any]
 
-    async def _once(self, input: object, run: Run) -> Any:
+    async def _once(self, input: object, run: Run) -> object:
         if not isinstance(input, AIMessage):
             raise UsageError(
                 f"structured output is read from an AIMessage, not from {type(input).__name__}"
@@ -121,7 +121,7 @@ class _Partial:
         self._has_begun = False
         self._last: Any = None
 
-    def feed(self, chunk: object) -> Any:
+    def feed(self, chunk: object) -> object:
         """Give the object so far, if it has changed."""
         if _is_reset(chunk):
             self._begin()
@@ -158,7 +158,7 @@ class _Partial:
             self._has_begun = True
             self._parser.feed(piece, min(starts))
 
-    def _made(self, value: dict[str, Any]) -> Any:
+    def _made(self, value: dict[str, Any]) -> object:
         if self._is_plain:
             return value
         if self._shape is None:
@@ -217,7 +217,7 @@ def _partial_dataclass(schema: Any, made: dict[type, Any]) -> type[BaseModel]:
     return shape
 
 
-def _as_given(value: object) -> Any:
+def _as_given(value: object) -> object:
     """Make dataclasses of their shapes; what is not there yet is None, and no `__post_init__` sees it."""
     if isinstance(value, list):
         return [_as_given(one) for one in value]

@@ -98,7 +98,7 @@ class ToolCheck:
         self.choice = choice
         self._schemas = {name: _schema(tool) for tool in tools if (name := tool_name(tool))}
 
-    def key(self) -> Any:
+    def key(self) -> object:
         """Give what tells this check from another."""
         return ["tools", self.mode]
 

@@ -59,7 +59,7 @@ class OpenAIBatches(BatchClient):
         made = await self.ask("batches", io, method="POST", body=dump_body(batch), may_repeat=False)
         return str(made["id"])
 
-    async def _upload(self, content: bytes, name: str, io: IO) -> Any:  # noqa: ANN401  JSON, or whatever was given
+    async def _upload(self, content: bytes, name: str, io: IO) -> dict[str, Any]:
         mark = f"foldline{uuid4().hex}"
         head = (
             f'--{mark}\r\ncontent-disposition: form-data; name="purpose"\r\n\r\nbatch\r\n'
@@ -67,9 +67,10 @@ class OpenAIBatches(BatchClient):
             "content-type: application/jsonl\r\n\r\n"
         )
         body = head.encode() + content + f"\r\n--{mark}--\r\n".encode()
-        return await self.ask(
+        made: dict[str, Any] = await self.ask(
             "files", io, method="POST", body=body, kind=f"multipart/form-data; boundary={mark}"
         )
+        return made
 
     async def find(self, part: Part, known: Collection[str], io: IO) -> str | None:
         """Look for the batch whose metadata has the part's tag."""

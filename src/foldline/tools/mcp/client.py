@@ -232,7 +232,7 @@ class MCPTool(BaseTool):
     async def _arun(self, **kwargs: Any) -> Any:
         return await self._both(ASYNC, kwargs)
 
-    async def _both(self, io: IO, arguments: dict[str, Any]) -> Any:
+    async def _both(self, io: IO, arguments: dict[str, Any]) -> object:
         if self._client is None:
             raise UsageError(f"{self.name} belongs to no MCP client: get it from MCPClient.tools()")
         result = await self._client._call(io, self._server_name, arguments)

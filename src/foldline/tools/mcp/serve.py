@@ -122,10 +122,10 @@ def mcp_server(
         for tool in tools
     ]
 
-    async def list_tools(context: object, params: object) -> Any:
+    async def list_tools(context: object, params: object) -> object:
         return types.ListToolsResult(tools=described)
 
-    async def call_tool(context: object, params: Any) -> Any:
+    async def call_tool(context: object, params: Any) -> object:
         tool = by_name.get(params.name)
         if tool is None:
             return to_mcp(f"there is no tool named {params.name!r}", is_error=True)
@@ -145,7 +145,7 @@ def _schema(tool: BaseTool) -> dict[str, Any]:
     }
 
 
-async def _answer(tool: BaseTool, arguments: dict[str, Any], injected: Mapping[str, Any]) -> Any:
+async def _answer(tool: BaseTool, arguments: dict[str, Any], injected: Mapping[str, Any]) -> object:
     call = cast(
         "ToolCall", {"type": "tool_call", "name": tool.name, "args": arguments, "id": "mcp"}
     )
