@@ -117,7 +117,7 @@ class Run:
 
     # -- what the config says
 
-    def get(self, key: str, default: object = None) -> Any:
+    def get(self, key: str, default: object = None) -> Any:  # noqa: ANN401  the type depends on the key
         """Give a value of the config."""
         value = self.given.get(key)
         return default if value is None else value

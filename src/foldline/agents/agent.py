@@ -102,7 +102,7 @@ class Agent(LoopRunnable[Any, StateT]):
 
     # -- running
 
-    async def _once(self, input: object, run: Run) -> Any:
+    async def _once(self, input: object, run: Run) -> Any:  # noqa: ANN401  the state of the schema, or what an engine kept of it
         durability = self.setup.durability
         if durability is None or ENGINE.get() is not None:
             return await super()._once(input, run)

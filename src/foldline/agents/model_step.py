@@ -68,7 +68,7 @@ class ModelForm:
             values["structured_response"] = response.structured_response
         return self.codec.encode(values)
 
-    def decode(self, packed: Any) -> ModelResponse:
+    def decode(self, packed: Any) -> ModelResponse:  # noqa: ANN401  JSON, as `encode` wrote it
         """Return an answer."""
         values = self.codec.decode(packed)
         return ModelResponse(values["messages"], values.get("structured_response"))

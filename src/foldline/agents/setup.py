@@ -43,7 +43,7 @@ class Setup:
 
     def __init__(
         self,
-        model: Any,
+        model: Any,  # noqa: ANN401  a chat model, or a runnable that ends in one
         tools: Sequence[Any],
         *,
         system_message: SystemMessage | None,

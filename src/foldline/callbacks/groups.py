@@ -56,7 +56,7 @@ class CallbackManagerForChainGroup(CallbackManager):
         """Copy, under the same group."""
         return cast("Self", _copied(self, CallbackManagerForChainGroup))
 
-    def on_chain_end(self, outputs: dict[str, Any] | Any, **kwargs: object) -> None:
+    def on_chain_end(self, outputs: object, **kwargs: object) -> None:
         """Tell the group's outputs."""
         self.ended = True
         self.parent_run_manager.on_chain_end(outputs, **kwargs)
@@ -88,7 +88,7 @@ class AsyncCallbackManagerForChainGroup(AsyncCallbackManager):
         """Copy, under the same group."""
         return cast("Self", _copied(self, AsyncCallbackManagerForChainGroup))
 
-    async def on_chain_end(self, outputs: dict[str, Any] | Any, **kwargs: object) -> None:
+    async def on_chain_end(self, outputs: object, **kwargs: object) -> None:
         """Tell the group's outputs."""
         self.ended = True
         await self.parent_run_manager.on_chain_end(outputs, **kwargs)
@@ -100,7 +100,8 @@ class AsyncCallbackManagerForChainGroup(AsyncCallbackManager):
 
 
 def _copied(
-    group: CallbackManagerForChainGroup | AsyncCallbackManagerForChainGroup, cls: Any
+    group: CallbackManagerForChainGroup | AsyncCallbackManagerForChainGroup,
+    cls: Any,  # noqa: ANN401  the group's class of the mode of its manager
 ) -> object:
     twin = cls(
         group.handlers.copy(),
@@ -122,7 +123,7 @@ def _marks(manager: BaseCallbackManager | BaseRunManager) -> Marks:
     }
 
 
-def _of(cls: Any, run_manager: CallbackManagerForChainRun | AsyncCallbackManagerForChainRun) -> Any:
+def _of(cls: Any, run_manager: CallbackManagerForChainRun | AsyncCallbackManagerForChainRun) -> Any:  # noqa: ANN401  the group's class of the mode of its manager
     child = run_manager.get_child()
     return cls(
         child.handlers,

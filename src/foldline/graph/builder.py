@@ -90,7 +90,7 @@ class StateGraph:
 
     def add_node(
         self,
-        node: str | Any,
+        node: str | Any,  # noqa: ANN401  a name, a function or a runnable
         action: object = None,
         *,
         defer: bool = False,

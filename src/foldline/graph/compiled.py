@@ -358,14 +358,14 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
         """Return the output as a Pydantic model."""
         return self._model("Output", self.plan.output.names, self.plan.output.schema)
 
-    def _model(self, suffix: str, names: list[str], schema: Any) -> type[BaseModel]:
+    def _model(self, suffix: str, names: list[str], schema: object) -> type[BaseModel]:
         if isinstance(schema, type) and issubclass(schema, BaseModel):
             return schema
         fields: dict[str, Any] = {key: (self.plan.keys.types[key], None) for key in names}
         model: type[BaseModel] = create_model(f"{self.name}{suffix}", **fields)
         return model
 
-    def with_config(self, config: RunnableConfig | None = None, **kwargs: object) -> Any:
+    def with_config(self, config: RunnableConfig | None = None, **kwargs: object) -> Any:  # noqa: ANN401  a binding, which takes the graph's methods over
         """Return this graph with a config bound, under which it is still a graph."""
         return super().with_config(config, **kwargs)
 

@@ -52,7 +52,7 @@ class _Started:
     def __init__(self, call: Call[Any]) -> None:
         self._job = BLOCKING.start(run_call(call, BLOCKING))
 
-    async def result(self) -> Any:
+    async def result(self) -> Any:  # noqa: ANN401  what the task's function returns
         return await self._job.result()
 
 
@@ -80,7 +80,7 @@ class TaskFunction(Step[P, R]):
         await io.call(cache.set, place, key, text, policy.ttl)
         return value
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:  # noqa: ANN401  a future of what the function returns
         """Begin the task."""
         scope: Scope | None = current_scope.get()
         if scope is None:

@@ -281,7 +281,7 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
 
     # -- saying
 
-    def result(self) -> Any:
+    def result(self) -> Any:  # noqa: ANN401  the state in the form of its schema
         """Return the state as callers see it, and the questions that are open."""
         shown: Values = self.shown()
         if self.thread.interrupts:

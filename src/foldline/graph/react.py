@@ -136,7 +136,7 @@ def _route(
         graph.add_conditional_edges("tools", after_tools, list(dict.fromkeys([entry, finish])))
 
 
-def _get(state: object, key: str) -> Any:
+def _get(state: object, key: str) -> Any:  # noqa: ANN401  a value of the state, of any type
     return state.get(key) if isinstance(state, dict) else getattr(state, key, None)
 
 
@@ -181,7 +181,7 @@ def _prompted(prompt: object) -> Callable[[Any], Any]:
     return lambda messages: [system, *messages]
 
 
-def _structuring(model: Any, response_format: object) -> Pair:
+def _structuring(model: Any, response_format: object) -> Pair:  # noqa: ANN401  a chat model, or a runnable that can be asked for a form
     prompt, schema = (
         response_format if isinstance(response_format, tuple) else (None, response_format)
     )

@@ -219,7 +219,7 @@ class BaseLanguageModel(RunnableSerializable[Any, LanguageModelOutputVar], ABC):
         said = (self.get_num_tokens(str(message.text)) for message in messages)
         return sum(said) + TOKENS_PER_MESSAGE * len(messages) + described
 
-    def with_structured_output(self, schema: Any, **kwargs: Any) -> Runnable[Any, Any]:
+    def with_structured_output(self, schema: Any, **kwargs: Any) -> Runnable[Any, Any]:  # noqa: ANN401  a class, a TypedDict, a JSON Schema: subclasses say which they give
         """Give a runnable whose output fits a schema."""
         raise NotImplementedError(f"{type(self).__name__} has no structured output")
 

@@ -245,7 +245,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
         """Look at the record before the model is asked; return another, or None. May be async."""
         return None
 
-    def process(self, input: ChatModelInput, options: AgentInvokeOptions | None = None) -> Any:
+    def process(self, input: ChatModelInput, options: AgentInvokeOptions | None = None) -> Any:  # noqa: ANN401  a record, deltas, or an awaitable of them: the author says
         """Ask the model once: a record in, a record out, no retries and no policies. A subclass may override it."""
         return drive(process_beneath(self, input, options, Run.blocking()))
 

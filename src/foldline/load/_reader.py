@@ -146,7 +146,7 @@ class Reader:
             return self._mark(key, data)
         raise self._error(f"unknown type of serialised object {kind!r:.80}")
 
-    def _plain(self, key: list[str], data: dict[Any, Any]) -> Any:  # noqa: ANN401
+    def _plain(self, key: list[str], data: dict[Any, Any]) -> Any:  # noqa: ANN401  an object of whichever class was written
         self._only(data, {"lc", "type", "id", "value"})
         parts = data.get("value")
         try:

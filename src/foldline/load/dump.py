@@ -63,7 +63,7 @@ def dumps(
         raise SchemaError("the value is nested too deep for the stack left here") from error
 
 
-def dumpd(obj: object, *, unserializable: Unserializable | None = None) -> Any:  # noqa: ANN401  JSON, or whatever was given
+def dumpd(obj: object, *, unserializable: Unserializable | None = None) -> Any:  # noqa: ANN401  JSON of whatever was dumped
     """Write `obj` as JSON-able Python values.
 
     What cannot be written raises a `SchemaError` inside data (messages, documents, plain containers) and

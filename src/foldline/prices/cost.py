@@ -102,7 +102,7 @@ def _rates(prices: Prices, service: str, input_tokens: int) -> Rates | None:
     return _in_proportion(rates, tiers[str(max(passed))])  # type: ignore[no-any-return]
 
 
-def _in_proportion(base: Mapping[str, Any], changed: Mapping[str, Any]) -> Any:
+def _in_proportion(base: Mapping[str, Any], changed: Mapping[str, Any]) -> Any:  # noqa: ANN401  prices of a model or of a service: two TypedDicts with the same keys
     """Return prices where what `changed` leaves out has grown or shrunk as its input or output has."""
     merged = dict(changed)
     for name, price in base.items():

@@ -111,7 +111,7 @@ def _texts(value: object, depth: int) -> Iterator[str]:
             yield from _texts(item, depth + 1)
 
 
-def _changed(value: object, change: Change) -> Any:
+def _changed(value: object, change: Change) -> Any:  # noqa: ANN401  the same kind of JSON as was given
     if isinstance(value, str):
         return change(value)
     if isinstance(value, dict):

@@ -21,7 +21,7 @@ LEAVES = frozenset({str, int, float, bool, type(None)})
 """The classes of most values, which are never copied."""
 
 
-def copy_json(value: object) -> Any:  # noqa: ANN401  JSON, or whatever was given
+def copy_json(value: object) -> Any:  # noqa: ANN401  the same kind of JSON as was given
     """Copy the dicts and lists of a value, so that two owners never share one."""
     if type(value) in LEAVES or not isinstance(value, (dict, list)):
         return value

@@ -43,7 +43,7 @@ class BatchClient:
         body: bytes = b"",
         kind: str = "application/json",
         may_repeat: bool = True,
-    ) -> Any:  # noqa: ANN401  JSON, or whatever was given
+    ) -> Any:  # noqa: ANN401  whatever JSON the provider answers
         """Send a request and return the JSON of its answer."""
         policy, attempt = RetryPolicy.of(3 if may_repeat else 0), 0
         while True:

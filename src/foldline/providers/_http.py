@@ -140,7 +140,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
 
     if not TYPE_CHECKING:
 
-        def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+        def __getattr__(self, name: str) -> Any:  # noqa: ANN401  the type depends on the attribute
             """Return a setting by another of its names: `openai_api_key`, `deployment_name`."""
             field = type(self).aliases.get(name)
             if field is not None and field in type(self).model_fields:
@@ -176,7 +176,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
     def _identifying_params(self) -> dict[str, Any]:
         return {**self._parameters(), "base_url": self.base_url, "provider": self._provider}
 
-    def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> Any:  # noqa: ANN401
+    def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> Any:  # noqa: ANN401  the traces' TypedDict, with the vendor's own keys
         params = super()._get_ls_params(stop, **kwargs)
         params["ls_temperature"] = kwargs.get("temperature", self.temperature)
         params["ls_max_tokens"] = kwargs.get("max_tokens", self.max_tokens)

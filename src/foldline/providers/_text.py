@@ -158,7 +158,7 @@ class WireLLM(BaseLLM):
         self,
         prompt: str,
         stop: list[str] | None,
-        manager: Any,  # noqa: ANN401  JSON, or whatever was given
+        manager: Any,  # noqa: ANN401  the run manager of the call's mode
         options: Body,
         io: IO,
     ) -> AsyncGenerator[GenerationChunk, None]:

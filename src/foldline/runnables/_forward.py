@@ -123,7 +123,7 @@ def astream_events(
     *,
     version: EventsVersion = "v2",
     **kwargs: object,
-) -> Any:
+) -> Any:  # noqa: ANN401  events; with version "v3" a chat model's stream, which is of a layer above
     """Give everything that happens inside, as events (filters `include_*`, `exclude_*`)."""
     from foldline.tracers.event_stream import astream_events
 
@@ -137,7 +137,7 @@ def stream_events(
     *,
     version: EventsVersion = "v2",
     **kwargs: object,
-) -> Any:
+) -> Any:  # noqa: ANN401  events; with version "v3" a chat model's stream, which is of a layer above
     """Give everything that happens inside, as events (filters `include_*`, `exclude_*`)."""
     from foldline.tracers.event_stream import stream_events
 
@@ -283,7 +283,7 @@ def as_tool(
     name: str | None = None,
     description: str | None = None,
     arg_types: dict[str, type] | None = None,
-) -> Any:
+) -> Any:  # noqa: ANN401  a tool, which is of a layer above
     from foldline.tools.convert import convert_runnable_to_tool
 
     return convert_runnable_to_tool(

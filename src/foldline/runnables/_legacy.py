@@ -137,7 +137,7 @@ class PatchableInstance:
             _adopt_instance(self)
 
 
-def _adopt_instance(self: Any) -> None:
+def _adopt_instance(self: Any) -> None:  # noqa: ANN401  a runnable, whose class `adopt` is still making
     fields = self.__dict__
     names = [name if name in fields else None for name in ("invoke", "ainvoke")]
     if any(names):
@@ -151,14 +151,14 @@ def _adopt_instance(self: Any) -> None:
 # -- running what was written by hand
 
 
-async def _call_public(self: Any, input: object, run: Run) -> object:
+async def _call_public(self: Any, input: object, run: Run) -> object:  # noqa: ANN401  a runnable, whose class `adopt` is still making
     name = self._once_by_hand[not run.io.blocking]
     if name is None:
         return await self._traced(input, run)
     return await run.io.call(getattr(self, name), input, run.own_config(), **run.kwargs)
 
 
-async def _call_twin(self: Any, input: object, run: Run) -> object:
+async def _call_twin(self: Any, input: object, run: Run) -> object:  # noqa: ANN401  a runnable, whose class `adopt` is still making
     blocking, awaited = self._once_by_hand
     if run.io.blocking and blocking is None:
         raise BlockingCallError(
@@ -169,7 +169,7 @@ async def _call_twin(self: Any, input: object, run: Run) -> object:
     return await self._once(input, run)
 
 
-async def _stream_public(self: Any, input: object, run: Run) -> AsyncGenerator[Any, None]:
+async def _stream_public(self: Any, input: object, run: Run) -> AsyncGenerator[Any, None]:  # noqa: ANN401  a runnable, whose class `adopt` is still making
     name = self._pieces_by_hand[not run.io.blocking]
     if name is None:
         outputs = self._traced_stream(input, run)
@@ -180,7 +180,7 @@ async def _stream_public(self: Any, input: object, run: Run) -> AsyncGenerator[A
             yield output
 
 
-async def _stream_twin(self: Any, input: object, run: Run) -> AsyncGenerator[Any, None]:
+async def _stream_twin(self: Any, input: object, run: Run) -> AsyncGenerator[Any, None]:  # noqa: ANN401  a runnable, whose class `adopt` is still making
     if not run.io.blocking and self._pieces_by_hand[1] == "stream":
         async with aclosing(
             run.io.each(self.stream(input, run.own_config(), **run.kwargs))
@@ -192,7 +192,9 @@ async def _stream_twin(self: Any, input: object, run: Run) -> AsyncGenerator[Any
 
 
 async def _transform_public(
-    self: Any, inputs: AsyncGenerator[Any, None], run: Run
+    self: Any,
+    inputs: AsyncGenerator[Any, None],
+    run: Run,  # noqa: ANN401  a runnable, whose class `adopt` is still making
 ) -> AsyncGenerator[Any, None]:
     name = self._flow_by_hand[not run.io.blocking]
     if name is None:
@@ -207,7 +209,9 @@ async def _transform_public(
 
 
 async def _transform_blocking(
-    self: Any, inputs: AsyncGenerator[Any, None], run: Run
+    self: Any,
+    inputs: AsyncGenerator[Any, None],
+    run: Run,  # noqa: ANN401  a runnable, whose class `adopt` is still making
 ) -> AsyncGenerator[Any, None]:
     async with run.io.iterate(inputs) as source:
         outputs = run.io.each(self.transform(source, run.own_config(), **run.kwargs))
@@ -217,7 +221,9 @@ async def _transform_blocking(
 
 
 async def _transform_by_stream(
-    self: Any, inputs: AsyncGenerator[Any, None], run: Run
+    self: Any,
+    inputs: AsyncGenerator[Any, None],
+    run: Run,  # noqa: ANN401  a runnable, whose class `adopt` is still making
 ) -> AsyncGenerator[Any, None]:
     whole = await _trace.add_up(inputs)
     if whole is _trace.NOTHING:

@@ -36,7 +36,7 @@ class _Nothing:
 NOTHING = _Nothing()
 
 
-def plus(first: Any, second: Any) -> object:
+def plus(first: Any, second: Any) -> object:  # noqa: ANN401  anything with `+`, or without
     """Add a piece to what came before; where the type has no `+` (or not this one), the newer piece stands."""
     if first is NOTHING:
         return second
@@ -51,7 +51,7 @@ async def one(value: object) -> AsyncGenerator[Any, None]:
     yield value
 
 
-async def add_up(stream: AsyncGenerator[Any, None]) -> Any:
+async def add_up(stream: AsyncGenerator[Any, None]) -> Any:  # noqa: ANN401  the sum of what flowed
     """Read a stream to its end and add up its pieces; NOTHING where there were none."""
     whole: Any = NOTHING
     async with closing(stream):
@@ -126,7 +126,7 @@ async def begin(runnable: Runnable[Any, Any], value: object, run: Run) -> None:
     await run.begin("chain", "on_chain_start", runnable._serialized(), value, name=name, **extra)
 
 
-async def call(runnable: Runnable[Any, Any], value: object, run: Run) -> Any:
+async def call(runnable: Runnable[Any, Any], value: object, run: Run) -> Any:  # noqa: ANN401  what the runnable gives
     """Run once, told."""
     run = runnable._own_run(run)
     try:

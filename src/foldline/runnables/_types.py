@@ -73,7 +73,7 @@ def prompts_of(graph: Graph) -> list[Any]:
 
 
 @cache
-def io_types(cls: Any) -> tuple[Any, Any]:
+def io_types(cls: Any) -> tuple[Any, Any]:  # noqa: ANN401  a class; `cache` asks for what has a hash
     """Give the two arguments of `Runnable[...]` in the ancestry of a class, type variables filled in."""
     found = _runnable_arguments(cls, ())
     return (found[0], found[1]) if found else (Any, Any)
@@ -96,7 +96,7 @@ def _is_runnable(cls: type[Any]) -> bool:
     return cls.__name__ == "Runnable" and cls.__module__ == "foldline.runnables.base"
 
 
-def _filled(argument: Any, known: dict[Any, Any]) -> object:
+def _filled(argument: Any, known: dict[Any, Any]) -> object:  # noqa: ANN401  annotations are any object
     if isinstance(argument, TypeVar):
         return known.get(argument, argument)
     inside = getattr(argument, "__parameters__", ())
@@ -123,7 +123,7 @@ def value_model(name: str, kind: object) -> type[BaseModel]:
 
 
 @cache
-def _loose_root() -> Any:
+def _loose_root() -> Any:  # noqa: ANN401  a class made when asked for
     # Made when asked for: importing `RootModel` alone makes Pydantic build a schema, for which it looks through all
     # installed packages for its plugins.
     from pydantic import RootModel  # noqa: PLC0415

@@ -115,7 +115,7 @@ class Runnable(ABC, Generic[Input, Output]):
 
     # -- the same, with listeners told
 
-    async def _traced(self, input: Input, run: Run) -> Any:
+    async def _traced(self, input: Input, run: Run) -> Any:  # noqa: ANN401  the erased middle: what the behaviour gives
         if run.manager is None:
             return await self._once(input, run)
         return await _trace.call(self, input, run)
@@ -383,13 +383,13 @@ class Runnable(ABC, Generic[Input, Output]):
 
     # -- a model's stream of events
 
-    def stream_v2(self, input: Input, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+    def stream_v2(self, input: Input, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: ANN401  a chat model's stream, which is of a layer above
         """Give the stream of a chat model's answer; nothing happens before it is read."""
         return self._open_stream_v2(_opening.Opening(input, _run.Run.blocking(config, kwargs)))
 
     async def astream_v2(
         self, input: Input, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> Any:
+    ) -> Any:  # noqa: ANN401  a chat model's stream, which is of a layer above
         """Give the stream of a chat model's answer; nothing happens before it is read."""
         return self._open_stream_v2(_opening.Opening(input, _run.Run.asynchronous(config, kwargs)))
 
@@ -570,7 +570,7 @@ class Runnable(ABC, Generic[Input, Output]):
         *,
         version: EventsVersion = "v2",
         **kwargs: object,
-    ) -> Any:
+    ) -> Any:  # noqa: ANN401  events; with version "v3" a chat model's stream, which is of a layer above
         """Give everything that happens inside, as events (filters `include_*`, `exclude_*`)."""
         return _forward.astream_events(self, input, config, version=version, **kwargs)
 
@@ -581,7 +581,7 @@ class Runnable(ABC, Generic[Input, Output]):
         *,
         version: EventsVersion = "v2",
         **kwargs: object,
-    ) -> Any:
+    ) -> Any:  # noqa: ANN401  events; with version "v3" a chat model's stream, which is of a layer above
         """Give everything that happens inside, as events (filters `include_*`, `exclude_*`)."""
         return _forward.stream_events(self, input, config, version=version, **kwargs)
 
@@ -670,7 +670,7 @@ class Runnable(ABC, Generic[Input, Output]):
         name: str | None = None,
         description: str | None = None,
         arg_types: dict[str, type] | None = None,
-    ) -> Any:
+    ) -> Any:  # noqa: ANN401  a tool, which is of a layer above
         """Give a tool that a model may call."""
         return _forward.as_tool(
             self, args_schema, name=name, description=description, arg_types=arg_types

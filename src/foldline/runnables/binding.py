@@ -97,17 +97,17 @@ class RunnableBindingBase(RunnableSerializable[Input, Output]):  # type: ignore[
 
     def stream_events(
         self, input: object, config: RunnableConfig | None = None, **kwargs: object
-    ) -> Any:
+    ) -> Any:  # noqa: ANN401  events; with version "v3" a chat model's stream, which is of a layer above
         """Give everything that happens inside, as events; a bound `version` counts."""
         return self._without_version(kwargs).stream_events(input, config, **kwargs)
 
     def astream_events(
         self, input: object, config: RunnableConfig | None = None, **kwargs: object
-    ) -> Any:
+    ) -> Any:  # noqa: ANN401  events; with version "v3" a chat model's stream, which is of a layer above
         """Give everything that happens inside, as events; a bound `version` counts."""
         return self._without_version(kwargs).astream_events(input, config, **kwargs)
 
-    def _without_version(self, kwargs: dict[str, Any]) -> Any:
+    def _without_version(self, kwargs: dict[str, Any]) -> Any:  # noqa: ANN401  this, or its parent class
         """Return what gives the events; a bound version moves to the call, since it is none of the model's options."""
         if "version" not in self.kwargs:
             return super()

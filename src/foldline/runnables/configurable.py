@@ -364,7 +364,7 @@ def _option(
     return field.options[key]
 
 
-def _rebuilt(runnable: Any, settings: dict[str, Any]) -> Runnable[Any, Any]:
+def _rebuilt(runnable: Any, settings: dict[str, Any]) -> Runnable[Any, Any]:  # noqa: ANN401  a runnable that is a Pydantic model
     """Make a runnable anew with other settings, through its constructor, so that it is validated and whole."""
     fields = type(runnable).model_fields
     config = type(runnable).model_config

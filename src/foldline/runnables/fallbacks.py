@@ -237,7 +237,7 @@ class _Failures:
             raise error
         self._errors.append(error)
 
-    def input_for(self, given: Any) -> Any:
+    def input_for(self, given: Any) -> Any:  # noqa: ANN401  an input; a dict where the error is put into it
         """Give the next one's input."""
         key = self._owner.exception_key
         return {**given, key: self._errors[-1]} if key is not None and self._errors else given

@@ -89,7 +89,7 @@ class RunnableGenerator(Runnable[Input, Output]):
             async for piece in pieces:
                 yield piece
 
-    def _call(self, function: Callable[..., Any], source: object, run: Run) -> Any:
+    def _call(self, function: Callable[..., Any], source: object, run: Run) -> Any:  # noqa: ANN401  a generator of either mode
         """Give the user's generator, not yet begun."""
         return function(source, **_functions.extras(_functions.wanted(function), run))
 

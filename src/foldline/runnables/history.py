@@ -193,7 +193,7 @@ class RunnableWithMessageHistory(RunnableBindingBase[Any, Any]):  # type: ignore
             value = value[key]
         return _messages(value, AIMessage, "output_messages_key")
 
-    def _with_past(self, value: Any, past: list[BaseMessage], said: list[BaseMessage]) -> object:
+    def _with_past(self, value: Any, past: list[BaseMessage], said: list[BaseMessage]) -> object:  # noqa: ANN401  a dict or messages, as the keys say
         if self.history_messages_key is not None:
             if not isinstance(value, Mapping):
                 raise UsageError(

@@ -338,7 +338,7 @@ def _without(given: dict[str, Any], names: Mapping[str, Any]) -> dict[str, Any]:
     return {name: one for name, one in given.items() if name not in names}
 
 
-def _literal(text: str) -> Any:
+def _literal(text: str) -> Any:  # noqa: ANN401  the type depends on the words
     return text  # Pydantic asks for a literal; without a context it is printed as it is
 
 

@@ -19,6 +19,7 @@ from pydantic import (
     ValidationError,
     field_validator,
 )
+from pydantic_core import CoreSchema
 
 from foldline._config import RunnableConfig
 from foldline._io import ASYNC, BLOCKING, IO
@@ -167,12 +168,12 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
     if not TYPE_CHECKING:
 
         @classmethod
-        def __get_pydantic_core_schema__(cls, source: object, handler: object) -> Any:
+        def __get_pydantic_core_schema__(cls, source: object, handler: object) -> CoreSchema:
             return with_json_forms(super().__get_pydantic_core_schema__(source, handler))
 
     # -- what a subclass writes
 
-    def _run(self, *args: Any, **kwargs: Any) -> Any:
+    def _run(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  what the tool's function returns
         """Do the work, in a blocking call."""
         raise NotImplementedError
 
@@ -275,7 +276,7 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
                 raise UsageError(f"{self.name}: a {kind} is no call and is not run: {why!r:.200}")
         return await self._call(input, run.kwargs.get("tool_call_id"), run)
 
-    async def _traced(self, input: ToolInput, run: Run) -> Any:
+    async def _traced(self, input: ToolInput, run: Run) -> Any:  # noqa: ANN401  what the tool's function returns
         return await self._once(input, run)
 
     def _traced_stream(self, input: ToolInput, run: Run) -> AsyncGenerator[Any, None]:
@@ -336,7 +337,7 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
         color: str | None = "green",
         callbacks: Callbacks = None,
         **options: object,
-    ) -> Any:
+    ) -> Any:  # noqa: ANN401  what the tool's function returns
         """Run with arguments; with a `tool_call_id` the result is a message.
 
         The other options are those of a config (`tags`, `metadata`, `run_name`, `run_id`), a whole `config`, and what
@@ -353,7 +354,7 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
         color: str | None = "green",
         callbacks: Callbacks = None,
         **options: object,
-    ) -> Any:
+    ) -> Any:  # noqa: ANN401  what the tool's function returns
         """Run with arguments; see `run`."""
         options |= {"verbose": verbose, "start_color": start_color, "color": color}
         return await self._run_older(tool_input, callbacks, options, ASYNC)

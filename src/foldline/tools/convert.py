@@ -180,10 +180,10 @@ def _of_text_function(
 
 
 def _calls_of(runnable: AnyRunnable) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    def call(config: RunnableConfig, **kwargs: object) -> Any:
+    def call(config: RunnableConfig, **kwargs: object) -> object:
         return runnable.invoke(kwargs, config)
 
-    async def acall(config: RunnableConfig, **kwargs: object) -> Any:
+    async def acall(config: RunnableConfig, **kwargs: object) -> object:
         return await runnable.ainvoke(kwargs, config)
 
     return call, acall
@@ -207,7 +207,11 @@ def _of_runnable(
 
 
 def _structured(
-    runnable: AnyRunnable, name: str, description: str, schema: Any, fields: dict[str, Any]
+    runnable: AnyRunnable,
+    name: str,
+    description: str,
+    schema: Any,
+    fields: dict[str, Any],  # noqa: ANN401  a model, a TypedDict or a JSON Schema
 ) -> StructuredTool:
     call, acall = _calls_of(runnable)
     return StructuredTool(

@@ -51,7 +51,7 @@ class StructuredTool(BaseTool):
         config: RunnableConfig | None = None,
         run_manager: CallbackManagerForToolRun | None = None,
         **kwargs: Any,
-    ) -> Any:
+    ) -> Any:  # noqa: ANN401  what the tool's function returns
         if self.func is None:
             raise BlockingCallError(f"{self.name} is async: use ainvoke")
         return self.func(*args, **kwargs, **_given(self.func, config, run_manager))

@@ -31,7 +31,7 @@ class Issue(NamedTuple):
 class Validation(Protocol):
     """The run that a keyword is checked in."""
 
-    def check(self, value: object, schema: Any, path: str) -> Iterator[Issue]:  # noqa: ANN401  JSON, or whatever was given
+    def check(self, value: object, schema: Any, path: str) -> Iterator[Issue]:  # noqa: ANN401  JSON Schema: a dict, or true and false
         """Give what does not fit."""
 
     def fits(self, value: object, schema: object) -> bool:

@@ -13,7 +13,7 @@ MAX_DEPTH = 200
 MAX_STEPS = 300_000
 
 
-def validate(value: object, schema: Any) -> list[Issue]:  # noqa: ANN401  JSON, or whatever was given
+def validate(value: object, schema: Any) -> list[Issue]:  # noqa: ANN401  JSON Schema: a dict, or true and false
     """List what does not fit, at most 100 things; an empty list means that the value is valid."""
     issues: list[Issue] = []
     try:
@@ -56,7 +56,7 @@ class _Validation:
         self._depth = 0
         self._steps = 0
 
-    def check(self, value: object, schema: Any, path: str) -> Iterator[Issue]:  # noqa: ANN401  JSON, or whatever was given
+    def check(self, value: object, schema: Any, path: str) -> Iterator[Issue]:  # noqa: ANN401  JSON Schema: a dict, or true and false
         if schema is True or schema == {}:
             return
         if schema is False:

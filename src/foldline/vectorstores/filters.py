@@ -163,7 +163,7 @@ def predicate(given: Filter | None) -> Callable[[Document], bool] | None:
     return lambda document: matches(condition, document.metadata)
 
 
-def _compare(left: Any, order: Order, right: Any) -> bool:  # noqa: ANN401  JSON, or whatever was given
+def _compare(left: Any, order: Order, right: Any) -> bool:  # noqa: ANN401  values of metadata, which may not be comparable
     if order == "=":
         return _is_equal(left, right)
     if not (_kind(left) == _kind(right) and _kind(left) in ("number", "text", "other")):
@@ -178,7 +178,7 @@ def _compare(left: Any, order: Order, right: Any) -> bool:  # noqa: ANN401  JSON
         return False
 
 
-def _is_equal(left: Any, right: Any) -> bool:  # noqa: ANN401  JSON, or whatever was given
+def _is_equal(left: Any, right: Any) -> bool:  # noqa: ANN401  values of metadata, which may not be comparable
     if _kind(left) != _kind(right):
         return False
     if isinstance(left, list | tuple):

@@ -40,7 +40,7 @@ class Durability(ABC):
             )
         self._bodies[name] = body
 
-    async def invoke(self, name: str, run_id: object, payload: object, io: IO) -> Any:
+    async def invoke(self, name: str, run_id: object, payload: object, io: IO) -> Any:  # noqa: ANN401  JSON that the engine kept
         """Run under an id, or wait for the run that has it; return its result."""
         known = str(run_id) if run_id is not None else new_id()
         envelope = await self._start(name, f"{name}/{known}", payload, io)

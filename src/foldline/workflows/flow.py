@@ -104,7 +104,7 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
         if durability is not None:
             durability.register(self.flow_name, self._durable_body)
 
-    async def _durable_body(self, payload: Any, io: IO) -> object:
+    async def _durable_body(self, payload: Any, io: IO) -> object:  # noqa: ANN401  JSON, as `_durably` wrote it
         """Run inside the engine: arguments and result as JSON."""
         args = tuple(
             unpack(item, "an argument", self.parameter_types.get(place, Any))
@@ -182,7 +182,7 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
             return self._as_step(*args, **kwargs)  # type: ignore[no-any-return]
         return self._start(None, _Arguments(args, kwargs))  # type: ignore[no-any-return]
 
-    def _start(self, config: RunnableConfig | None, value: object) -> Any:
+    def _start(self, config: RunnableConfig | None, value: object) -> Any:  # noqa: ANN401  what the flow returns; of an async flow an awaitable of it
         io = ASYNC if is_async_callable(self.function) else BLOCKING
         body = self._call(value, Run.root(io, config, {}))
         return drive(body) if io.blocking else body

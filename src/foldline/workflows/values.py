@@ -44,7 +44,7 @@ class _Packer:
         self.where = where
         self.needs_type: type | None = None
 
-    def pack(self, value: Any, depth: int = 0) -> object:
+    def pack(self, value: Any, depth: int = 0) -> object:  # noqa: ANN401  a value of any type: those that cannot be kept are refused
         kind = type(value)
         if value is None or kind in (str, int, float, bool):
             return value
@@ -143,7 +143,7 @@ def pack(value: object, where: str, declared: object = Any) -> object:
     return packed
 
 
-def unpack(packed: object, where: str, declared: object = Any) -> Any:
+def unpack(packed: object, where: str, declared: object = Any) -> Any:  # noqa: ANN401  a value of the declared type
     """Return the value that was packed; raise SchemaError if it does not fit."""
     reader = _Reader()
     try:
@@ -177,7 +177,7 @@ class _Reader:
     def __init__(self) -> None:
         self.saw_model = False
 
-    def unpack(self, packed: object) -> Any:  # noqa: PLR0911  one line per kind
+    def unpack(self, packed: object) -> Any:  # noqa: ANN401, PLR0911  a value of the declared type; one line per kind
         if isinstance(packed, list):
             return [self.unpack(item) for item in packed]
         if not isinstance(packed, dict):
@@ -209,7 +209,7 @@ def adapter_of(declared: object) -> TypeAdapter[Any] | None:
         return _build(declared)
 
 
-def _build(declared: Any) -> TypeAdapter[Any] | None:
+def _build(declared: Any) -> TypeAdapter[Any] | None:  # noqa: ANN401  annotations are any object
     if declared is Any or declared is None or declared is object or isinstance(declared, TypeVar):
         return None
     try:
@@ -242,7 +242,7 @@ def to_text(body: dict[str, Any]) -> str:
     return json.dumps(body) if has_surrogates(text) else text
 
 
-def _tag_numbers(value: object) -> Any:
+def _tag_numbers(value: object) -> Any:  # noqa: ANN401  the same kind of JSON as was given
     if isinstance(value, dict):
         return {key: _tag_numbers(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

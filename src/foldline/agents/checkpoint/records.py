@@ -160,14 +160,14 @@ class Codec:
         """Return values of the state."""
         return {key: self._unpacked(key, value) for key, value in packed.items()}
 
-    def _packed(self, key: str, value: Any) -> object:
+    def _packed(self, key: str, value: Any) -> object:  # noqa: ANN401  values of a state, whose types its schema says
         if key == "messages":
             return [dumpd(message) for message in value]
         if isinstance(value, BaseMessage):
             return dumpd(value)
         return _plain(value, f"the state's {key!r}")
 
-    def _unpacked(self, key: str, value: Any) -> object:
+    def _unpacked(self, key: str, value: Any) -> object:  # noqa: ANN401  values of a state, whose types its schema says
         if key == "messages":
             return [_message(one) for one in value]
         if key == "structured_response" and self._structured is not None:

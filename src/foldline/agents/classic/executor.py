@@ -277,7 +277,7 @@ class AgentExecutorIterator:
     def __init__(
         self,
         agent_executor: AgentExecutor,
-        inputs: Any,
+        inputs: Any,  # noqa: ANN401  the executor reads a dict, or the text of its one input
         callbacks: Callbacks = None,
         *,
         include_run_info: bool = False,
@@ -301,7 +301,7 @@ def _piece(one: AgentAction | AgentStep) -> Values:
     return AddableDict(steps=[one], messages=list(one.messages))
 
 
-def _config(run_manager: Any) -> RunnableConfig | None:
+def _config(run_manager: Any) -> RunnableConfig | None:  # noqa: ANN401  of either mode; LangChain's authors pass their own
     return {"callbacks": run_manager.get_child()} if run_manager is not None else None
 
 

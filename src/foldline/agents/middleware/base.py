@@ -146,13 +146,13 @@ class AgentMiddleware:
 
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]
-    ) -> ToolMessage | Any:
+    ) -> ToolMessage | Any:  # noqa: ANN401  a message or a Command, which is of a layer above
         """Around each tool call: call the handler never, once or several times, and return a message."""
         return drive(self._around_tool(request, _awaited(handler), Run.blocking()))
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Any]]
-    ) -> ToolMessage | Any:
+    ) -> ToolMessage | Any:  # noqa: ANN401  a message or a Command, which is of a layer above
         """Around each tool call: call the handler never, once or several times, and return a message."""
         return await self._around_tool(request, handler, Run.asynchronous())
 

@@ -66,7 +66,7 @@ def _decorator(kind: Kind) -> Callable[..., Any]:
         tools: list[Any] | None = None,
         can_jump_to: list[JumpTo] | None = None,
         name: str | None = None,
-    ) -> Any:
+    ) -> Any:  # noqa: ANN401  a middleware, or a decorator that makes one
         if func is not None:
             return _made(func, kind, name, tools or (), state_schema)
         return lambda given: _made(given, kind, name, tools or (), state_schema)
@@ -100,7 +100,7 @@ class _DynamicPrompt(AgentMiddleware):
         return await handler(request.override(system_message=message))
 
 
-def dynamic_prompt(func: Function | None = None) -> Any:
+def dynamic_prompt(func: Function | None = None) -> Any:  # noqa: ANN401  a middleware, or a decorator that makes one
     """Make a middleware of a function from the request to the system prompt."""
     return _DynamicPrompt if func is None else _DynamicPrompt(func)
 

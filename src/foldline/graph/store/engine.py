@@ -281,7 +281,7 @@ def _cosine(first: list[float], second: list[float]) -> float:
     return product / size if size else 0.0
 
 
-def _embedder(index: IndexConfig) -> Any:
+def _embedder(index: IndexConfig) -> Any:  # noqa: ANN401  an embedding model, or a function that is one
     embed = index.get("embed")
     if embed is None:
         raise UsageError(

@@ -155,7 +155,7 @@ def _mark_last(message: BaseMessage, control: dict[str, Any]) -> BaseMessage | N
     return None
 
 
-def _plain_tool(tool: object) -> Any:
+def _plain_tool(tool: object) -> Any:  # noqa: ANN401  a tool in any form
     control = cache_control_of(tool)
     if control is None or not isinstance(tool, Mapping):
         return tool

@@ -66,7 +66,7 @@ async def process_events(
     yield teller.end()
 
 
-async def _call(run: Run, method: Callable[..., Any], *arguments: object) -> Any:
+async def _call(run: Run, method: Callable[..., Any], *arguments: object) -> Any:  # noqa: ANN401  what an author's method returns
     """Call what an author wrote, sync or async: an async method gets a loop of its own in a sync call."""
     if run.io.blocking and inspect.iscoroutinefunction(method):
         return await run.io.settle(method(*arguments))

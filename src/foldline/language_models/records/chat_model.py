@@ -76,6 +76,6 @@ class ChatModel(BaseChatModel, metaclass=_ChatModelType):
         return given
 
     @abstractmethod
-    def process(self, input: ChatModelInput, options: AgentInvokeOptions | None = None) -> Any:
+    def process(self, input: ChatModelInput, options: AgentInvokeOptions | None = None) -> Any:  # noqa: ANN401  a record, deltas, or an awaitable of them: the author says
         """Answer: return a `ChatModelOutput`, a dict of its fields, or an iterator of deltas; may be async."""
         raise NotImplementedError(f"{type(self).__name__} must implement `process`")

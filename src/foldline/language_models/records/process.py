@@ -178,7 +178,7 @@ def _said_anew(blocks: list[Any], kinds: frozenset[str], said: list[Any]) -> lis
     return [*blocks[:first], *said, *rest]
 
 
-def _blocks_of(name: str, value: Any) -> list[Any]:
+def _blocks_of(name: str, value: Any) -> list[Any]:  # noqa: ANN401  text, or a list of files or calls: `name` says which
     if not value:
         return []
     if name == "text":

@@ -92,7 +92,7 @@ def _read_content(content: object) -> object:
     return [read_file(block) for block in content]
 
 
-def read_file(block: object) -> Any:
+def read_file(block: object) -> Any:  # noqa: ANN401  a block, or what is no block and stays as it is
     """Read a block: AIGNE's files (`{"type": "url" | "file" | "local"}`) become media blocks of the kind they are.
 
     The kind comes from the MIME type, and where none is given from the name or the first bytes.

@@ -90,7 +90,7 @@ class StructuredParser(Runnable[AIMessage, Any]):
         elif final is not None:
             yield final
 
-    def _read(self, message: AIMessage) -> Any:
+    def _read(self, message: AIMessage) -> Any:  # noqa: ANN401  an object of the schema, or the dict with the raw message
         answer = self.check.read(message)
         error: StructuredOutputError | None = None
         if answer.issues:
@@ -188,7 +188,7 @@ def partial_model(schema: type) -> type[BaseModel] | None:
         return None
 
 
-def _partial(schema: Any, made: dict[type, Any]) -> Any:
+def _partial(schema: Any, made: dict[type, Any]) -> Any:  # noqa: ANN401  a model or a dataclass, and the looser class made of it
     if schema in made:
         return schema  # inside itself: only whole ones
     made[schema] = None
@@ -203,7 +203,7 @@ def _partial(schema: Any, made: dict[type, Any]) -> Any:
     return create_model(schema.__name__, __base__=schema, __module__=schema.__module__, **fields)
 
 
-def _partial_dataclass(schema: Any, made: dict[type, Any]) -> type[BaseModel]:
+def _partial_dataclass(schema: Any, made: dict[type, Any]) -> type[BaseModel]:  # noqa: ANN401  a dataclass, which has no base class
     hints = get_type_hints(schema)
     fields: dict[str, Any] = {
         one.name: (Union[_loosened(hints[one.name], made), None], None)  # noqa: UP007
@@ -229,7 +229,7 @@ def _as_given(value: object) -> object:
     return whole
 
 
-def _loosened(annotation: object, made: dict[type, Any]) -> Any:
+def _loosened(annotation: object, made: dict[type, Any]) -> Any:  # noqa: ANN401  annotations are any object
     if isinstance(annotation, type) and (
         issubclass(annotation, BaseModel) or dataclasses.is_dataclass(annotation)
     ):

@@ -146,7 +146,7 @@ class ToolCheck:
         return f"the arguments of {name} do not fit: {said}"
 
 
-def _schema(tool: Mapping[str, Any]) -> Any:
+def _schema(tool: Mapping[str, Any]) -> Any:  # noqa: ANN401  JSON Schema: a dict, or true and false
     function = tool.get("function")
     named = function if isinstance(function, Mapping) else tool
     for key in ("parameters", "input_schema", "inputSchema"):

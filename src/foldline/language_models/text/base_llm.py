@@ -183,7 +183,7 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         self,
         prompts: list[str],
         stop: list[str] | None,
-        manager: Any,
+        manager: Any,  # noqa: ANN401  the run manager of the call's mode
         options: Params,
         io: IO,
     ) -> LLMResult:
@@ -218,7 +218,7 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         own = run.with_local(self.callbacks, self.tags, told, verbose=self.verbose)
         return run.patched() if own is run else own
 
-    async def _traced(self, input: object, run: Run) -> Any:
+    async def _traced(self, input: object, run: Run) -> str:
         asked = _Asked(text_of(input), self._own_run(run))
         answers, _ = await self._answer_all([asked], run.kwargs, run.io)
         return answers[0][0].text

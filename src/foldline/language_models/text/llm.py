@@ -67,7 +67,7 @@ class LLM(BaseLLM):
         self,
         prompts: list[str],
         stop: list[str] | None,
-        manager: Any,
+        manager: Any,  # noqa: ANN401  the run manager of the call's mode
         options: dict[str, Any],
         io: IO,
     ) -> LLMResult:
@@ -83,7 +83,12 @@ class LLM(BaseLLM):
         return LLMResult(generations=generations)
 
     async def _ask_once(
-        self, prompt: str, stop: list[str] | None, manager: Any, options: dict[str, Any], io: IO
+        self,
+        prompt: str,
+        stop: list[str] | None,
+        manager: Any,
+        options: dict[str, Any],
+        io: IO,  # noqa: ANN401  the run manager of the call's mode
     ) -> str:
         if io.blocking:
             return self._call(prompt, stop=stop, run_manager=manager, **options)

@@ -244,7 +244,7 @@ def _own_tool(tool: object) -> Body | None:
     return None
 
 
-def _function(tool: Any, notes: list[str]) -> Body:  # noqa: ANN401  JSON, or whatever was given
+def _function(tool: Any, notes: list[str]) -> Body:  # noqa: ANN401  a tool in any form
     described = convert_to_openai_tool(tool)
     function = described.get("function")
     if not isinstance(function, Mapping):

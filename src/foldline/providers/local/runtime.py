@@ -20,6 +20,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from foldline.exceptions import (
@@ -186,7 +187,7 @@ class Runtime:
         """Count the prompt of a request, template and tools included."""
         return len(self.tokenize(self.render(request)))
 
-    def ask(self, path: str, body: Body | None = None, method: str = "POST") -> Any:  # noqa: ANN401  JSON, or whatever was given
+    def ask(self, path: str, body: Body | None = None, method: str = "POST") -> Any:  # noqa: ANN401  whatever JSON the server answers
         """Ask the server something that exists only over HTTP."""
         connection = http.client.HTTPConnection(self.address.removeprefix("http://"), timeout=60)
         try:
@@ -297,7 +298,7 @@ def default_threads() -> int:
     return max(1, min(MOST_THREADS, usable - 1))
 
 
-def load_library() -> Any:  # noqa: ANN401  JSON, or whatever was given
+def load_library() -> ModuleType:
     """Import xllamacpp, or say how to install it."""
     try:
         import xllamacpp  # noqa: PLC0415  an extra, and 50 ms
@@ -305,10 +306,11 @@ def load_library() -> Any:  # noqa: ANN401  JSON, or whatever was given
         raise MissingExtraError(
             'local models need llama.cpp: pip install "foldline[local]"'
         ) from error
-    return xllamacpp
+    library: ModuleType = xllamacpp
+    return library
 
 
-def _start(path: Path, settings: Settings, key: str, alias: str) -> Any:  # noqa: ANN401  JSON, or whatever was given
+def _start(path: Path, settings: Settings, key: str, alias: str) -> Any:  # noqa: ANN401  a server of xllamacpp, which is an extra
     library = load_library()
     _check_file(path)
     params = library.CommonParams()
