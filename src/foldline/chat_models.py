@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any, Final, Literal, overload
 
 from foldline.exceptions import UsageError
@@ -146,7 +146,7 @@ def split_name(model: str, provider: str | None = None) -> tuple[str, str]:
 class _NoModel(BaseChatModel):
     """Stands where no model was chosen yet."""
 
-    async def _events(self, request: ChatRequest, run: object) -> Any:  # noqa: ANN401  an async generator that never yields
+    async def _events(self, request: ChatRequest, run: object) -> AsyncGenerator[Any, None]:
         raise UsageError(
             "no model is chosen: pass config={'configurable': {'model': 'provider:model'}}, "
             "or give init_chat_model a default"

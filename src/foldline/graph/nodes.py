@@ -29,7 +29,7 @@ CALL = "__call__"
 class InputShape:
     """Which part of the state something is given, and in which form."""
 
-    def __init__(self, schema: Any, keys: StateKeys) -> None:  # noqa: ANN401  a class of any kind that can hold a state; a function or a runnable
+    def __init__(self, schema: Any, keys: StateKeys) -> None:  # noqa: ANN401  a class of any kind that can hold a state
         self.schema = schema
         self.names = [key for key in keys_of(schema) if key in keys.types]
         self.managed = {key: one for key, one in keys.managed.items() if key in keys_of(schema)}
@@ -51,7 +51,7 @@ class NodeSpec:
     def __init__(
         self,
         name: str,
-        action: Any,  # noqa: ANN401  a class of any kind that can hold a state; a function or a runnable
+        action: Any,  # noqa: ANN401  a function or a runnable
         *,
         input_schema: object = None,
         retry_policy: RetryPolicy | Sequence[RetryPolicy] | None = None,

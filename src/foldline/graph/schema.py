@@ -199,9 +199,9 @@ class StateKeys:
         self,
         new: Values,
         key: str,
-        value: Any,
+        value: Any,  # noqa: ANN401  a value of the state, which its reducer knows
         writer: str,
-        writers: dict[str, str],  # noqa: ANN401  a value of the state, which its reducer knows
+        writers: dict[str, str],
     ) -> None:
         reducer = self.reducers.get(key)
         if isinstance(value, Overwrite):

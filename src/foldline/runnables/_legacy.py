@@ -192,9 +192,9 @@ async def _stream_twin(self: Any, input: object, run: Run) -> AsyncGenerator[Any
 
 
 async def _transform_public(
-    self: Any,
+    self: Any,  # noqa: ANN401  a runnable, whose class `adopt` is still making
     inputs: AsyncGenerator[Any, None],
-    run: Run,  # noqa: ANN401  a runnable, whose class `adopt` is still making
+    run: Run,
 ) -> AsyncGenerator[Any, None]:
     name = self._flow_by_hand[not run.io.blocking]
     if name is None:
@@ -209,9 +209,9 @@ async def _transform_public(
 
 
 async def _transform_blocking(
-    self: Any,
+    self: Any,  # noqa: ANN401  a runnable, whose class `adopt` is still making
     inputs: AsyncGenerator[Any, None],
-    run: Run,  # noqa: ANN401  a runnable, whose class `adopt` is still making
+    run: Run,
 ) -> AsyncGenerator[Any, None]:
     async with run.io.iterate(inputs) as source:
         outputs = run.io.each(self.transform(source, run.own_config(), **run.kwargs))
@@ -221,9 +221,9 @@ async def _transform_blocking(
 
 
 async def _transform_by_stream(
-    self: Any,
+    self: Any,  # noqa: ANN401  a runnable, whose class `adopt` is still making
     inputs: AsyncGenerator[Any, None],
-    run: Run,  # noqa: ANN401  a runnable, whose class `adopt` is still making
+    run: Run,
 ) -> AsyncGenerator[Any, None]:
     whole = await _trace.add_up(inputs)
     if whole is _trace.NOTHING:

@@ -68,10 +68,10 @@ class Asker:
 
     def stream(
         self,
-        model: Any,
-        prompt: Any,
+        model: Any,  # noqa: ANN401  any model, asked as its author's users do
+        prompt: Any,  # noqa: ANN401  any model, asked as its author's users do
         config: object = None,
-        **options: object,  # noqa: ANN401  any model, asked as its author's users do
+        **options: object,
     ) -> list[Any]:
         """Give the pieces of `stream`."""
         if self.is_blocking:

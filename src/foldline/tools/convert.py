@@ -210,8 +210,8 @@ def _structured(
     runnable: AnyRunnable,
     name: str,
     description: str,
-    schema: Any,
-    fields: dict[str, Any],  # noqa: ANN401  a model, a TypedDict or a JSON Schema
+    schema: Any,  # noqa: ANN401  a model, a TypedDict or a JSON Schema
+    fields: dict[str, Any],
 ) -> StructuredTool:
     call, acall = _calls_of(runnable)
     return StructuredTool(

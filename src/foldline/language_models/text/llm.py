@@ -86,9 +86,9 @@ class LLM(BaseLLM):
         self,
         prompt: str,
         stop: list[str] | None,
-        manager: Any,
+        manager: Any,  # noqa: ANN401  the run manager of the call's mode
         options: dict[str, Any],
-        io: IO,  # noqa: ANN401  the run manager of the call's mode
+        io: IO,
     ) -> str:
         if io.blocking:
             return self._call(prompt, stop=stop, run_manager=manager, **options)
