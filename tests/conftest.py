@@ -34,8 +34,15 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long Hypothesis takes to draw an example says how busy the machine is, and nothing of foldline.
-settings.register_profile("foldline", suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("foldline")
+# `scripts/test --all` takes the large one, with `--hypothesis-profile=large`.
+for profile, examples in {"small": 25, "large": 200}.items():
+    settings.register_profile(
+        profile,
+        max_examples=examples,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+settings.load_profile("small")
 
 NOBODYS = re.compile(
     r"(^|\.)(invalid|test|example|localhost|example\.(com|net|org))$|^(192\.0\.2|198\.51\.100|203\.0\.113)\."

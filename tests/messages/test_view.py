@@ -68,6 +68,13 @@ STREAMS = {
     "T12 two texts": [*text(0, "a"), *text(1, "b")],
     "text and call": [*text(0, "a"), *call(1, '{"a"', ":1}", args={"a": 1})],
     "call and text": [*call(0, '{"a":1}', args={"a": 1}), *text(1, "b")],
+    "call, text and reasoning": [
+        *call(0, '{"a":1}', args={"a": 1}),
+        *text(1, "b"),
+        start(2, type="reasoning"),
+        delta(2, type="reasoning-delta", reasoning="hm"),
+        finish(2, type="reasoning", reasoning="hm"),
+    ],
     "T29 whole call": [
         start(0, type="tool_call", id="c", name="f"),
         finish(0, type="tool_call", id="c", name="f", args={"a": "é"}),

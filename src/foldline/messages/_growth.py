@@ -95,11 +95,12 @@ class ContentGrowth:
         if isinstance(content, str):
             self._add_text(content)
             return
-        if content and not self._is_list and self._items:
-            self._adopt_text(content[0])
+        adopting = self._adopt_text(content) if self._items and not self._is_list else None
         self._is_list = True
         for item in content:
-            if isinstance(item, str):
+            if adopting is not None and item is adopting[0]:
+                self._items.append(adopting[1])
+            elif isinstance(item, str):
                 self._items.append([item])
             elif isinstance(item, dict):
                 self._add_block(item)
@@ -129,15 +130,25 @@ class ContentGrowth:
         else:
             self._items.append([text])
 
-    def _adopt_text(self, item: str | dict[str, Any]) -> None:
-        # An indexed text block that opens empty takes in the bare text said before it: this is how a stream
-        # that began as plain text goes on as blocks (see `_view`).
-        if isinstance(item, dict) and item.get("type") == "text" and item.get("text") == "":
-            index = item.get("index")
-            if index is not None:
+    def _adopt_text(
+        self, content: list[str | dict[Any, Any]]
+    ) -> tuple[dict[Any, Any], GrowingBlock] | None:
+        # An indexed text block that opens empty takes in the bare text that came before it: this is how a stream
+        # that began as plain text goes on as blocks (see `_view`). Only blocks of lower indexes stand before it.
+        before: list[Any] = []
+        for item in content:
+            index = item.get("index") if isinstance(item, dict) else None
+            if index is None or not isinstance(item, dict):
+                return None
+            if item.get("type") == "text" and item.get("text") == "":
+                if not all(type(place) is type(index) and place < index for place in before):
+                    return None
                 block = GrowingBlock({"type": "text", "text": self._run(0), "index": index})
-                self._items = [block]
+                self._items.clear()
                 self._open[str(index)] = [block]
+                return item, block
+            before.append(index)
+        return None
 
     def _add_block(self, item: dict[str, Any]) -> None:
         index = item.get("index")

@@ -276,10 +276,7 @@ class ChunkView:
             if place == index and is_new:
                 continue
             shown = {**copy_json(block.shown()), "index": place}
-            if block.kind == "text":
-                items.insert(0, {**shown, "text": ""})
-            else:
-                items.append(shown)
+            items.append({**shown, "text": ""} if block.kind == "text" else shown)
         return items
 
     def _chunk(
