@@ -4,6 +4,8 @@
     python -m benchmarks.jobs --items 100000 --only ray
     .venv-peers/bin/python benchmarks/jobs.py --items 20000 --only langchain
 
+`--save` keeps what was seen in benchmarks/jobs.json and renews its section of docs/benchmarks.md.
+
 Each side is asked the same: a prompt, a model that answers at once, a parser. What is counted is what is
 around a model.
 """
@@ -23,7 +25,29 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-SIDES = ("floor", "job", "job_async", "ray", "langchain")
+SIDES = {
+    "floor": "a plain asyncio loop, nothing kept (floor)",
+    "job": "`batch_job`, every answer in SQLite",
+    "job_async": "the same, awaited (`aresults`)",
+    "ray": "the same on Ray, two workers (time of the driver, which keeps the store)",
+    "langchain": "LangChain's `abatch`, nothing kept",
+}
+"""What is measured -> what the table calls it."""
+ROOT = Path(__file__).parents[1]
+RESULTS, PAGE = ROOT / "benchmarks" / "jobs.json", ROOT / "docs" / "benchmarks.md"
+BEGIN, END = "<!-- jobs begin -->", "<!-- jobs end -->"
+
+
+MARKS = (10_000, 30_000, 100_000, 300_000, 1_000_000)
+"""Numbers of answers at which the memory and the time so far are noted."""
+marks: dict[int, tuple[int, float]] = {}
+
+
+def note(done: int) -> None:
+    """Note the peak of memory in MB and the processor time in seconds when some answers are there."""
+    if done in MARKS:
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+        marks[done] = peak, round(time.process_time(), 1)
 
 
 def rows(count: int) -> Iterator[dict[str, str]]:
@@ -71,7 +95,11 @@ def job(count: int) -> int:
         tempfile.TemporaryDirectory() as folder,
         chain().batch_job(rows(count), store=Path(folder, "j.db")) as made,
     ):
-        return sum(1 for _ in made.results())
+        done = 0
+        for _ in made.results():
+            done += 1
+            note(done)
+        return done
 
 
 def job_async(count: int) -> int:
@@ -83,6 +111,7 @@ def job_async(count: int) -> int:
             done = 0
             async for _ in made.aresults():
                 done += 1
+                note(done)
             return done
 
     return asyncio.run(main())
@@ -96,7 +125,11 @@ def ray(count: int) -> int:
         tempfile.TemporaryDirectory() as folder,
         chain().batch_job(rows(count), store=Path(folder, "j.db"), executor=executor) as made,
     ):
-        return sum(1 for _ in made.results())
+        done = 0
+        for _ in made.results():
+            done += 1
+            note(done)
+        return done
 
 
 def langchain(count: int) -> int:
@@ -109,29 +142,73 @@ def langchain(count: int) -> int:
     return len(asyncio.run(made.abatch(list(rows(count)), {"max_concurrency": 16})))
 
 
-def measure(side: str, count: int) -> None:
+def measure(side: str, count: int, *, is_kept: bool) -> None:
     wall, cpu = time.perf_counter(), time.process_time()
     done = globals()[side](count)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     assert done == count, (done, count)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     row = {"side": side, "items": count, "cpu_us": round(cpu / count * 1e6, 1), "wall_us": round(wall / count * 1e6, 1),
-           "peak_mb": peak, "load": os.getloadavg()[0]}  # fmt: skip
+           "peak_mb": peak, "load": round(os.getloadavg()[0], 1), "marks": marks}  # fmt: skip
     print(json.dumps(row), flush=True)
+    if is_kept:
+        keep({"taken": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()), **row})
+
+
+def keep(row: dict[str, Any]) -> None:
+    """Keep what was seen of one side, and renew the section of the page."""
+    rows = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    rows[row["side"]] = row
+    RESULTS.write_text(json.dumps(rows, indent=1) + "\n")
+    before, _, page = PAGE.read_text().partition(BEGIN)
+    PAGE.write_text(before + section(ROOT) + page.partition(END)[2])
+
+
+def section(root: Path) -> str:
+    """Return the section of docs/benchmarks.md about jobs, from what was kept."""
+    file = root / "benchmarks" / "jobs.json"
+    rows = json.loads(file.read_text()) if file.exists() else {}
+    lines = [
+        BEGIN,
+        "",
+        "| | items | processor time per item | wall per item | peak memory | load | taken |",
+        "|---|---:|---:|---:|---:|---:|---|",
+    ]
+    for side in [name for name in SIDES if name in rows]:
+        row = rows[side]
+        lines.append(
+            f"| {SIDES[side]} | {row['items']:,} | {row['cpu_us']:.0f} µs | {row['wall_us']:.0f} µs "
+            f"| {row['peak_mb']} MB | {row['load']} | {row['taken']} |"
+        )
+    job = rows.get("job", {}).get("marks")
+    if job:
+        seen = ", ".join(f"{memory} MB at {int(done):,}" for done, (memory, _) in job.items())
+        lines += ["", f"Peak memory of `batch_job` while it ran: {seen}."]
+    return "\n".join([*lines, "", END])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--items", type=int, default=100_000)
     parser.add_argument("--only", choices=SIDES)
+    parser.add_argument("--save", action="store_true", help="keep what was seen")
     parser.add_argument("--here", action="store_true", help="measure in this process")
-    given = parser.parse_args()
-    if given.here or given.only == "langchain":
-        measure(given.only, given.items)
+    options = parser.parse_args()
+    if options.here or options.only == "langchain":
+        measure(options.only, options.items, is_kept=options.save)
         return
-    for side in [given.only] if given.only else [one for one in SIDES if one != "langchain"]:
-        command = [sys.executable, __file__, "--items", str(given.items), "--only", side, "--here"]
-        subprocess.run(command, check=True)
+    sides = [options.only] if options.only else [side for side in SIDES if side != "langchain"]
+    for side in sides:
+        command = [
+            sys.executable,
+            __file__,
+            "--items",
+            str(options.items),
+            "--only",
+            side,
+            "--here",
+        ]
+        subprocess.run(command + (["--save"] if options.save else []), check=True)
 
 
 if __name__ == "__main__":

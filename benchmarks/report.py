@@ -11,7 +11,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from benchmarks.jobs import section
 from benchmarks.plots import draw
+from benchmarks.serve_report import server_section
 from benchmarks.table import PLOTS, ROWS, Row
 
 Values = dict[str, float]
@@ -143,6 +145,24 @@ a `Run` of each, and in SQLite writing what went in and came out as JSON.
 `benchmarks/independent.py` measures the rows with one handler again, without this harness: by pyperf, or on a busy
 machine in processor time. Its ratios are to agree with the table within 20 %.
 
+## Many items
+
+`python -m benchmarks.jobs --items 1000000` asks for each of a million items a prompt, a model that answers at once and
+a parser, so that what is counted is what is around a model ([a million prompts](batches.md)).
+
+{jobs}
+
+Memory does not grow with the items: what grows until it is full is SQLite's page cache, 16 MB. The awaited job asks a
+fake model that has only a sync method, in a thread for each item, as every such model of LangChain's users.
+
+## A server
+
+What one request costs `foldline serve`, run log and key included, beside litellm's proxy in front of the same stub, and
+beside the same call in a program without a server (`scripts/bench --server`). All sides take turns in one run; an
+answer that is wanted at once is asked of the provider at once, a streamed one as a stream of 100 events.
+
+{server}
+
 ## Scaling
 
 Straight lines are what is wanted. Every handler after the first costs the same again; the first also pays for the id,
@@ -168,6 +188,8 @@ def write_page(root: Path, kept: Any) -> None:
         versions=", ".join(f"{name} {version}" for name, version in kept["versions"].items()),
         table="\n".join(_table_row(row, values) for row, values in rows),
         counted=f"{len(verdicts) - missed} of {len(verdicts)} targets are met, {missed} missed.",
+        jobs=section(root),
+        server=server_section(),
         plots="\n\n".join(_plots(root, kept["curves"])) or "Not taken yet.",
     )
     (root / "docs" / "benchmarks.md").write_text(page)

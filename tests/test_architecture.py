@@ -20,10 +20,8 @@ MAY_WAIT = (
     "_io/",
     "transports/",
     "providers/local/_bridge.py",
-    "serve/",
 )
-"""What of src/foldline may import what waits: the transports, one of which leads to a server in this process,
-and the HTTP server."""
+"""What of src/foldline may import what waits: the transports, one of which leads to a server in this process."""
 
 LONGEST_FILE = 600
 LONG_FOR_A_REASON: dict[str, str] = {

@@ -16,7 +16,8 @@ import pytest
 from pytest_examples import CodeExample, EvalExample, find_examples
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+ROOT_PAGES = ("README", "CONTRIBUTING", "CHANGELOG", "SECURITY", "CODE_OF_CONDUCT")
+PAGES = [*(ROOT / f"{name}.md" for name in ROOT_PAGES), *sorted((ROOT / "docs").rglob("*.md"))]
 SKIP = "skip:"
 LINK = re.compile(r"\[[^\]]*\]\((?!https?:|mailto:|#)([^)#\s]+)")
 
@@ -76,6 +77,32 @@ def test_links_between_pages_lead_somewhere(page: Path):
     targets = LINK.findall(page.read_text(encoding="utf-8"))
 
     assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+def test_every_page_is_in_the_navigation_of_the_site():
+    config = (ROOT / "docs" / "zensical.toml").read_text(encoding="utf-8")
+    pages = [page.relative_to(ROOT / "docs").as_posix() for page in PAGES[len(ROOT_PAGES) :]]
+
+    assert [page for page in pages if f'"{page}"' not in config] == []
+
+
+def test_pages_import_nothing_private():
+    private = re.compile(r"^\s*(?:from|import) (foldline[\w.]*\._\w+)", flags=re.MULTILINE)
+
+    assert [
+        (str(page.name), private.findall(page.read_text(encoding="utf-8")))
+        for page in PAGES
+        if private.findall(page.read_text(encoding="utf-8"))
+    ] == []
+
+
+def test_the_readme_begins_with_installing_and_ten_lines_before_the_commands_of_contributors():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    parts = ("pip install foldline", "init_chat_model(", "scripts/demo", "scripts/test")
+    places = [readme.index(part) for part in parts]
+
+    assert places == sorted(places)
+    assert len(readme.split("```python", 1)[1].split("```")[0].strip().splitlines()) <= 10
 
 
 def test_the_readme_has_two_set_up_commands():

@@ -1,4 +1,6 @@
-"""Trace every run of a program into one file: `enable()`, or `FOLDLINE_TRACES=1` without a change to the code.
+"""Trace every run of a program: `enable()`, or `FOLDLINE_TRACES=1` without a change to the code.
+
+Runs are written into one file, or into a PostgreSQL database by its URL.
 
 `foldline traces` and `foldline studio` read the file. Nothing leaves the machine.
 """
@@ -10,16 +12,16 @@ from pathlib import Path
 
 from foldline.callbacks import hooks
 from foldline.exceptions import StoreError, UsageError
+from foldline.tracers._open import open_tracer
 from foldline.tracers._rows import RedactHook
-from foldline.tracers._schema import make_folder
 from foldline.tracers._switch import file_tracer
-from foldline.tracers.sqlite import SQLiteTracer
+from foldline.tracers.database import DatabaseTracer
 from foldline.tracers.store import TraceStore
-from foldline.utils.places import sessions_file, traces_file
+from foldline.utils.places import sessions_file, traces_place
 
 __all__ = ["disable", "enable", "flush", "forget", "is_enabled", "prune"]
 
-_enabled: list[SQLiteTracer] = []
+_enabled: list[DatabaseTracer] = []
 
 
 def enable(
@@ -27,10 +29,10 @@ def enable(
     *,
     secrets: Iterable[str] = (),
     redact: RedactHook | None = None,
-) -> SQLiteTracer:
-    """Write every run from now on into a trace file, and return the tracer.
+) -> DatabaseTracer:
+    """Write every run from now on into a trace file, or a PostgreSQL database by its URL, and return the tracer.
 
-    By default the file is the one that `foldline traces` reads. `secrets` and `redact` are those of `SQLiteTracer`.
+    By default it is the file that `foldline traces` reads. `secrets` and `redact` are those of `SQLiteTracer`.
 
     ```python
     import tempfile
@@ -47,12 +49,11 @@ def enable(
     #> {'output': 2}
     ```
     """
-    file = traces_file(None if path is None else Path(path).expanduser())
+    place = traces_place(path)
     for tracer in _enabled:
-        if tracer.path == file:
+        if tracer.place == place:
             return tracer
-    make_folder(file)
-    tracer = SQLiteTracer(file, secrets=secrets, redact=redact)
+    tracer = open_tracer(place, secrets=secrets, redact=redact)
     _enabled.append(tracer)
     hooks.EVERYWHERE.append(tracer)
     return tracer
@@ -77,7 +78,7 @@ def is_enabled() -> bool:
     return bool(_tracers())
 
 
-def _tracers() -> list[SQLiteTracer]:
+def _tracers() -> list[DatabaseTracer]:
     by_variable = file_tracer()
     return [*_enabled, *([by_variable] if by_variable is not None else [])]
 
@@ -94,33 +95,31 @@ def forget(
 ) -> dict[str, int]:
     """Delete all that is kept of one run, thread or user, and return how many rows of what were deleted.
 
-    Looked through are the trace file, the conversations of `foldline chat` (or the SQLite `histories` that you name),
-    and the SQLite files of `checkpoints` and of `foldline serve`'s run log that you name. The threads of a user, and
-    the ids under which they ran, are those that the traces know.
+    Looked through are the traces, the conversations of `foldline chat` (or the `histories` that you name), and the
+    stores of `checkpoints` and of `foldline serve`'s run log that you name: SQLite files, or PostgreSQL by URL. The
+    threads of a user, and the runs of the server that served them, are those that the traces know.
     """
-    from foldline._storage.forget import delete_rows  # noqa: PLC0415  needed once a year
+    from foldline._storage import forget as stores  # noqa: PLC0415  needed once a year
 
     if sum(value is not None for value in (trace, thread, user)) != 1:
         raise UsageError("forget() takes one of `trace`, `thread` and `user`")
     flush()
-    store = TraceStore(traces_file(None if traces is None else Path(traces)))
+    store = TraceStore(traces_place(traces))
     counts = {"traces": 0, "histories": 0, "checkpoints": 0, "run_logs": 0}
-    threads, sessions, runs = ({thread} if thread else set[str]()), set[str](), set[str]()
-    if store.path.exists():
-        threads_of, sessions_of, runs = store.names_of(trace=trace, thread=thread, user=user)
-        threads |= threads_of if user else set()
-        sessions |= sessions_of if user else set()
+    names = {name for name in (thread, user) if name is not None}
+    served_runs = set[str]()
+    if store.exists():
+        known = store.names_of(trace=trace, thread=thread, user=user)
+        names |= known.threads | known.sessions if user else set()
+        served_runs = known.served_runs
         counts["traces"] = store.delete(trace=trace, thread=thread, user=user)
-    names = threads | sessions
-    if user:
-        names |= {user}
-    for file in [sessions_file()] if histories is None else histories:
-        counts["histories"] += delete_rows(file, "messages", "session", names)
-    for file in checkpoints:
-        counts["checkpoints"] += delete_rows(file, "checkpoints", "thread", names)
-    for file in run_logs:
-        counts["run_logs"] += delete_rows(file, "runs", "id", runs)
-        counts["run_logs"] += delete_rows(file, "runs", "thread_id", names)
+        store.close()
+    for place in [sessions_file()] if histories is None else histories:
+        counts["histories"] += stores.delete_messages(place, names)
+    for place in checkpoints:
+        counts["checkpoints"] += stores.delete_checkpoints(place, names)
+    for place in run_logs:
+        counts["run_logs"] += stores.delete_served_runs(place, served_runs, names)
     return counts
 
 
@@ -131,7 +130,7 @@ def prune(
     path: str | Path | None = None,
 ) -> int:
     """Delete traces older than `max_age` seconds, then the oldest until the file holds `max_bytes`."""
-    file = traces_file(None if path is None else Path(path))
-    if not file.exists():
-        raise StoreError(f"{file}: there is no file of traces to prune")
-    return TraceStore(file).prune(max_age=max_age, max_bytes=max_bytes)
+    store = TraceStore(traces_place(path))
+    if not store.exists():
+        raise StoreError(f"{store.name}: there are no traces to prune")
+    return store.prune(max_age=max_age, max_bytes=max_bytes)

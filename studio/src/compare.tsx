@@ -28,8 +28,8 @@ export function Compare({ first, second }: { first: string; second: string }) {
     ["Cost", (side) => side.trace.cost, money],
     ["Runs", (side) => side.trace.runs, count],
   ];
-  const said = (side: Side) => (side.content?.messages ?? []).map((message) => `[${message.role}]\n${textOf(message)}`).join("\n");
-  const answered = (side: Side) => (side.content?.error ? `[error] ${side.content.error.split("\n")[0]}\n` : "") + (side.content?.answers ?? []).map(textOf).join("\n");
+  const questionOf = (side: Side) => (side.content?.messages ?? []).map((message) => `[${message.role}]\n${textOf(message)}`).join("\n");
+  const answerOf = (side: Side) => (side.content?.error ? `[error] ${side.content.error.split("\n")[0]}\n` : "") + (side.content?.answers ?? []).map(textOf).join("\n");
   return (
     <section class="pad compare">
       <a href="#/traces" class="back">← Traces</a>
@@ -40,7 +40,7 @@ export function Compare({ first, second }: { first: string; second: string }) {
             <tr>
               <th />
               {[left, right].map((side) => <th><a href={`#/traces/${side.trace.id}`}>{side.trace.models.join(", ") || side.trace.name}</a><br /><span class="dim">{when(side.trace.start_time)}</span></th>)}
-              <th>Difference</th>
+              <th>Change</th>
             </tr>
           </thead>
           <tbody>
@@ -60,9 +60,9 @@ export function Compare({ first, second }: { first: string; second: string }) {
         </table>
       </div>
       <h2>What was asked</h2>
-      <Diff left={said(left)} right={said(right)} />
+      <Diff left={questionOf(left)} right={questionOf(right)} />
       <h2>What was answered</h2>
-      <Diff left={answered(left)} right={answered(right)} />
+      <Diff left={answerOf(left)} right={answerOf(right)} />
     </section>
   );
 }

@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { get, postEvents, remove } from "./api";
 import { money, seconds, when, whole } from "./format";
-import { Confirm, Empty, go, told, Trouble, useLoaded } from "./ui";
+import { Confirm, Empty, go, errorText, Trouble, useLoaded } from "./ui";
 
 interface Result {
   answer: string | null;
@@ -63,7 +63,7 @@ function DatasetView({ name }: { name: string }) {
     try {
       for await (const event of postEvents(`${path}/run`, { model }, new AbortController().signal)) if (event.name === "result") setDone((before) => (before ?? 0) + 1);
     } catch (problem) {
-      setError(told(problem));
+      setError(errorText(problem));
     }
     setDone(undefined);
     loaded.reload();

@@ -20,6 +20,13 @@ export function when(time: number): string {
   return `${date.getFullYear() === today.getFullYear() ? day.slice(5) : day} ${clock.slice(0, 5)}`;
 }
 
+/** A tick of a time axis: the hour, or the day where ticks are days or a day begins. */
+export function clock(time: number, step: number): string {
+  const date = new Date(time * 1000);
+  const isMidnight = date.getHours() === 0 && date.getMinutes() === 0;
+  return step >= 86_400 || isMidnight ? `${two(date.getMonth() + 1)}-${two(date.getDate())}` : `${two(date.getHours())}:${two(date.getMinutes())}`;
+}
+
 const two = (value: number) => `${value}`.padStart(2, "0");
 
 export const shortId = (id: string): string => id.replaceAll("-", "").slice(-8);
@@ -28,5 +35,14 @@ export const shortId = (id: string): string => id.replaceAll("-", "").slice(-8);
 export const printable = (text: string): string =>
   // eslint-disable-next-line no-control-regex
   text.replace(/\u001b\[[0-9;?]*[ -/]*[@-~]|\u001b\][^\u0007]*\u0007?|[\u0000-\u0008\u000b-\u001f\u007f]/g, "");
+
+/** The first words of a text without the marks of Markdown: a list shows one line. */
+export const oneLine = (text: string): string =>
+  printable(text)
+    .replace(/```\w*|\|?(\s*:?-{3,}:?\s*\|)+/g, " ")
+    .replace(/(\*\*|__|`)(?=\S)(.*?\S)\1/g, "$2")
+    .replace(/(^|\s)(#{1,6}|>|\|+)(?=\s|$)/g, " ")
+    .replace(/\s+/g, " ")
+    .trim();
 
 export const json = (value: unknown): string => JSON.stringify(value, null, 2) ?? "";

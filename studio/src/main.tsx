@@ -1,8 +1,7 @@
 // The frame: navigation, theme, and which screen the address names.
-import { render } from "preact";
+import { render, type ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { get } from "./api";
-import { Charts } from "./charts";
 import { Compare } from "./compare";
 import { Datasets } from "./datasets";
 import { Playground } from "./playground";
@@ -38,6 +37,16 @@ function useHash(): string[] {
   }, []);
   const parts = hash.replace(/^#\/?/, "").split("/").filter(Boolean).map(decodeURIComponent);
   return parts.length ? parts : ["traces"];
+}
+
+/** The charts bring a library of their own, which the other screens need not wait for. */
+function Charts() {
+  const [Screen, setScreen] = useState<ComponentType>();
+  const [error, setError] = useState<string>();
+  useEffect(() => {
+    import("./charts").then((module) => setScreen(() => module.Charts), (problem) => setError(String(problem)));
+  }, []);
+  return Screen ? <Screen /> : <section><Trouble error={error} /></section>;
 }
 
 function App() {

@@ -4,7 +4,7 @@ import { get, post, postEvents, postText, type Message } from "./api";
 import { count, json, money, seconds } from "./format";
 import { Markdown } from "./markdown";
 import { MessageView } from "./messages";
-import { download, told, Trouble } from "./ui";
+import { download, errorText, Trouble } from "./ui";
 
 interface Call {
   id: string;
@@ -87,7 +87,7 @@ export function Playground() {
         setOffer(found);
         setState((before) => ({ ...before, models: before.models.map((model) => model || found.models[0] || "") }));
       },
-      (problem) => setError(told(problem)),
+      (problem) => setError(errorText(problem)),
     );
     return () => stops.current.forEach((stop) => stop.abort());
   }, []);
@@ -103,7 +103,7 @@ export function Playground() {
     try {
       schema = state.schema.trim() ? JSON.parse(state.schema) : undefined;
     } catch (problem) {
-      setError(`The schema is no JSON: ${told(problem)}`);
+      setError(`The schema is no JSON: ${errorText(problem)}`);
       return;
     }
     stops.current = state.models.map(() => new AbortController());
@@ -136,7 +136,7 @@ export function Playground() {
         else if (event.name === "error") put({ error: event.data.error });
       }
     } catch (problem) {
-      put({ error: stops.current[place].signal.aborted ? "Stopped." : told(problem) });
+      put({ error: stops.current[place].signal.aborted ? "Stopped." : errorText(problem) });
     } finally {
       cancelAnimationFrame(frame);
       put({ text, reasoning, isRunning: false, took: (performance.now() - begun) / 1000 });
@@ -162,7 +162,7 @@ export function Playground() {
       update({ messages: [...state.messages, { role: "assistant", text: answer.text, tool_calls: calls }, ...drafts] });
       setAnswers([]);
     } catch (problem) {
-      setError(told(problem));
+      setError(errorText(problem));
     }
   };
 
@@ -173,7 +173,7 @@ export function Playground() {
     } catch {
       schema = undefined;
     }
-    postText("code", { form, model: state.models[0], messages: sent(), parameters: parameters(), schema, answer: answers[0]?.text }).then((text) => download(name, text), (problem) => setError(told(problem)));
+    postText("code", { form, model: state.models[0], messages: sent(), parameters: parameters(), schema, answer: answers[0]?.text }).then((text) => download(name, text), (problem) => setError(errorText(problem)));
   };
 
   const setMessage = (place: number, part: Partial<Draft>) => update({ messages: state.messages.map((message, at) => (at === place ? { ...message, ...part } : message)) });

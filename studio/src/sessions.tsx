@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { get, post, remove, type Message } from "./api";
 import { json, when, whole } from "./format";
 import { Json, MessageView } from "./messages";
-import { Confirm, Empty, go, told, Trouble, useLoaded } from "./ui";
+import { Confirm, Empty, go, errorText, Trouble, useLoaded } from "./ui";
 import { setFilter } from "./traces";
 
 interface Session {
@@ -140,7 +140,7 @@ function useSending(app: string, thread: string, changed: () => void) {
     setSending(true);
     setError(undefined);
     post(`threads/${encodeURIComponent(app)}/${encodeURIComponent(thread)}/resume`, body)
-      .then(changed, (problem) => setError(told(problem)))
+      .then(changed, (problem) => setError(errorText(problem)))
       .finally(() => setSending(false));
   };
   return { send, error, isSending };

@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { get, post, remove, type Message, type Run, type RunContent, type Trace } from "./api";
 import { count, json, money, seconds, shortId, when } from "./format";
 import { Json, LongText, MessageView } from "./messages";
-import { Confirm, CopyButton, go, Tabs, told, Trouble, useLoaded } from "./ui";
+import { Confirm, CopyButton, go, Tabs, errorText, Trouble, useLoaded } from "./ui";
 import { keepState } from "./playground";
 import { setFilter } from "./traces";
 
@@ -59,6 +59,7 @@ export function TraceScreen({ id, run }: { id: string; run?: string }) {
           {Object.entries(summary.scores).map(([name, value]) => <span class="badge score">{name} {value.toFixed(2)}</span>)}
           <span class="dim mono" title={summary.id}>{shortId(summary.id)}</span>
           <span class="spring" />
+          <span class="dim">Export</span>
           {(["otel", "jsonl", "pytest"] as const).map((form) => (
             <a class="quiet" href={`./api/traces/${summary.id}/export?form=${form}`} download>{form}</a>
           ))}
@@ -127,7 +128,7 @@ function RunView({ run, changed }: { run: Run; changed: () => void }) {
       </header>
       <Trouble error={content.error} />
       {value?.error && (
-        <details class="failure" open>
+        <details class="failure">
           <summary>{value.error.split("\n")[0]}</summary>
           <LongText text={value.error.split("\n").slice(1).join("\n").trim()} isPlain />
         </details>
@@ -221,7 +222,7 @@ function toDraft(message: Message) {
 
 function ScoreForm({ run, changed }: { run: Run; changed: () => void }) {
   const [error, setError] = useState<string>();
-  const score = (value: number) => post(`runs/${run.id}/scores`, { name: "thumb", value }).then(changed, (problem) => setError(told(problem)));
+  const score = (value: number) => post(`runs/${run.id}/scores`, { name: "thumb", value }).then(changed, (problem) => setError(errorText(problem)));
   return (
     <>
       <button type="button" class="quiet" title="Score this run 1" onClick={() => score(1)}>Good</button>
@@ -237,7 +238,7 @@ function AddCase({ run }: { run: Run }) {
   const [word, setWord] = useState("");
   const add = () => {
     localStorage.setItem("dataset", name);
-    post(`datasets/${encodeURIComponent(name)}/cases`, { run_id: run.id }).then(() => { setWord(`Added to ${name}`); setOpen(false); }, (problem) => setWord(told(problem)));
+    post(`datasets/${encodeURIComponent(name)}/cases`, { run_id: run.id }).then(() => { setWord(`Added to ${name}`); setOpen(false); }, (problem) => setWord(errorText(problem)));
   };
   if (word && !isOpen) return <span class="dim">{word}</span>;
   return isOpen ? (

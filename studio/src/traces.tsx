@@ -1,11 +1,12 @@
 // The list of traces: live, filtered, and only as many rows in the page as fit on the screen.
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { get, type Trace } from "./api";
-import { count, money, seconds, when, whole } from "./format";
-import { Empty, go, told, Trouble } from "./ui";
+import { count, money, oneLine, printable, seconds, when, whole } from "./format";
+import { Empty, go, errorText, Trouble } from "./ui";
 
 const PAGE = 100;
 const REFRESH = 1000;
+const AFTER_ROWS = 100;
 
 interface Filter {
   q: string;
@@ -17,10 +18,10 @@ interface Filter {
   hours: string;
 }
 const NONE: Filter = { q: "", errors: "", model: "", thread: "", session: "", user: "", hours: "" };
-let kept: Filter = NONE;
-let keptScroll = 0;
+let savedFilter: Filter = NONE;
+let savedScroll = 0;
 
-export const setFilter = (change: Partial<Filter>): void => void ((kept = { ...NONE, ...change }), (keptScroll = 0));
+export const setFilter = (change: Partial<Filter>): void => void ((savedFilter = { ...NONE, ...change }), (savedScroll = 0));
 
 interface Choices {
   models: string[];
@@ -30,15 +31,18 @@ interface Choices {
 }
 
 export function Traces({ file }: { file: string }) {
-  const [filter, setFilterState] = useState(kept);
+  const [filter, setFilterState] = useState(savedFilter);
   const [choices, setChoices] = useState<Choices>({ models: [], threads: [], sessions: [], users: [] });
   const [pages, setPages] = useState(new Map<number, Trace[]>());
   const [total, setTotal] = useState<number>();
+  const [isCounted, setCounted] = useState(false);
+  const [isLoaded, setLoaded] = useState(false);
+  const livePlace = useRef(0);
   const [error, setError] = useState<string>();
   const [fresh, setFresh] = useState(0);
   const [chosen, setChosen] = useState(0);
   const [marked, setMarked] = useState<string[]>([]);
-  const [view, setView] = useState({ top: keptScroll, height: 800 });
+  const [view, setView] = useState({ top: savedScroll, height: 800 });
   const [isNarrow, setNarrow] = useState(matchMedia("(max-width: 760px)").matches);
   const body = useRef<HTMLDivElement>(null);
   const search = useRef<HTMLInputElement>(null);
@@ -47,9 +51,9 @@ export function Traces({ file }: { file: string }) {
   const rowHeight = isNarrow ? 62 : 36;
 
   const change = (part: Partial<Filter>) => {
-    kept = { ...filter, ...part };
-    keptScroll = 0;
-    setFilterState(kept);
+    savedFilter = { ...filter, ...part };
+    savedScroll = 0;
+    setFilterState(savedFilter);
     body.current?.scrollTo(0, 0);
   };
 
@@ -57,10 +61,29 @@ export function Traces({ file }: { file: string }) {
     (offset: number, limit: number) => {
       const { hours, ...rest } = filter;
       const since = hours ? Date.now() / 1000 - Number(hours) * 3600 : undefined;
-      return get<{ traces: Trace[]; total: number }>("traces", { ...rest, since, offset, limit });
+      const only = { ...rest, since };
+      const traces = get<{ traces: Trace[]; place: number }>("traces", { ...only, offset, limit, total: 0 });
+      return traces.then((found) => ({ ...found, count: () => get<{ total: number }>("traces/count", only) }));
     },
     [filter],
   );
+
+  // Rows are shown before they are counted and before anything else is asked for: in a large file that takes longer.
+  const showFirst = (found: { traces: Trace[]; place: number; count: () => Promise<{ total: number }> }) => {
+    const mine = turn.current;
+    livePlace.current = found.place;
+    const isAll = found.traces.length < PAGE;
+    setTotal((before) => (isAll ? found.traces.length : Math.max(before ?? 0, found.traces.length)));
+    setCounted((before) => isAll || before);
+    setTimeout(() => {
+      setLoaded(true);
+      if (isAll || mine !== turn.current) return;
+      found.count().then(
+        ({ total }) => mine === turn.current && (setTotal(total), setCounted(true)),
+        () => undefined,
+      );
+    }, AFTER_ROWS);
+  };
 
   const load = useCallback(
     (page: number) => {
@@ -71,10 +94,10 @@ export function Traces({ file }: { file: string }) {
         .then((found) => {
           if (mine !== turn.current) return;
           setPages((before) => new Map(before).set(page, found.traces));
-          setTotal(found.total);
+          if (page === 0) showFirst(found);
           setError(undefined);
         })
-        .catch((problem) => mine === turn.current && setError(told(problem)))
+        .catch((problem) => mine === turn.current && setError(errorText(problem)))
         .finally(() => loading.current.delete(page));
     },
     [query],
@@ -85,12 +108,17 @@ export function Traces({ file }: { file: string }) {
     loading.current.clear();
     setPages(new Map());
     setChosen(0);
-    const wait = setTimeout(() => load(0), filter.q ? 200 : 0);
+    setTotal(undefined);
+    setCounted(false);
+    if (!filter.q) return load(0);
+    const wait = setTimeout(() => load(0), 200);
     return () => clearTimeout(wait);
   }, [filter]);
 
   useEffect(() => {
-    get<Choices>("choices").then(setChoices, () => undefined);
+    if (isLoaded) get<Choices>("choices").then(setChoices, () => undefined);
+  }, [isLoaded]);
+  useEffect(() => {
     const media = matchMedia("(max-width: 760px)");
     const changed = () => setNarrow(media.matches);
     media.addEventListener("change", changed);
@@ -99,7 +127,8 @@ export function Traces({ file }: { file: string }) {
 
   // Live: known rows change in place, at once; new ones are asked for at most once a second.
   useEffect(() => {
-    const source = new EventSource("./api/live");
+    if (!isLoaded) return;
+    const source = new EventSource(`./api/live?after=${livePlace.current}`);
     let waiting = 0;
     let timer = 0;
     const refresh = () => {
@@ -112,13 +141,14 @@ export function Traces({ file }: { file: string }) {
         loading.current.clear();
         query(0, PAGE).then((found) => {
           setPages(new Map([[0, found.traces]]));
-          setTotal(found.total);
+          showFirst(found);
         }, () => undefined);
         timer = window.setTimeout(refresh, REFRESH);
       } else setFresh(waiting);
     };
     source.addEventListener("traces", (event) => {
       const { traces, new: added } = JSON.parse((event as MessageEvent).data) as { traces: Trace[]; new: number };
+      livePlace.current = Number((event as MessageEvent).lastEventId);
       const byId = new Map(traces.map((trace) => [trace.id, trace]));
       setPages((before) => {
         let hasChanged = false;
@@ -134,14 +164,14 @@ export function Traces({ file }: { file: string }) {
       source.close();
       clearTimeout(timer);
     };
-  }, [query, rowHeight]);
+  }, [query, rowHeight, isLoaded]);
 
   useLayoutEffect(() => {
     const element = body.current;
     if (!element) return;
-    element.scrollTop = keptScroll;
+    element.scrollTop = savedScroll;
     const measure = () => {
-      keptScroll = element.scrollTop;
+      savedScroll = element.scrollTop;
       setView({ top: element.scrollTop, height: element.clientHeight });
     };
     measure();
@@ -222,7 +252,7 @@ export function Traces({ file }: { file: string }) {
             {marked.length < 2 ? "Mark one more to compare" : "Compare"}
           </button>
         )}
-        <span class="dim total">{total === undefined ? "" : `${whole(total)} ${total === 1 ? "trace" : "traces"}`}</span>
+        <span class="dim total">{total === undefined ? "" : `${whole(total)}${isCounted ? "" : "+"} ${total === 1 ? "trace" : "traces"}`}</span>
       </div>
       <Trouble error={error} />
       <div class="grid-head" aria-hidden="true">
@@ -287,8 +317,8 @@ function Row({ place, trace, height, isChosen, isMarked, mark }: RowProps) {
         <i class={`dot ${state}`} title={words} role="img" aria-label={words} />
       </span>
       <span class="time">{when(trace.start_time)}</span>
-      <span class="question" dir="auto">{trace.question ?? trace.name}</span>
-      <span class={trace.error_class ? "answer bad" : "answer"} dir="auto">{trace.error_class ? (trace.error ?? trace.error_class) : (trace.answer ?? "")}</span>
+      <span class="question" dir="auto">{oneLine(trace.question ?? trace.name)}</span>
+      <span class={trace.error_class ? "answer bad" : "answer"} dir="auto">{trace.error_class ? printable(trace.error ?? trace.error_class) : oneLine(trace.answer ?? "")}</span>
       <span class="model">{trace.models.join(", ") || trace.name}</span>
       <span class="number tokens" title="input + output tokens">{trace.input_tokens === null ? "" : `${count(trace.input_tokens)} + ${count(trace.output_tokens)}`}</span>
       <span class="number cost">{money(trace.cost)}</span>

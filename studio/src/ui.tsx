@@ -14,7 +14,7 @@ export function useLoaded<T>(load: () => Promise<T>, depends: unknown[]) {
     setState((before) => ({ ...before, isLoading: true }));
     load().then(
       (value) => turn === latest.current && setState({ value, isLoading: false }),
-      (error) => turn === latest.current && setState({ error: told(error), isLoading: false }),
+      (error) => turn === latest.current && setState({ error: errorText(error), isLoading: false }),
     );
   }, depends);
   useEffect(() => {
@@ -24,7 +24,7 @@ export function useLoaded<T>(load: () => Promise<T>, depends: unknown[]) {
   return { ...state, reload };
 }
 
-export const told = (error: unknown): string =>
+export const errorText = (error: unknown): string =>
   error instanceof ApiError && error.status === 401
     ? "The studio was started anew: open the address that it printed."
     : error instanceof Error

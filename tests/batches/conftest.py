@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -13,3 +14,8 @@ def stub() -> Iterator[BatchStub]:
     server = BatchStub()
     yield server
     server.close()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    return tmp_path / "jobs.db"

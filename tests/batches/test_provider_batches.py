@@ -15,6 +15,7 @@ from foldline.exceptions import BudgetExceeded, ModelError, UsageError
 from foldline.language_models.policies.usage_scope import Limits
 from foldline.output_parsers import StrOutputParser
 from foldline.prompts import ChatPromptTemplate
+from foldline.providers._batch_client import BatchClient
 from foldline.providers.anthropic import ChatAnthropic
 from foldline.providers.anthropic.batches import AnthropicBatches
 from foldline.providers.google import ChatGoogle
@@ -71,10 +72,10 @@ def test_every_input_has_its_own_answer_at_half_price(call, vendor, stub):
 
     results = run(call, job)
 
-    assert {key: one.output for key, one in results.items()} == {
+    assert {key: result.output for key, result in results.items()} == {
         str(n): f"re: about thing {n}" for n in range(7)
     }
-    assert {one.how for one in results.values()} == {"batch"}
+    assert {result.source for result in results.values()} == {"batch"}
     assert stub.count("POST", CREATE[vendor]) == 3
     report = job.report()
     assert (report.done, report.parts, report.input_tokens) == (7, 3, 7000)
@@ -82,7 +83,7 @@ def test_every_input_has_its_own_answer_at_half_price(call, vendor, stub):
     assert report.cost == pytest.approx(7 * live / 2)
 
 
-def test_a_refused_request_is_a_failed_item_and_missing_and_expired_ones_are_asked_again(
+def test_a_refused_request_is_a_failed_item_and_missing_and_expired_ones_are_repeated_calls(
     vendor, stub
 ):
     rows = [{"topic": "fine"}, {"topic": "refuse me"}, {"topic": "missing"}, {"topic": "expired"}]
@@ -91,14 +92,14 @@ def test_a_refused_request_is_a_failed_item_and_missing_and_expired_ones_are_ask
 
     results = list(job.results())
 
-    found = {result.key: result for result in results}
-    assert len(results) == len(found) == 4
-    assert found["0"].output == "re: about fine"
-    assert "refused" in found["1"].error
-    assert "has no result for it" in found["2"].error
-    assert "did not get to it" in found["3"].error
+    by_key = {result.key: result for result in results}
+    assert len(results) == len(by_key) == 4
+    assert by_key["0"].output == "re: about fine"
+    assert "refused" in by_key["1"].error
+    assert "has no result for it" in by_key["2"].error
+    assert "did not get to it" in by_key["3"].error
     assert (job.report().missing, job.report().failed) == (2, 3)
-    assert sorted(one.key for one in job.failures()) == ["1", "2", "3"]
+    assert sorted(result.key for result in job.failures()) == ["1", "2", "3"]
 
 
 def test_what_a_batch_leaves_over_goes_live_under_auto(stub, monkeypatch):
@@ -110,9 +111,9 @@ def test_what_a_batch_leaves_over_goes_live_under_auto(stub, monkeypatch):
     stub.looks_until_done = 0
     monkeypatch.setattr(stub, "_fate", _fate_of_first_round(stub))
 
-    results = {one.key: one for one in job.results()}
+    results = {result.key: result for result in job.results()}
 
-    assert {key: one.output for key, one in results.items()} == {
+    assert {key: result.output for key, result in results.items()} == {
         "0": "re: fine", "1": "re: it is missing", "2": "re: it is expired"}  # fmt: skip
     assert job.report().parts >= 1
     assert job.report().missing == 1
@@ -128,7 +129,7 @@ def _fate_of_first_round(stub):
 
 def test_auto_asks_live_below_the_number_and_at_other_addresses(stub):
     job = model_of("openai", stub).batch_job(["a", "b"], batch_from=1)
-    assert {one.output.text for one in job.results()} == {"re: a", "re: b"}
+    assert {result.output.text for result in job.results()} == {"re: a", "re: b"}
     assert (stub.live, stub.batches) == (2, {})
 
 
@@ -140,7 +141,7 @@ def test_a_batch_whose_creation_was_not_heard_is_found_and_not_made_twice(call, 
 
     results = run(call, job)
 
-    assert sorted(one.output for one in results.values()) == ["re: about a", "re: about b"]
+    assert sorted(result.output for result in results.values()) == ["re: about a", "re: about b"]
     assert stub.count("POST", CREATE[vendor]) == len(stub.batches) == 1
 
 
@@ -148,7 +149,7 @@ def test_a_job_that_died_between_sending_and_noting_finds_its_batch(vendor, stub
     rows = [{"topic": str(n)} for n in range(4)]
     options = {"store": tmp_path / "jobs.db", "mode": "provider", "poll_seconds": 0.01}
     first = chain_of(vendor, stub).batch_job(rows, **options)
-    first._store.name_part = lambda part, id: (_ for _ in ()).throw(
+    first._store.parts.set_provider_id = lambda part, id: (_ for _ in ()).throw(
         KeyboardInterrupt
     )  # as a kill at this point
 
@@ -156,7 +157,7 @@ def test_a_job_that_died_between_sending_and_noting_finds_its_batch(vendor, stub
         first.run()
     assert len(stub.batches) == 1
     second = chain_of(vendor, stub).batch_job(None, **options)
-    results = {one.key: one.output for one in second.results()}
+    results = {result.key: result.output for result in second.results()}
 
     assert results == {str(n): f"re: about {n}" for n in range(4)}
     assert stub.count("POST", CREATE[vendor]) == 1
@@ -176,8 +177,33 @@ def test_a_part_that_was_never_sent_is_sent_by_the_next_process(vendor, stub, tm
         first.run()
 
     results = list(chain_of(vendor, stub).batch_job(None, **options).results())
-    assert [one.output for one in results] == ["re: about a"]
+    assert [result.output for result in results] == ["re: about a"]
     assert stub.count("POST", CREATE[vendor]) == 1
+
+
+@pytest.mark.parametrize("path", ["/(content|results)$", "batches/[^/]+$"])
+def test_a_network_that_is_down_for_a_while_does_not_end_the_job(vendor, stub, monkeypatch, path):
+    monkeypatch.setattr(BatchClient, "retries", 0)
+    stub.broken_path, stub.broken_reads = path, 5
+    job = chain_of(vendor, stub).batch_job(
+        [{"topic": "a"}, {"topic": "b"}], mode="provider", poll_seconds=0.01
+    )
+    assert sorted(result.output for result in job.results()) == ["re: about a", "re: about b"]
+    assert stub.broken_reads in (0, 5)  # Gemini's results come with the batch itself
+    assert len(stub.batches) == 1
+
+
+def test_a_provider_that_stays_away_ends_the_run_and_keeps_the_batch(stub, monkeypatch, tmp_path):
+    monkeypatch.setattr(BatchClient, "retries", 0)
+    stub.broken_path, stub.broken_reads = "batches/[^/]+$", 30
+    options = {"mode": "provider", "poll_seconds": 0.01, "store": tmp_path / "jobs.db"}
+    job = chain_of("openai", stub).batch_job([{"topic": "a"}], **options)
+    with pytest.raises(ModelError):
+        job.run()
+    assert job.report().sent == 1
+    stub.broken_reads = 0
+    assert job.run().done == 1
+    assert len(stub.batches) == 1
 
 
 def test_cancelling_stops_the_batches_and_keeps_what_is_answered(vendor, stub, tmp_path):
@@ -186,17 +212,17 @@ def test_cancelling_stops_the_batches_and_keeps_what_is_answered(vendor, stub, t
     stub.looks_until_done = 10**9
     job = chain_of(vendor, stub).batch_job([{"topic": str(n)} for n in range(4)], **options)
     api = job._target.batch_api()
-    asked = []
+    polls = []
 
     class Watches(type(api)):
         async def status(self, provider_id, io):
-            asked.append(provider_id)
-            if len(asked) == 5:
+            polls.append(provider_id)
+            if len(polls) == 5:
                 chain_of(vendor, stub).batch_job(None, **options).cancel()
             return await super().status(provider_id, io)
 
     job._target.batch_api = lambda: Watches(api.endpoint)
-    job._looked_at = -100.0
+    job._runner._cancel_check = -100.0
     report = job.run()
 
     assert all(row["cancelled"] for row in stub.batches.values())
@@ -339,8 +365,8 @@ def test_a_store_that_can_be_read_needs_no_chain_to_go_on(stub, tmp_path, monkey
     )
     chain.batch_job(
         [{"topic": "a"}], store=store, mode="provider", poll_seconds=0.01
-    )._reading.read_some()
+    )._inputs.read_page()
 
     job = BatchJob.resume(store, mode="provider", poll_seconds=0.01)
 
-    assert [one.output for one in job.results()] == ["re: about a"]
+    assert [result.output for result in job.results()] == ["re: about a"]

@@ -52,8 +52,8 @@ def foldline(capsys, monkeypatch) -> Callable[..., Ran]:
     def run(*arguments: str, stdin: str = "") -> Ran:
         monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
         code = start(arguments)
-        said = capsys.readouterr()
-        return Ran(int(code), said.out, said.err)
+        output = capsys.readouterr()
+        return Ran(int(code), output.out, output.err)
 
     return run
 
@@ -125,16 +125,16 @@ class Terminal:
 
 @pytest.fixture
 def terminal(own_folders) -> Iterator[Callable[..., Terminal]]:
-    opened: list[Terminal] = []
+    terminals: list[Terminal] = []
 
     def open_(*arguments: str, **variables: str) -> Terminal:
         env = {**os.environ, "TERM": "xterm-256color", **variables}
-        opened.append(Terminal(command(*arguments), env))
-        return opened[-1]
+        terminals.append(Terminal(command(*arguments), env))
+        return terminals[-1]
 
     yield open_
-    for one in opened:
-        one.close()
+    for terminal in terminals:
+        terminal.close()
 
 
 def run_process(*arguments: str, stdin: Any = subprocess.DEVNULL, **variables: str) -> Any:

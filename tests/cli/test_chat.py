@@ -127,8 +127,8 @@ def test_a_broken_answer_is_kept_and_said(foldline, own_folders):
 
     assert (ran.code, ran.out) == (1, "Half \n")
     assert ran.err == "foldline: acme:anvil: slow down\n"
-    kept = SQLiteChatMessageHistory("s", own_folders / "data" / "sessions.db").messages
-    assert (kept[1].text, kept[1].status) == ("Half ", "incomplete")
+    messages = SQLiteChatMessageHistory("s", own_folders / "data" / "traces.db").messages
+    assert (messages[1].text, messages[1].status) == ("Half ", "incomplete")
 
 
 def test_files_go_along(foldline, tmp_path, monkeypatch):
@@ -272,7 +272,7 @@ def test_what_the_model_in_the_box_needs_is_installed_once_agreed_to(without_lla
     choose.prepare(choose.choose_model("local:smollm2"))
 
     assert without_llama[0][:4] == [sys.executable, "-m", "pip", "install"]
-    assert [one.startswith("xllamacpp") for one in without_llama[0][5:]] == [True]
+    assert [package.startswith("xllamacpp") for package in without_llama[0][5:]] == [True]
 
 
 @pytest.mark.parametrize(("is_terminal", "answer"), [(False, "y\n"), (True, "n\n")])

@@ -63,12 +63,12 @@ def test_wrong_uses_of_keys_are_explained(foldline, arguments, stdin, complaint)
 
 
 def test_a_key_may_be_in_the_keyring(foldline, monkeypatch):
-    kept = {}
+    passwords = {}
 
     class Ring:
-        set_password = staticmethod(lambda service, name, value: kept.update({name: value}))
-        get_password = staticmethod(lambda service, name: kept.get(name))
-        delete_password = staticmethod(lambda service, name: kept.pop(name))
+        set_password = staticmethod(lambda service, name, value: passwords.update({name: value}))
+        get_password = staticmethod(lambda service, name: passwords.get(name))
+        delete_password = staticmethod(lambda service, name: passwords.pop(name))
 
     monkeypatch.setitem(sys.modules, "keyring", Ring)
     monkeypatch.delenv("GROQ_API_KEY", raising=False)
@@ -78,7 +78,7 @@ def test_a_key_may_be_in_the_keyring(foldline, monkeypatch):
     use_stored_keys()
     assert os.environ.pop("GROQ_API_KEY") == "gsk-1"
     foldline("keys", "delete", "groq")
-    assert kept == {}
+    assert passwords == {}
 
 
 # -- models by name
@@ -123,7 +123,7 @@ def test_a_template_keeps_what_a_prompt_is_made_of(foldline):
     assert foldline("templates", "sayer", "--delete").code == 0
     assert "no templates" in foldline("templates").err
     assert "nothing to save" in foldline("chat", "--save", "none").err
-    assert "a name is letters" in foldline("chat", "x", "--save", "../up").err
+    assert "choose a name of letters" in foldline("chat", "x", "--save", "../up").err
 
 
 def test_a_template_without_input_gets_the_prompt_behind_it(foldline):
@@ -151,14 +151,16 @@ def test_every_prompt_is_logged_and_found(foldline):
     foldline("chat", "about owls", *ECHO)
     foldline("chat", "about mice", *ECHO, "--session", "s")
 
-    shown = foldline("logs").out
-    assert shown.index("> about owls") < shown.index("> about mice")
-    assert "scripted:scripted" in shown
-    found = json.loads(foldline("logs", "-q", "OWLS about", "--json").out)
-    assert [(one["prompt"], one["answer"]) for one in found] == [("about owls", "1: about owls")]
+    output = foldline("logs").out
+    assert output.index("> about owls") < output.index("> about mice")
+    assert "scripted:scripted" in output
+    entries = json.loads(foldline("logs", "-q", "OWLS about", "--json").out)
+    assert [(entry["prompt"], entry["answer"]) for entry in entries] == [
+        ("about owls", "1: about owls")
+    ]
     assert json.loads(foldline("logs", "--session", "s", "--json").out)[0]["prompt"] == "about mice"
     assert foldline("logs", "-r").out == "1: about mice\n"
-    assert "about owls" in foldline("logs", found[0]["id"][-12:]).out
+    assert "about owls" in foldline("logs", entries[0]["id"][-12:]).out
     assert foldline("logs", "zzz").code == 2
     assert "nothing like that" in foldline("logs", "-m", "gpt").err
     assert len(json.loads(foldline("traces", "--json").out)) == 2
@@ -211,15 +213,15 @@ def test_a_schema_in_a_line(foldline):
 
 
 def test_shorthand_of_schemas():
-    made = read_schema("name, age int, tags str[], bio: one sentence")
+    schema = read_schema("name, age int, tags str[], bio: one sentence")
 
-    assert made["properties"] == {
+    assert schema["properties"] == {
         "name": {"type": "string"},
         "age": {"type": "integer"},
         "tags": {"type": "array", "items": {"type": "string"}},
         "bio": {"type": "string", "description": "one sentence"},
     }
-    assert made["required"] == ["name", "age", "tags", "bio"]
+    assert schema["required"] == ["name", "age", "tags", "bio"]
     assert read_schema("a\nb: x, y")["properties"]["b"]["description"] == "x, y"
     assert read_schema('{"type": "object"}')["type"] == "object"
     assert read_schema("a", is_list=True)["properties"]["items"]["type"] == "array"
@@ -348,22 +350,20 @@ ENCODER = ("-m", f"{OWN}Words")
 
 
 def test_two_commands_answer_from_a_folder_with_sources(foldline, pages):
-    made = foldline("index", str(pages), *ENCODER)
+    outcome = foldline("index", str(pages), *ENCODER)
 
-    assert (made.code, made.out) == (
+    assert (outcome.code, outcome.out) == (
         0,
-        "docs: 2 pieces added, 0 unchanged, 0 deleted, 1 files left out\n",
+        "docs: 2 pieces added, 0 unchanged, 0 deleted, 1 file left out\n",
     )
-    assert "bad.json: is not JSON" in made.err
-    asked = foldline("ask", "What does an owl do?", "-m", f"{OWN}citing", "-k", "1")
-    assert asked.out.startswith("They hunt at night [1].\n")
-    assert f"*[1] {pages / 'owls.md'}" in asked.out
+    assert "bad.json: is not JSON" in outcome.err
+    outcome = foldline("ask", "What does an owl do?", "-m", f"{OWN}citing", "-k", "1")
+    assert outcome.out.startswith("They hunt at night [1].\n")
+    assert f"*[1] {pages / 'owls.md'}" in outcome.out
     answer = json.loads(foldline("ask", "owl?", "-m", f"{OWN}citing", "-k", "1", "--json").out)
     assert answer["blocks"] == [{"text": "They hunt at night [1].", "sources": [1]}]
-    assert (
-        json.loads(foldline("logs", "--json", "-n", "1").out)[0]["answer"]
-        == "They hunt at night [1]."
-    )
+    entry = json.loads(foldline("logs", "--json", "-n", "1").out)[0]
+    assert (entry["prompt"], entry["answer"]) == ("owl?", "They hunt at night [1].")
 
 
 def test_indexing_again_does_only_what_changed(foldline, pages):
@@ -374,7 +374,7 @@ def test_indexing_again_does_only_what_changed(foldline, pages):
 
     again = foldline("index", str(pages))
 
-    assert again.out == "docs: 1 pieces added, 1 unchanged, 1 deleted, 0 files left out\n"
+    assert again.out == "docs: 1 piece added, 1 unchanged, 1 deleted, 0 files left out\n"
     near = json.loads(foldline("similar", "mouse", "-k", "1", "--json").out)
     assert near[0]["text"] == "A mouse sleeps."
     assert "A mouse sleeps." in foldline("similar", "mouse").out
@@ -391,3 +391,23 @@ def test_wrong_uses_of_an_index_are_explained(foldline, pages):
     assert "no embeddings of 'opnai'" in foldline("embed", "x", "-m", "opnai:x").err
     assert json.loads(foldline("embed", "an owl", *ENCODER).out) == [1.1, 0.1, 0.1]
     assert json.loads(foldline("embed", *ENCODER, stdin="an owl").out) == [1.1, 0.1, 0.1]
+
+
+# -- one file
+
+
+def test_logs_traces_and_sessions_are_views_of_one_file(foldline, own_folders):
+    foldline("chat", "hi", *ECHO, "--session", "holiday")
+
+    assert sorted(file.name for file in (own_folders / "data").glob("*.db")) == ["traces.db"]
+    [entry] = json.loads(foldline("logs", "--session", "holiday", "--json").out)
+    assert entry["prompt"] == "hi"
+    [trace] = json.loads(foldline("traces", "--json").out)
+    assert trace["session_id"] == "holiday"
+    assert foldline("sessions").out.splitlines()[1].startswith("holiday\t2\t")
+
+    outcome = foldline("sessions", "holiday", "--delete")
+
+    assert "holiday is deleted, and 2 runs of the log" in outcome.err
+    assert json.loads(foldline("logs", "--json").out) == []
+    assert json.loads(foldline("sessions", "--json").out) == []

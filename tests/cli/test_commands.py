@@ -18,8 +18,8 @@ RECORDINGS = ROOT / "tests" / "recordings"
 
 
 def test_the_help_names_every_command():
-    commands = [one.name or one.callback.__name__ for one in app.registered_commands]
-    groups = [one.name or one.typer_instance.info.name for one in app.registered_groups]
+    commands = [command.name or command.callback.__name__ for command in app.registered_commands]
+    groups = [command.name or command.typer_instance.info.name for command in app.registered_groups]
 
     assert sorted([*commands, *groups]) == sorted(COMMANDS)
     assert commands == [name for name in COMMANDS if name in commands]
@@ -95,8 +95,8 @@ def test_doctor_names_a_configured_server_that_does_not_answer(foldline, monkeyp
     ran = foldline("doctor", "--json")
 
     assert ran.code == 1
-    problems = [one for one in json.loads(ran.out) if one["level"] == "problem"]
-    assert ["127.0.0.1:9" in one["what"] for one in problems] == [True]
+    problems = [finding for finding in json.loads(ran.out) if finding["level"] == "problem"]
+    assert ["127.0.0.1:9" in finding["what"] for finding in problems] == [True]
     assert "OPENAI_BASE_URL" in problems[0]["todo"]
 
 
@@ -111,12 +111,12 @@ def test_a_traced_chat_is_a_line_and_a_tree_with_times_tokens_and_content(foldli
     tree = json.loads(foldline("traces", cells["id"], "--json").out)
     assert [run["run_type"] for run in tree["runs"]] == ["llm", "tool", "llm"]
     assert tree["runs"][0]["usage"]["input_tokens"] == 3
-    shown = foldline("traces", cells["id"]).out
-    assert shown == foldline("traces", tree["trace_id"]).out
-    assert "6 in + 8 out tokens" in shown
-    assert 'arguments: {"a": 1, "b": 2}' in shown
-    assert "result: 3" in shown
-    assert "user: 1+2" in shown
+    output = foldline("traces", cells["id"]).out
+    assert output == foldline("traces", tree["trace_id"]).out
+    assert "6 in + 8 out tokens" in output
+    assert 'arguments: {"a": 1, "b": 2}' in output
+    assert "result: 3" in output
+    assert "user: 1+2" in output
 
 
 def test_failed_runs_can_be_asked_for(foldline):
@@ -134,8 +134,8 @@ def test_traces_are_found_by_words_model_and_time(foldline):
     foldline("chat", "and of zebras?", "-m", f"{OWN}hello", "--trace")
 
     def questions(*options):
-        found = json.loads(foldline("traces", "--json", *options).out)
-        return [one["question"] for one in found]
+        rows = json.loads(foldline("traces", "--json", *options).out)
+        return [row["question"] for row in rows]
 
     assert questions() == ["and of zebras?", "what of giraffes?"]
     assert questions("--search", "giraf") == ["what of giraffes?"]
@@ -150,9 +150,9 @@ def test_traces_are_found_by_words_model_and_time(foldline):
 @pytest.mark.parametrize("form", ["otel", "jsonl", "pytest"])
 def test_a_trace_is_exported(foldline, tmp_path, form):
     foldline("chat", "1+2", "-m", f"{OWN}adding", "-t", "tests.cli.scripted:add", "--trace")
-    [one] = json.loads(foldline("traces", "--json").out)
+    [row] = json.loads(foldline("traces", "--json").out)
 
-    text = foldline("traces", one["id"], "--export", form).out
+    text = foldline("traces", row["id"], "--export", form).out
 
     if form == "otel":
         [resource] = json.loads(text)["resourceSpans"]
@@ -181,15 +181,15 @@ def test_a_trace_is_exported(foldline, tmp_path, form):
             text=True,
         )
         assert "1 passed" in done.stdout, done.stdout
-    assert foldline("traces", one["id"], "--export", "pdf").code == 2
+    assert foldline("traces", row["id"], "--export", "pdf").code == 2
 
 
 def test_a_trace_is_played_back_and_asked_anew(foldline):
     foldline("chat", "hi", "-m", f"{OWN}hello", "--trace")
-    [one] = json.loads(foldline("traces", "--json").out)
+    [row] = json.loads(foldline("traces", "--json").out)
 
-    assert foldline("traces", one["id"], "--replay").out.strip() == one["answer"]
-    assert foldline("traces", one["id"], "--replay", "-m", f"{OWN}hello").out.strip()
+    assert foldline("traces", row["id"], "--replay").out.strip() == row["answer"]
+    assert foldline("traces", row["id"], "--replay", "-m", f"{OWN}hello").out.strip()
     assert foldline("traces", "--replay").code == 2
 
 
@@ -199,7 +199,7 @@ def test_traces_are_deleted_and_pruned(foldline):
     newest, _ = json.loads(foldline("traces", "--json").out)
 
     foldline("traces", newest["id"], "--delete")
-    assert [one["question"] for one in json.loads(foldline("traces", "--json").out)] == ["hi"]
+    assert [row["question"] for row in json.loads(foldline("traces", "--json").out)] == ["hi"]
     foldline("traces", "--prune-size", "0k")
     assert json.loads(foldline("traces", "--json").out) == []
     assert foldline("traces", "--delete").code == 2
@@ -237,10 +237,10 @@ def test_replay_plays_a_recorded_call(foldline, tmp_path):
 
 
 def test_bench_times_a_model(foldline):
-    found = json.loads(foldline("bench", "-m", f"{OWN}hello", "-n", "2", "--json").out)
+    figures = json.loads(foldline("bench", "-m", f"{OWN}hello", "-n", "2", "--json").out)
 
-    assert len(found["runs"]) == 2
-    assert found["median"]["tokens"] == 4
+    assert len(figures["runs"]) == 2
+    assert figures["median"]["tokens"] == 4
 
 
 def test_what_was_spoken_is_shown_by_its_words(foldline):

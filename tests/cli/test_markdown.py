@@ -34,25 +34,25 @@ def render(text: str, width: int = 40, size: int = 1) -> tuple[str, list[tuple[s
 @pytest.mark.parametrize("width", [24, 30, 40, 79])
 @pytest.mark.parametrize("size", [1, 3, 1000])
 def test_no_word_is_broken_and_no_line_is_too_long(width, size):
-    shown, _ = render(TEXT, width, size)
+    output, _ = render(TEXT, width, size)
 
     words = set(re.findall(r"[A-Za-z]{3,}", TEXT))
-    assert words <= set(re.findall(r"[A-Za-z]{3,}", shown))
-    inside = re.sub(r"```.*?```", "", shown, flags=re.DOTALL)
+    assert words <= set(re.findall(r"[A-Za-z]{3,}", output))
+    inside = re.sub(r"```.*?```", "", output, flags=re.DOTALL)
     assert all(len(line) <= width for line in inside.splitlines() if "://" not in line)
 
 
 def test_marks_become_styles():
-    shown, pieces = render(TEXT, 79)
+    output, pieces = render(TEXT, 79)
 
     styles = {text.strip(): style for text, style in pieces}
     assert styles["hunt"] == "bold" or ("hunt", "bold") in [(t.strip(), s) for t, s in pieces]
-    assert "**hunt" not in shown
-    assert "snake_case_names" in shown
-    assert "2 * 3 * 4 is 24." in shown
-    assert "the page (https://owls.test/a)" in shown
-    assert "x = 1  # **not bold**" in shown
-    assert shown.startswith("Owls\n\n")
+    assert "**hunt" not in output
+    assert "snake_case_names" in output
+    assert "2 * 3 * 4 is 24." in output
+    assert "the page (https://owls.test/a)" in output
+    assert "x = 1  # **not bold**" in output
+    assert output.startswith("Owls\n\n")
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 1000])
@@ -77,9 +77,9 @@ def test_a_word_that_fits_is_shown_while_it_comes():
     "text", ["", "***", "`", "**open", "[x", "```", "_", "1.", "> ", "a*b*c", "| a | b |"]
 )
 def test_odd_text_is_shown(text):
-    shown, _ = render(text)
+    output, _ = render(text)
 
-    assert re.sub(r"[*`─\s]", "", shown) == re.sub(r"[*`\s]", "", text) or text in ("***", "_")
+    assert re.sub(r"[*`─\s]", "", output) == re.sub(r"[*`\s]", "", text) or text in ("***", "_")
 
 
 def test_code_is_taken_out_of_an_answer():

@@ -70,7 +70,7 @@ def test_a_pipe_that_nobody_writes_to_or_closes_is_not_waited_for_for_ever():
 
 def test_a_pipe_that_is_slow_to_speak_is_heard():
     with silent_pipe() as (read, write):
-        asked = subprocess.Popen(
+        process = subprocess.Popen(
             command("chat", "sum up:", "-m", f"{OWN}echo"),
             stdin=read,
             stdout=subprocess.PIPE,
@@ -78,11 +78,11 @@ def test_a_pipe_that_is_slow_to_speak_is_heard():
             cwd=ROOT,
             text=True,
         )
-        with asked:
-            assert asked.stderr.readline().startswith("(waiting for piped input")
+        with process:
+            assert process.stderr.readline().startswith("(waiting for piped input")
             os.write(write, b"late")
             os.close(write)
-            assert asked.stdout.read() == "1: sum up:\n\nlate\n"
+            assert process.stdout.read() == "1: sum up:\n\nlate\n"
 
 
 def test_how_long_a_pipe_may_be_silent_is_a_number():
@@ -177,10 +177,10 @@ def test_a_missing_runtime_is_said_before_anything_is_fetched(foldline, monkeypa
 def test_the_first_run_says_that_the_model_is_small(small, capsys):
     choose.prepare(ChatLlamaCpp(model="small"))
 
-    said = capsys.readouterr().err
-    assert "Fetching small" in said
-    assert "small model" in said
-    assert "local:/path/model.gguf" in said
+    output = capsys.readouterr().err
+    assert "Fetching small" in output
+    assert "small model" in output
+    assert "local:/path/model.gguf" in output
     assert fetch.is_fetched("small")
     choose.prepare(ChatLlamaCpp(model="small"))
     assert capsys.readouterr().err == ""

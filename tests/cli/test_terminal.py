@@ -27,7 +27,7 @@ def test_ctrl_c_stops_an_answer_and_keeps_what_came(terminal, own_folders):
     assert screen.end() == 130
     assert "what came is kept" in screen.text
     assert "Traceback" not in screen.text
-    messages = SQLiteChatMessageHistory("s", own_folders / "data" / "sessions.db").messages
+    messages = SQLiteChatMessageHistory("s", own_folders / "data" / "traces.db").messages
     assert [message.text for message in messages] == ["hi", "First words"]
     assert messages[1].status == "incomplete"
 
@@ -40,8 +40,8 @@ def test_reasoning_is_dimmed_and_tool_calls_are_shown(terminal):
 
     tools = terminal("chat", "1+2", "-m", f"{OWN}adding", "-t", "tests.cli.scripted:add")
     assert tools.end() == 0
-    for shown in ("I add.", '-> add({"a": 1, "b": 2})', "<- 3", "It is 3."):
-        assert shown in tools.text
+    for text in ("I add.", '-> add({"a": 1, "b": 2})', "<- 3", "It is 3."):
+        assert text in tools.text
 
 
 def test_a_model_cannot_command_the_terminal(terminal):
@@ -92,8 +92,8 @@ def test_in_a_session_ctrl_c_stops_the_answer_and_twice_leaves(terminal, own_fol
     screen.interrupt()
 
     assert screen.end() == 130
-    messages = SQLiteChatMessageHistory("s", own_folders / "data" / "sessions.db").messages
-    assert [getattr(one, "status", None) for one in messages] == [None, "incomplete"]
+    messages = SQLiteChatMessageHistory("s", own_folders / "data" / "traces.db").messages
+    assert [getattr(message, "status", None) for message in messages] == [None, "incomplete"]
 
 
 def test_no_ctrl_c_is_lost_however_soon_it_comes_after_the_prompt(terminal):

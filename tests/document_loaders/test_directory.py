@@ -38,9 +38,9 @@ def test_a_bad_file_is_listed_and_the_others_are_loaded(call, folder, caplog, th
     loader = DirectoryLoader(folder, use_multithreading=threads)
 
     with caplog.at_level(logging.WARNING):
-        found = call.run(loader, "load")
+        documents = call.run(loader, "load")
 
-    assert sorted(texts(found)) == ["# B", "A", "x: 1", "x: 2"]
+    assert sorted(texts(documents)) == ["# B", "A", "x: 1", "x: 2"]
     assert [(failure.source, str(failure)) for failure in loader.errors] == [
         (str(folder / "bad.json"), str(loader.errors[0].error))
     ]
@@ -105,16 +105,18 @@ def test_a_link_out_of_the_folder_is_not_followed_unless_told(folder, tmp_path):
 
 
 def test_progress_counts_files(call, folder):
-    told = []
+    calls = []
 
     call.run(
         DirectoryLoader(
-            folder, silent_errors=True, show_progress=lambda done, total: told.append((done, total))
+            folder,
+            silent_errors=True,
+            show_progress=lambda done, total: calls.append((done, total)),
         ),
         "load",
     )
 
-    assert told == [(0, 4), (1, 4), (2, 4), (3, 4), (4, 4)]
+    assert calls == [(0, 4), (1, 4), (2, 4), (3, 4), (4, 4)]
 
 
 def test_wrong_calls_are_explained(tmp_path, folder):

@@ -65,10 +65,10 @@ def write(tmp_path):
 def test_text_is_one_document_with_its_source(call, write):
     path = write("a.txt", "Grüße\r\nzwei")
 
-    found = call.run(TextLoader(path), "load")
+    documents = call.run(TextLoader(path), "load")
 
-    assert found == [Document("Grüße\nzwei", metadata={"source": path})]
-    assert call.run(TextLoader(path), "lazy_load") == found
+    assert documents == [Document("Grüße\nzwei", metadata={"source": path})]
+    assert call.run(TextLoader(path), "lazy_load") == documents
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
@@ -173,7 +173,7 @@ NOTES = {"notes": [{"text": "one", "by": {"name": "Ada"}}, {"text": "two", "by":
 def test_an_expression_selects_documents(write, expression, texts):
     path = write("n.json", json.dumps(NOTES))
 
-    assert [one.page_content for one in JSONLoader(path, expression).load()] == texts
+    assert [document.page_content for document in JSONLoader(path, expression).load()] == texts
 
 
 def test_content_key_and_metadata_func_take_what_is_selected_apart(call, write):
@@ -182,11 +182,11 @@ def test_content_key_and_metadata_func_take_what_is_selected_apart(call, write):
     def by(record, metadata):
         return {**metadata, "by": record["by"]["name"]}
 
-    found = call.run(JSONLoader(path, ".notes[]", "text", metadata_func=by), "load")
+    documents = call.run(JSONLoader(path, ".notes[]", "text", metadata_func=by), "load")
 
-    assert found[1] == Document("two", metadata={"source": path, "seq_num": 2, "by": "Bo"})
+    assert documents[1] == Document("two", metadata={"source": path, "seq_num": 2, "by": "Bo"})
     nested = JSONLoader(path, ".notes[]", ".by.name", is_content_key_jq_parsable=True).load()
-    assert [one.page_content for one in nested] == ["Ada", "Bo"]
+    assert [document.page_content for document in nested] == ["Ada", "Bo"]
 
 
 def test_lines_of_json_are_read_one_by_one(write):
@@ -228,19 +228,19 @@ def test_markdown_keeps_its_marks_and_front_matter_is_metadata(write):
     text = "---\nauthor: 'Ada'\ntags: [x]\n---\n```\n# no title\n```\n# Owls\n\nThey *hunt*.\n"
     path = write("a.md", text)
 
-    found = MarkdownLoader(path).load()[0]
+    document = MarkdownLoader(path).load()[0]
 
-    assert found.metadata == {"author": "Ada", "tags": "[x]", "source": path, "title": "Owls"}
-    assert found.page_content.endswith("# Owls\n\nThey *hunt*.\n")
+    assert document.metadata == {"author": "Ada", "tags": "[x]", "source": path, "title": "Owls"}
+    assert document.page_content.endswith("# Owls\n\nThey *hunt*.\n")
 
 
 def test_sections_of_markdown_know_their_headings(write):
     path = write("a.md", "# A\n\none\n\n## B\n\ntwo\n\n# C\n\nthree\n")
 
-    found = MarkdownLoader(path, "elements").load()
+    documents = MarkdownLoader(path, "elements").load()
 
-    assert [one.metadata["heading"] for one in found] == ["A", "A > B", "C"]
-    assert found[1].page_content.split() == ["##", "B", "two"]
+    assert [document.metadata["heading"] for document in documents] == ["A", "A > B", "C"]
+    assert documents[1].page_content.split() == ["##", "B", "two"]
     with pytest.raises(UsageError, match="'single' or 'elements', not 'paged'"):
         MarkdownLoader(path, "paged")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="has no option strategy: leave it out"):
@@ -258,15 +258,15 @@ y</pre><br>last<noscript>no</noscript></body></html>"""
 def test_a_page_is_its_text(call, write):
     path = write("a.html", PAGE)
 
-    (found,) = call.run(HTMLLoader(path), "load")
+    (document,) = call.run(HTMLLoader(path), "load")
 
-    assert found.metadata == {
+    assert document.metadata == {
         "source": path,
         "title": "Owls & mice",
         "language": "en",
         "description": "Of owls",
     }
-    assert found.page_content == (
+    assert document.page_content == (
         "Home\n\nOwls\n\nThey hunt at night.\n\n- mice\n- voles\n\na\tb\n\nx  =  1\ny\n\nlast"
     )
 
@@ -281,9 +281,9 @@ def test_a_page_is_read_in_the_encoding_that_it_names(write):
 def test_a_page_nested_deep_or_cut_costs_no_more_than_its_length(write):
     path = write("a.html", "<title>t<p>" + "<div>" * 50_000 + "deep<script>cut")
 
-    found = HTMLLoader(path).load()[0]
+    document = HTMLLoader(path).load()[0]
 
-    assert (found.metadata["title"], found.page_content) == ("t", "deep")
+    assert (document.metadata["title"], document.page_content) == ("t", "deep")
 
 
 CELLS = [
@@ -304,11 +304,11 @@ CELLS = [
 def test_a_notebook_is_text_and_code(write):
     path = write("n.ipynb", json.dumps({"cells": CELLS, "metadata": {}, "nbformat": 4}))
 
-    found = NotebookLoader(path).load()[0]
+    document = NotebookLoader(path).load()[0]
     outputs = NotebookLoader(path, include_outputs=True, max_output_length=5).load()[0]
 
-    assert found.page_content == "# Sums\nof numbers\n\n```python\nprint(1 + 2)\n1/0\n```"
-    assert found.metadata == {"source": path, "language": "python", "cells": 3}
+    assert document.page_content == "# Sums\nof numbers\n\n```python\nprint(1 + 2)\n1/0\n```"
+    assert document.metadata == {"source": path, "language": "python", "cells": 3}
     assert outputs.page_content.endswith("```\n\n```\n3\n'x'\n```")
 
 
@@ -365,8 +365,8 @@ def test_pages_of_a_pdf_are_documents(call, write):
     assert first.metadata["title"] == "Report"
     assert (second.metadata["page"], second.metadata["page_label"]) == (1, "2")
     assert second.metadata["total_pages"] == 2
-    whole = PyPDFLoader(path, mode="single", pages_delimiter="|").load()
-    assert [one.page_content for one in whole] == ["First page|Second page"]
+    documents = PyPDFLoader(path, mode="single", pages_delimiter="|").load()
+    assert [document.page_content for document in documents] == ["First page|Second page"]
 
 
 def test_an_encrypted_pdf_asks_for_its_password(write, tmp_path):

@@ -13,18 +13,20 @@ PAGE = b"<title>Owls</title><p>They hunt."
 
 
 def pages(answers, addresses=None, **options):
-    made, web, _ = resolver(answers, addresses or [PUBLIC], allow_hosts=())
-    return (lambda *urls, **more: WebBaseLoader(urls, resolver=made, **{**options, **more})), web
+    file_resolver, web, _ = resolver(answers, addresses or [PUBLIC], allow_hosts=())
+    return (
+        lambda *urls, **more: WebBaseLoader(urls, resolver=file_resolver, **{**options, **more})
+    ), web
 
 
 def test_a_page_is_a_document(call):
     url = "https://owls.test/a"
     load, web = pages({url: (200, {"content-type": "text/html; charset=utf-8"}, PAGE)})
 
-    (found,) = call.run(load(url, header_template={"User-Agent": "tests"}), "load")
+    (document,) = call.run(load(url, header_template={"User-Agent": "tests"}), "load")
 
-    assert found.page_content == "They hunt."
-    assert found.metadata == {"source": url, "title": "Owls"}
+    assert document.page_content == "They hunt."
+    assert document.metadata == {"source": url, "title": "Owls"}
     assert web.asked[0].headers["User-Agent"] == "tests"
     assert web.asked[0].address == PUBLIC
 
@@ -109,13 +111,13 @@ def test_what_is_no_address_is_refused(url):
 
 
 def test_progress_and_several_addresses():
-    told = []
+    calls = []
     urls = [f"https://owls.test/{n}" for n in range(3)]
     load, _ = pages({url: (200, {}, PAGE) for url in urls})
-    loader = load(*urls, show_progress=lambda done, total: told.append(done))
+    loader = load(*urls, show_progress=lambda done, total: calls.append(done))
 
     assert len(loader.load()) == 3
-    assert told == [0, 1, 2, 3]
+    assert calls == [0, 1, 2, 3]
     with pytest.raises(UsageError, match="several addresses"):
         _ = loader.web_path
     assert load(urls[0]).web_path == urls[0]
@@ -125,8 +127,8 @@ def test_a_real_connection_to_a_server_of_your_own(call, fault_server):
     headers = {"content-type": "text/html"}
     url = fault_server.script("/page", Answer(headers=headers, body=PAGE))
 
-    (found,) = call.run(WebBaseLoader(url, allow_private=True), "load")
+    (document,) = call.run(WebBaseLoader(url, allow_private=True), "load")
 
-    assert (found.page_content, found.metadata["title"]) == ("They hunt.", "Owls")
+    assert (document.page_content, document.metadata["title"]) == ("They hunt.", "Owls")
     with pytest.raises(SecurityError, match="not a public address"):
         call.run(WebBaseLoader(url), "load")

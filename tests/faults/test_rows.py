@@ -36,13 +36,8 @@ ROWS: dict[str, tuple[int, str]] = {
 }
 """Area -> how many rows it has, numbered from 01."""
 
-ABSENT: dict[str, str] = {
-    "F-V02": "a client that leaves mid-stream: foldline has no server of its own yet",
-    "F-V03": "an upstream that fails mid-stream: foldline has no server of its own yet",
-    "F-V04": "requests that set base_url, key, class or path: foldline has no server of its own yet",
-    "F-V05": "forged history from a client: foldline has no server of its own yet",
-}
-"""Rows about things that do not exist. F-V01 and F-V06 are shown on the MCP server, F-V07 on what foldline draws."""
+ABSENT: dict[str, str] = {}
+"""Rows about things that do not exist."""
 
 
 @cache

@@ -220,3 +220,10 @@ def test_a_thread_of_another_graph_is_refused(call):
         SchemaError, match="stands before the node 'b', which this graph does not have"
     ):
         call.invoke(other, None, config)
+
+
+@pytest.mark.parametrize("value", [True, 0, 0.5, [], [None], "text"])
+def test_an_input_that_is_no_dict_is_refused_with_what_the_graph_takes(call, value):
+    graph = of(("say", lambda state: {"n": 1})).compile()
+    with pytest.raises(UsageError, match="takes a dict with some of items"):
+        call.invoke(graph, value)

@@ -33,7 +33,7 @@ def store():
 
 @pytest.fixture
 def run(call, records, store):
-    """Index in the colour of `call`; gives (added, updated, deleted, skipped)."""
+    """Index as `call` does, sync or async; gives (added, updated, deleted, skipped)."""
 
     def once(documents, target=store, **options):
         if call.colour == "blocking":
@@ -135,7 +135,10 @@ def test_a_document_index_is_a_target_too(run, call):
     target = InMemoryDocumentIndex()
     run([of("a cat", "1"), of("a dog", "2")], target, **BY_SOURCE)
     assert run([of("a bird", "2")], target, **BY_SOURCE) == (1, 0, 1, 0)
-    assert sorted(one.page_content for one in target.store.values()) == ["a bird", "a cat"]
+    assert sorted(document.page_content for document in target.store.values()) == [
+        "a bird",
+        "a cat",
+    ]
     assert call.invoke(target, "bird")[0].page_content == "a bird"
     assert call.run(target, "get", ["nobody"]) == []
     assert call.run(target, "delete", list(target.store))["num_deleted"] == 2
@@ -167,7 +170,7 @@ def test_a_failure_in_the_middle_is_made_good_by_the_next_run(run, store):
 
 
 @pytest.mark.parametrize(
-    ("documents", "options", "said"),
+    ("documents", "options", "message"),
     [
         ([of("a")], {"cleanup": "incremental"}, "needs source_id_key"),
         ([Document("a")], BY_SOURCE, "needs a source"),
@@ -180,8 +183,8 @@ def test_a_failure_in_the_middle_is_made_good_by_the_next_run(run, store):
         ([of("a", x=object())], {}, "not JSON"),
     ],
 )
-def test_wrong_calls_say_what_to_write(run, documents, options, said):
-    with pytest.raises(UsageError, match=said):
+def test_wrong_calls_say_what_to_write(run, documents, options, message):
+    with pytest.raises(UsageError, match=message):
         run(documents, **options)
 
 
@@ -217,15 +220,15 @@ def test_records_refuse_wrong_groups_and_a_clock_that_goes_back(records, call):
 
 
 def test_namespaces_in_one_file_are_apart(tmp_path):
-    one, other = (
+    first, other = (
         SQLiteRecordManager("one", tmp_path / "r.db"),
         SQLiteRecordManager("two", tmp_path / "r.db"),
     )
-    one.update(["a"])
+    first.update(["a"])
     assert other.exists(["a"]) == [False]
     other.delete_keys(["a"])
-    assert one.list_keys() == ["a"]
-    one.close()
+    assert first.list_keys() == ["a"]
+    first.close()
 
 
 def test_an_index_of_documents_must_be_written_whole():

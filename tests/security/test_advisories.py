@@ -73,16 +73,17 @@ ELSEWHERE = {
         "vectorstores/test_conformance.py::test_CVE_2025_67644_hostile_filter_keys_and_values_are_only_keys_and_values"
     ),
     "CVE-2024-1455": "output_parsers/test_xml.py::test_CVE_2024_1455_no_entity_is_expanded_and_no_document_type_read",
+    "CVE-2024-6587": (
+        "serve/test_security.py::test_F_V04_CVE_2024_6587_a_request_sets_no_address_key_header_class_or_path"
+    ),
+    "CVE-2026-42208": "serve/test_security.py::test_CVE_2026_42208_what_a_request_says_reaches_no_statement",
+    "CVE-2026-42271": "serve/test_security.py::test_CVE_2026_42271_a_request_starts_no_command",
     "CVE-2026-48710": "tools/mcp/test_serve.py::test_F_V06_a_foreign_host_or_origin_is_refused",
     "CVE-2026-27740": "runnables/test_graph_svg.py::test_FV07_text_stays_text",
     "secrets in repr, dumps, traces and tracebacks": "security/test_canary.py::test_F_V08_a_model_shows_no_secret",
 }
-NOT_FOR_US = {
-    "CVE-2024-6587": "a proxy whose requests set the base URL: foldline has no proxy and no model server",
-    "CVE-2026-42208": "a proxy whose requests reach SQL: foldline has no proxy and no model server",
-    "CVE-2026-42271": "a proxy whose requests start a command: foldline has no proxy and no model server",
-}
-"""To become tests when a server is built (F-V01 to F-V06)."""
+NOT_FOR_US: dict[str, str] = {}
+"""Advisories about what foldline does not have."""
 SECTION_5 = [
     "CVE-2025-68664",
     "GHSA-pjwx-r37v-7724",

@@ -8,15 +8,17 @@ from typing import Any
 import httpx
 
 
-def asked(app: Any, path: str, body: Any, method: str = "POST") -> httpx.Response:
+def asked(
+    app: Any, path: str, body: Any, method: str = "POST", client: str = "127.0.0.1"
+) -> httpx.Response:
     """Send one request to an app, its lifespan run around it."""
 
     async def main() -> httpx.Response:
-        transport = httpx.ASGITransport(app=app, client=("127.0.0.1", 1))
+        transport = httpx.ASGITransport(app=app, client=(client, 1))
         async with (
             app.router.lifespan_context(app),
-            httpx.AsyncClient(transport=transport, base_url="http://localhost") as client,
+            httpx.AsyncClient(transport=transport, base_url="http://localhost") as session,
         ):
-            return await client.request(method, path, json=body)
+            return await session.request(method, path, json=body)
 
     return asyncio.run(main())

@@ -27,6 +27,13 @@ pieces = list(model.stream("hi"))
 result["pieces"] = [type(pieces[0]).__name__, len(pieces)]
 state = RemoteRunnable(f"{url}/agent").invoke({"messages": [HumanMessage("parallel tools")]})
 result["agent"] = [type(message).__name__ for message in state["messages"]]
+thoughts = model.invoke("reason")
+result["reasoning"] = [
+    block["reasoning"] for block in thoughts.content_blocks if block["type"] == "reasoning"
+]
+image = {"type": "image", "base64": "AAAA", "mime_type": "image/png"}
+picture = model.invoke([HumanMessage([{"type": "text", "text": "picture"}, image])])
+result["picture"] = picture.text if isinstance(picture.text, str) else picture.text()
 errors = []
 for text, streams in (("break", True), ("rate limit", False)):
     try:
@@ -44,5 +51,8 @@ async def events():
     return names, len(patches)
 
 
+pieces = model.stream("slow langserve-leave")
+next(pieces)
+pieces.close()
 result["events"], result["patches"] = asyncio.run(events())
 print(json.dumps(result))

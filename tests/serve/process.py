@@ -98,6 +98,11 @@ class ServeProcess:
         lines = file.read_text().splitlines() if file.exists() else []
         return {line.split()[0]: float(line.split()[1]) for line in lines}
 
+    def count_marks(self, name: str) -> int:
+        file = self.folder / "marks"
+        lines = file.read_text().splitlines() if file.exists() else []
+        return sum(line.split()[0] == name for line in lines)
+
     def wait_for_mark(self, name: str, seconds: float = 15) -> float:
         end = time.monotonic() + seconds
         while name not in self.marks():

@@ -12,7 +12,12 @@ from foldline.agents import create_agent
 from foldline.agents.checkpoint import SqliteSaver
 from foldline.agents.middleware import HumanInTheLoopMiddleware
 from foldline.embeddings import Embeddings
-from foldline.exceptions import ModelError, ModelInvalidRequestError, ModelRateLimitError
+from foldline.exceptions import (
+    ModelError,
+    ModelInvalidRequestError,
+    ModelRateLimitError,
+    UsageError,
+)
 from foldline.graph import END, START, MessagesState, StateGraph
 from foldline.messages import AIMessage, HumanMessage, ToolMessage
 from foldline.output_parsers import StrOutputParser
@@ -49,6 +54,8 @@ def describe(message: Any) -> str:
 
 def answer(request: Any) -> Any:  # noqa: PLR0911, PLR0912, C901  one line per kind of answer
     """Do as the last message says."""
+    if not request.messages:
+        return "Nobody said anything."
     last = request.messages[-1]
     text = last.text
     if isinstance(last, ToolMessage):
@@ -77,6 +84,8 @@ def answer(request: Any) -> Any:  # noqa: PLR0911, PLR0912, C901  one line per k
     if "json" in text:
         form = (request.options or {}).get("response_format")
         return '{"city": "Oslo", "degrees": 4}' if form else "no format was asked for"
+    if "logprobs" in text:
+        return logprobs_of(request.options or {})
     if "options" in text:
         kept = {name: value for name, value in request.options.items() if name != "tools"}
         return repr(sorted(kept.items(), key=str)) + repr(request.stop)
@@ -88,9 +97,20 @@ def answer(request: Any) -> Any:  # noqa: PLR0911, PLR0912, C901  one line per k
     return "Hello there, my friend."
 
 
+def logprobs_of(options: Any) -> Any:
+    """Say how likely the words are, where that was asked for, as OpenAI's hosts do."""
+    if not options.get("logprobs"):
+        return "nobody asked"
+    top = [{"token": "Hi", "logprob": -0.1, "bytes": [72, 105]}] * (
+        options.get("top_logprobs") or 0
+    )
+    content = [{"token": "Hi", "logprob": -0.1, "bytes": [72, 105], "top_logprobs": top}]
+    return ["Hi", Finish(usage=USAGE, metadata={"logprobs": {"content": content}})]
+
+
 def slow(text: str) -> Any:
-    """Say a word every 50 ms, for five seconds."""
-    for number in range(100):
+    """Say a word every 50 ms, for five seconds, or for a minute."""
+    for number in range(1_200 if "minute" in text else 100):
         yield f"{number} "
         yield Stall(0.05)
 
@@ -102,7 +122,7 @@ class Talker(ScriptedChatModel):
 
     async def _events(self, request: Any, run: Any) -> Any:
         """Leave marks where a slow answer begins, ends, and is cut off."""
-        text = request.messages[-1].text
+        text = request.messages[-1].text if request.messages else ""
         name = text.split()[-1] if text.startswith("slow") else None
         how = "cut"
         if name:
@@ -123,6 +143,8 @@ priced = Talker(script=answer, usage=USAGE, model="priced-1", profile=PROFILE, r
 
 def agent_answer(request: Any) -> Any:
     """Call tools as the last message of a person says, then tell what they said."""
+    if not request.messages:
+        return "Nobody said anything."
     last = request.messages[-1]
     if isinstance(last, ToolMessage):
         turn = []
@@ -214,6 +236,15 @@ graph = builder.compile(
 )
 
 chain = ChatPromptTemplate([("human", "Tell me about {topic}.")]) | chat | StrOutputParser()
-double = RunnableLambda(lambda number: number * 2)
+
+
+def twice(number: Any) -> Any:
+    """Double a number; whatever else is a mistake of whoever sent it."""
+    if isinstance(number, bool) or not isinstance(number, int | float):
+        raise UsageError(f"a number is needed, not a {type(number).__name__}")
+    return number * 2
+
+
+double = RunnableLambda(twice)
 vectors = Vectors()
 FINISH = Finish

@@ -14,7 +14,6 @@ NONE = "–"
 CHAT, RESPONSES, ANTHROPIC = "test_chat_completions", "test_responses", "test_anthropic_messages"
 SDK, VERCEL, AGUI = "test_ai_sdk", "test_vercel", "test_agui"
 RUNS, GRAPH, SERVE = "test_runs", "test_langgraph", "test_langserve"
-LEAVES = "leaving ends it"
 ROWS: dict[str, tuple[str, ...]] = {
     "`openai` chat completions": (
         f"{CHAT}:test_text_comes_in_chunks_with_usage",
@@ -57,7 +56,7 @@ ROWS: dict[str, tuple[str, ...]] = {
         f"{SDK}:test_text_and_usage",
         f"{SDK}:test_errors",
         f"{SDK}:test_errors",
-        "as `openai`",
+        f"{SDK}:test_aborting_ends_the_run",
         NONE,
     ),
     "`@ai-sdk/openai` Responses, `@ai-sdk/anthropic`": (
@@ -68,7 +67,7 @@ ROWS: dict[str, tuple[str, ...]] = {
         f"{SDK}:test_text_and_usage",
         f"{SDK}:test_errors",
         f"{SDK}:test_errors",
-        "as `openai` and `anthropic`",
+        f"{SDK}:test_aborting_ends_the_run",
         NONE,
     ),
     "`ai` chat (Vercel UI stream)": (
@@ -90,25 +89,25 @@ ROWS: dict[str, tuple[str, ...]] = {
         f"{AGUI}:test_text_comes_with_usage",
         f"{AGUI}:test_a_broken_stream_is_a_run_error",
         f"{AGUI}:test_a_rate_limit_is_an_error_of_http",
-        "by `POST /runs/{id}/stop`",
+        f"{AGUI}:test_a_stopped_run_ends_as_cancelled",
         f"{AGUI}:test_an_agent_asks_and_is_answered_by_resume",
     ),
     "`langgraph-sdk` threads": (
         f"{GRAPH}:test_a_thread_streams_messages_tools_and_output",
         f"{GRAPH}:test_a_thread_streams_messages_tools_and_output",
-        "as message events",
-        "as in `/runs`",
-        f"{GRAPH}:test_updates_and_messages_come_as_they_happen",
+        f"{GRAPH}:test_reasoning_a_picture_and_usage_in_a_thread",
+        f"{GRAPH}:test_reasoning_a_picture_and_usage_in_a_thread",
+        f"{GRAPH}:test_reasoning_a_picture_and_usage_in_a_thread",
         f"{GRAPH}:test_a_broken_run_raises",
-        f"{GRAPH}:test_errors_reach_the_client",
-        f"{GRAPH}:test_a_run_is_cancelled_and_joined",
+        f"{GRAPH}:test_a_limited_run_of_a_thread_raises",
+        f"{GRAPH}:test_a_threads_run_is_stopped_by_a_command",
         f"{GRAPH}:test_a_thread_is_followed_from_a_number_on",
     ),
     "`langgraph-sdk` runs": (
         f"{GRAPH}:test_a_thread_is_made_run_on_and_looked_at",
         f"{GRAPH}:test_updates_and_messages_come_as_they_happen",
-        "as message events",
-        "as in `/runs`",
+        f"{GRAPH}:test_reasoning_and_a_picture_in_runs",
+        f"{GRAPH}:test_reasoning_and_a_picture_in_runs",
         f"{GRAPH}:test_updates_and_messages_come_as_they_happen",
         f"{GRAPH}:test_errors_reach_the_client",
         f"{GRAPH}:test_errors_reach_the_client",
@@ -116,21 +115,14 @@ ROWS: dict[str, tuple[str, ...]] = {
         f"{GRAPH}:test_an_agent_asks_and_is_answered",
     ),
     "LangServe's `RemoteRunnable`": (
-        f"{SERVE}:test_langserves_own_client",
-        f"{SERVE}:test_langserves_own_client",
-        "in the message",
-        "in the message",
-        f"{SERVE}:test_langserves_own_client",
-        f"{SERVE}:test_langserves_own_client",
-        f"{SERVE}:test_langserves_own_client",
-        LEAVES,
+        *([f"{SERVE}:test_langserves_own_client"] * 8),
         NONE,
     ),
     "raw SSE on `/runs`, our `RemoteRunnable`": (
         f"{RUNS}:test_a_remote_model_is_a_runnable",
         f"{RUNS}:test_a_remote_agent_with_its_tools",
-        "as message events",
-        "any input of the app",
+        f"{RUNS}:test_reasoning_and_a_picture_go_over_the_wire",
+        f"{RUNS}:test_reasoning_and_a_picture_go_over_the_wire",
         f"{RUNS}:test_a_run_is_started_followed_and_read_again",
         f"{RUNS}:test_errors_of_a_remote_are_errors_here",
         f"{RUNS}:test_errors_of_a_remote_are_errors_here",
@@ -149,8 +141,8 @@ ROWS: dict[str, tuple[str, ...]] = {
         NONE,
         NONE,
         "test_mcp:test_the_session_of_the_published_client",
-        "as an error of JSON-RPC",
-        LEAVES,
+        "test_mcp:test_a_rate_limit_is_an_error_of_the_tool",
+        "test_mcp:test_leaving_ends_the_run",
         NONE,
     ),
 }

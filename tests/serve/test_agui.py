@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
+
+import httpx
 
 from tests.serve import node
 from tests.serve.process import ServeProcess
@@ -96,3 +99,24 @@ def test_an_agent_asks_and_is_answered_by_resume(server: ServeProcess) -> None:
 def test_who_aborts_leaves_the_run_going(server: ServeProcess) -> None:
     run(server, "slow agui-abort", action="abort")
     server.wait_for_mark("end-agui-abort")
+
+
+def test_asking_again_replaces_the_answer(server: ServeProcess) -> None:
+    result = run(server, "remember one", app="agent", action="regenerate")
+    assert result["problem"] is None
+    assert result["messages"][-1]["content"] == "remember one | remember"
+
+
+def test_a_stopped_run_ends_as_cancelled(server: ServeProcess) -> None:
+    results: list[Any] = []
+    thread = threading.Thread(
+        target=lambda: results.append(run(server, "slow agui-stop", threadId="agui-stop"))
+    )
+    thread.start()
+    server.wait_for_mark("begin-agui-stop", 30)
+    url = f"{server.url}/runs"
+    runs = httpx.get(url, params={"thread_id": "agui-stop"}).json()["runs"]
+    httpx.post(f"{url}/{runs[0]['run_id']}/stop").raise_for_status()
+    thread.join(30)
+    assert results[0]["events"][-1]["outcome"] == {"type": "cancelled"}
+    assert "cut-agui-stop" in server.marks()

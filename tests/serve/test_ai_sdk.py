@@ -54,3 +54,9 @@ def test_errors(server: ServeProcess, wire: str) -> None:
     limited = run(server, wire, "text", "rate limit")
     assert limited["status"] == 429
     assert limited["headers"]["retry-after"] == "7"
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_aborting_ends_the_run(server: ServeProcess, wire: str) -> None:
+    run(server, wire, "abort", f"slow sdk-{wire}")
+    server.wait_for_mark(f"cut-sdk-{wire}", 5)

@@ -87,6 +87,28 @@ def test_strangers_are_refused_without_keys_unless_said_aloud() -> None:
     assert asyncio.run(ask(create_app({"chat": chat}, no_auth=True))) == 200
 
 
+def test_more_streams_than_allowed_are_refused_and_their_runs_end() -> None:
+    app = create_app({"chat": chat}, max_streams=1)
+
+    async def main() -> list[int]:
+        slow = {**ASK, "messages": [{"role": "user", "content": "be slow"}], "stream": True}
+        transport = httpx.ASGITransport(app=app, client=("127.0.0.1", 1))
+        async with (
+            app.router.lifespan_context(app),
+            httpx.AsyncClient(transport=transport, base_url="http://localhost") as client,
+        ):
+            first = asyncio.create_task(client.post("/v1/chat/completions", json=slow))
+            await asyncio.sleep(0.5)
+            second = await client.post("/v1/chat/completions", json=slow)
+            await asyncio.sleep(0.3)
+            live = len(app.server.host.live)
+            answer = await first
+            third = await client.post("/v1/chat/completions", json={**ASK, "stream": True})
+            return [second.status_code, live, answer.status_code, third.status_code]
+
+    assert asyncio.run(main()) == [503, 1, 200, 200]
+
+
 # -- the gateway
 
 

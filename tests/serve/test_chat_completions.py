@@ -12,6 +12,7 @@ import openai
 import pytest
 from pydantic import BaseModel
 
+from foldline.serve.wires.logprobs import completion_logprobs
 from tests.serve.process import ServeProcess, sse
 from tests.serve.served import SECRET
 
@@ -51,6 +52,81 @@ def test_text_comes_whole(client: openai.OpenAI) -> None:
     assert answer.usage.completion_tokens == 7
     assert answer.usage.prompt_tokens_details.cached_tokens == 3
     assert answer.usage.completion_tokens_details.reasoning_tokens == 2
+
+
+def test_several_answers_to_one_request(client: openai.OpenAI, server: ServeProcess) -> None:
+    answer = ask(client, "hi", n=3)
+    assert [choice.index for choice in answer.choices] == [0, 1, 2]
+    assert {choice.message.content for choice in answer.choices} == {"Hello there, my friend."}
+    assert answer.usage.total_tokens == 3 * 18
+    runs = httpx.get(f"{server.url}/runs?limit=3").json()["runs"]
+    assert answer.id.removeprefix("chatcmpl-") in [run["run_id"] for run in runs]
+    assert [run["status"] for run in runs] == ["success"] * 3
+    with pytest.raises(openai.BadRequestError, match="n must be"):
+        ask(client, "hi", n=129)
+
+
+def test_several_answers_are_streamed_side_by_side(client: openai.OpenAI) -> None:
+    chunks = list(ask(client, "hi", n=2, stream=True, stream_options={"include_usage": True}))
+    texts = ["", ""]
+    for chunk in chunks:
+        for choice in chunk.choices:
+            texts[choice.index] += choice.delta.content or ""
+    assert texts == ["Hello there, my friend."] * 2
+    assert chunks[-1].usage.total_tokens == 2 * 18
+    assert len({chunk.id for chunk in chunks}) == 1
+    messages: Any = [{"role": "user", "content": "parallel tools"}]
+    with client.chat.completions.stream(
+        model="chat", messages=messages, tools=TOOLS, n=2
+    ) as stream:
+        final = stream.get_final_completion()
+    assert [len(choice.message.tool_calls or ()) for choice in final.choices] == [2, 2]
+
+
+def test_one_of_several_answers_that_breaks_is_an_error(client: openai.OpenAI) -> None:
+    with pytest.raises(openai.APIError):
+        list(ask(client, "break", n=2, stream=True))
+    with pytest.raises(openai.RateLimitError):
+        ask(client, "rate limit", n=2, stream=True)
+
+
+def test_leaving_ends_all_of_several_answers(client: openai.OpenAI, server: ServeProcess) -> None:
+    stream = ask(client, "slow several", n=2, stream=True)
+    next(iter(stream))
+    stream.close()
+    server.wait_for_mark("cut-several", 5)
+    end = time.monotonic() + 3
+    while server.count_marks("cut-several") < 2:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_logprobs_are_passed_on(client: openai.OpenAI) -> None:
+    choice = ask(client, "logprobs", logprobs=True, top_logprobs=2).choices[0]
+    token = choice.logprobs.content[0]
+    assert (token.token, token.logprob, len(token.top_logprobs)) == ("Hi", -0.1, 2)
+    messages: Any = [{"role": "user", "content": "logprobs"}]
+    with client.chat.completions.stream(model="chat", messages=messages, logprobs=True) as stream:
+        final = stream.get_final_completion()
+    assert final.choices[0].logprobs is not None
+    assert [one.token for one in final.choices[0].logprobs.content or ()] == ["Hi"]
+    assert ask(client, "logprobs").choices[0].logprobs is None
+    with pytest.raises(openai.BadRequestError, match="top_logprobs"):
+        ask(client, "logprobs", top_logprobs=2)
+
+
+def test_logprobs_of_google_have_the_same_form() -> None:
+    found = completion_logprobs(
+        {
+            "logprobs": {
+                "chosenCandidates": [{"token": "Hi", "tokenId": 3, "logProbability": -0.5}],
+                "topCandidates": [{"candidates": [{"token": "Ho", "logProbability": -1.5}]}],
+            }
+        }
+    )
+    assert found["content"][0]["logprob"] == -0.5
+    assert found["content"][0]["top_logprobs"][0]["token"] == "Ho"
+    assert completion_logprobs({"logprobs": 3}) is None
 
 
 def test_text_comes_in_chunks_with_usage(client: openai.OpenAI) -> None:

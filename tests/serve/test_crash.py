@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.serve.forking import ForkedServer
 from tests.serve.process import ServeProcess, sse
 from tests.servers.databases import Server, postgres_server
 
@@ -40,46 +41,69 @@ def follow(url: str, seen: list[tuple[int, Any]]) -> None:
         return
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-def test_kill_9_at_random_points_leaves_what_was_seen_without_gap(tmp_path: Path) -> None:
-    """What a client saw is in the log after the kill, gapless; the run is interrupted."""
-    dice = random.Random(29)
-    server = ServeProcess(tmp_path)
-    for round_ in range(6):
-        server.start()
-        runs = [
-            httpx.post(
-                f"{server.url}/runs", json={"app": "chat", "input": f"slow r{round_}-{n}"}
-            ).json()["run_id"]
-            for n in range(9)
-        ]
-        seen: dict[str, list[tuple[int, Any]]] = {id: [] for id in runs}
-        threads = [
-            threading.Thread(target=follow, args=(f"{server.url}/runs/{id}/events", seen[id]))
-            for id in runs
-        ]
-        for thread in threads:
+KILLS = 50
+"""Moments at which the server is killed; each finds runs of every age, on two wires."""
+
+
+class Watched:
+    """Runs of one life of a server, and what their watchers saw of them."""
+
+    def __init__(self, server: ServeProcess, round_: int) -> None:
+        self.seen: dict[str, list[tuple[int, Any]]] = {}
+        self.threads: list[threading.Thread] = []
+        for number in range(4):
+            body = {"app": "chat", "input": f"slow r{round_}-{number}"}
+            id = httpx.post(f"{server.url}/runs", json=body, timeout=20).json()["run_id"]
+            self.seen[id] = []
+            url = f"{server.url}/runs/{id}/events"
+            self.threads.append(threading.Thread(target=follow, args=(url, self.seen[id])))
+        for thread in self.threads:
             thread.start()
-        time.sleep(dice.uniform(0.05, 1.2))
-        server.stop(signal.SIGKILL)
-        for thread in threads:
+
+    def join(self) -> None:
+        for thread in self.threads:
             thread.join(20)
-        server.start()
-        for id in runs:
-            answer = httpx.get(f"{server.url}/runs/{id}")
+
+    def check(self, server: ServeProcess) -> int:
+        """Compare what was seen with the log of the next life; return how many events were seen."""
+        for id, seen in self.seen.items():
+            answer = httpx.get(f"{server.url}/runs/{id}", timeout=20)
             if answer.status_code == 404:
-                assert seen[id] == []  # nothing of it was told to anybody
+                assert seen == []  # nothing of it was told to anybody
                 continue
             assert answer.json()["status"] == "interrupted"
-            kept = [
-                (data["seq"], data)
-                for _, data in sse(httpx.get(f"{server.url}/runs/{id}/events").text)
-                if "seq" in data
-            ]
-            assert [seq for seq, _ in kept] == list(range(1, len(kept) + 1))
-            assert kept[: len(seen[id])] == seen[id]
-        server.stop(signal.SIGKILL)
+            again: list[tuple[int, Any]] = []
+            follow(f"{server.url}/runs/{id}/events", again)
+            logged = [(seq, data) for seq, data in again if seq > 0]
+            assert [seq for seq, _ in logged] == list(range(1, len(logged) + 1))
+            assert logged[: len(seen)] == seen
+            if seen:  # a client that comes back after its last event misses nothing and sees nothing twice
+                later: list[tuple[int, Any]] = []
+                follow(f"{server.url}/runs/{id}/events?after={seen[-1][0]}", later)
+                assert [*seen, *(item for item in later if item[0] > 0)] == logged
+        return sum(len(seen) for seen in self.seen.values())
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_kill_9_at_50_random_points_leaves_what_was_seen_without_gap(tmp_path: Path) -> None:
+    """What a client saw is in the log after the kill, gapless; the run is interrupted, and can be read on."""
+    dice = random.Random(29)
+    server = ForkedServer(tmp_path, ["chat=tests.serve.served:chat"])
+    count = 0
+    try:
+        server.start()
+        for round_ in range(KILLS):
+            watched = Watched(server, round_)
+            time.sleep(dice.uniform(0.0, 0.6))
+            server.kill()
+            watched.join()
+            server.start()
+            count += watched.check(server)
+        server.kill()
+    finally:
+        server.close()
+    assert count > KILLS * 4
 
 
 def test_an_agent_is_carried_on_after_kill_9(own: ServeProcess) -> None:

@@ -71,6 +71,22 @@ def test_a_graph_streams_its_models_words(client: Any) -> None:
     assert "".join(pieces).startswith("Hello there, my friend.")
 
 
+def picture() -> dict[str, Any]:
+    image = {"type": "image", "base64": "AAAA", "mime_type": "image/png"}
+    return {"messages": [{"role": "user", "content": [{"type": "text", "text": "picture"}, image]}]}
+
+
+def test_reasoning_and_a_picture_in_runs(client: Any) -> None:
+    parts = list(
+        client.runs.stream(None, "agent", input=question("reason"), stream_mode="messages")
+    )
+    message = next(part.data[0] for part in parts if part.event == "messages/complete")
+    thoughts = [block["reasoning"] for block in message["content"] if block["type"] == "reasoning"]
+    assert thoughts == ["First I think. Then I know."]
+    done = client.runs.wait(None, "agent", input=picture())
+    assert done["messages"][-1]["content"] == "I see image:image/png."
+
+
 def test_an_agent_asks_and_is_answered(client: Any) -> None:
     id = client.threads.create()["thread_id"]
     first = list(client.runs.stream(id, "agent", input=question("delete"), stream_mode="updates"))
@@ -173,6 +189,50 @@ def test_a_thread_is_answered_by_input_respond(server: ServeProcess) -> None:
     asked, output = in_loop(body, server)
     assert len(asked["value"]["action_requests"]) == 2
     assert output["messages"][-1]["content"] == "The tools said /tmp/a is gone, /tmp/b is gone."
+
+
+def test_reasoning_a_picture_and_usage_in_a_thread(server: ServeProcess) -> None:
+    async def body(client: Any) -> Any:
+        async with client.threads.stream(assistant_id="agent") as thread:
+            await thread.run.start(input=question("reason"))
+            messages = [message async for message in thread.messages]
+            reasoning = await messages[0].reasoning
+            usage = (await messages[0]).usage_metadata
+        async with client.threads.stream(assistant_id="agent") as thread:
+            await thread.run.start(input=picture())
+            output = await thread.output
+        return reasoning, usage, output
+
+    reasoning, usage, output = in_loop(body, server)
+    assert reasoning == "First I think. Then I know."
+    assert usage["total_tokens"] == 18
+    assert output["messages"][-1]["content"] == "I see image:image/png."
+
+
+def test_a_limited_run_of_a_thread_raises(server: ServeProcess) -> None:
+    async def body(client: Any) -> Any:
+        async with client.threads.stream(assistant_id="agent") as thread:
+            await thread.run.start(input=question("rate limit"))
+            return await thread.output
+
+    with pytest.raises(RuntimeError, match="too many requests"):
+        in_loop(body, server)
+
+
+def test_a_threads_run_is_stopped_by_a_command(server: ServeProcess) -> None:
+    async def body(client: Any) -> Any:
+        async with client.threads.stream(assistant_id="agent") as thread:
+            await thread.run.start(input=question("slow thread-stop"))
+            await asyncio.to_thread(server.wait_for_mark, "begin-thread-stop")
+            path = f"{server.url}/threads/{thread.thread_id}/commands"
+            command = {"id": 9, "method": "run.cancel", "params": {}}
+            async with httpx.AsyncClient() as session:
+                (await session.post(path, json=command)).raise_for_status()
+            return await thread.output
+
+    with pytest.raises(RuntimeError, match="stopped"):
+        in_loop(body, server)
+    server.wait_for_mark("cut-thread-stop")
 
 
 def test_a_broken_run_raises(server: ServeProcess) -> None:

@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 
 import httpx
+import pytest
 
 from tests.serve import other_python
-from tests.serve.process import ServeProcess
+from tests.serve.process import ServeProcess, sse
 from tests.serve.served import SECRET
 
 
@@ -25,6 +26,9 @@ def test_langserves_own_client(server: ServeProcess) -> None:
     assert result["model"] == ["AIMessage", hello]
     assert result["tools"] == [{"city": "Oslo"}, {"city": "Rome"}]
     assert result["usage"] == 18
+    assert result["reasoning"] == ["First I think. Then I know."]
+    assert result["picture"] == "I see image:image/png."
+    server.wait_for_mark("cut-langserve-leave", 5)
     assert result["pieces"][0] == "AIMessageChunk"
     assert result["agent"] == [
         "HumanMessage",
@@ -38,6 +42,50 @@ def test_langserves_own_client(server: ServeProcess) -> None:
     assert result["events"][0] == "on_chain_start"
     assert "on_chat_model_stream" in result["events"]
     assert result["patches"] > 3
+
+
+@pytest.mark.parametrize(
+    ("path", "method"), [("stream_log", "log_patch"), ("stream_events", "stream_event")]
+)
+def test_what_is_seen_inside_is_in_the_run_log(
+    server: ServeProcess, path: str, method: str
+) -> None:
+    text = httpx.post(f"{server.url}/chain/{path}", json={"input": {"topic": "Mars"}}).text
+    events = sse(text)
+    run = events[0][1]["run_id"]
+    pieces = [data for name, data in events if name == "data"]
+    assert len(pieces) > 5
+    info = httpx.get(f"{server.url}/runs/{run}").json()
+    assert (info["status"], info["output"]) == ("success", "Hello there, my friend.")
+    assert info["usage"]["total_tokens"] == 18
+    logged = [data for _, data in sse(httpx.get(f"{server.url}/runs/{run}/events").text)]
+    assert len([data for data in logged if data["method"] == method]) == len(pieces)
+    broken = httpx.post(f"{server.url}/chat/{path}", json={"input": "break"}).text
+    assert sse(broken)[-1][0] == "error"
+
+
+def test_who_leaves_a_view_from_inside_ends_the_run(server: ServeProcess) -> None:
+    body = {"input": "slow inside-leave"}
+    with httpx.stream("POST", f"{server.url}/chat/stream_events", json=body) as response:
+        next(response.iter_bytes())
+        server.wait_for_mark("begin-inside-leave")
+    server.wait_for_mark("cut-inside-leave", 5)
+
+
+def test_what_is_seen_inside_can_be_filtered(server: ServeProcess) -> None:
+    body = {"input": {"topic": "Mars"}, "include_types": ["chat_model"]}
+    events = sse(httpx.post(f"{server.url}/chain/stream_events", json=body).text)
+    names = {data["event"] for name, data in events if name == "data"}
+    assert names == {"on_chat_model_start", "on_chat_model_stream", "on_chat_model_end"}
+    wrong = {"input": {"topic": "x"}, "include_types": [3]}
+    assert httpx.post(f"{server.url}/chain/stream_events", json=wrong).status_code == 400
+
+
+def test_who_leaves_a_batch_ends_its_runs(server: ServeProcess) -> None:
+    body = {"inputs": ["slow batch-leave"] * 2}
+    with pytest.raises(httpx.ReadTimeout):
+        httpx.post(f"{server.url}/chat/batch", json=body, timeout=1.0)
+    server.wait_for_mark("cut-batch-leave", 5)
 
 
 def test_schemas_are_shown(server: ServeProcess) -> None:

@@ -48,3 +48,19 @@ def test_other_methods_are_errors_of_json_rpc(server: ServeProcess) -> None:
     asked = {"jsonrpc": "2.0", "id": 7, "method": "resources/list"}
     assert httpx.post(url, json=asked).json()["error"]["code"] == -32601
     assert httpx.post(url, json={"jsonrpc": "2.0", "method": "ping"}).status_code == 202
+
+
+def test_a_rate_limit_is_an_error_of_the_tool(server: ServeProcess) -> None:
+    params = {"name": "chat", "arguments": {"message": "rate limit"}}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    result = httpx.post(f"{server.url}/mcp", json=call).json()["result"]
+    assert result["isError"] is True
+    assert "too many requests" in result["content"][0]["text"]
+
+
+def test_leaving_ends_the_run(server: ServeProcess) -> None:
+    params = {"name": "chat", "arguments": {"message": "slow mcp-leave"}}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    with pytest.raises(httpx.ReadTimeout):
+        httpx.post(f"{server.url}/mcp", json=call, timeout=1.0)
+    server.wait_for_mark("cut-mcp-leave", 5)

@@ -93,6 +93,27 @@ def test_runs_are_listed_and_deleted(server: ServeProcess) -> None:
 # -- RemoteRunnable
 
 
+PICTURE = {"type": "image", "base64": "AAAA", "mime_type": "image/png"}
+
+
+def test_reasoning_and_a_picture_go_over_the_wire(server: ServeProcess, call: Call) -> None:
+    remote = RemoteRunnable(server.url, app="chat")
+    blocks = call.invoke(remote, "reason").content_blocks
+    assert [block["reasoning"] for block in blocks if block["type"] == "reasoning"] == [
+        "First I think. Then I know."
+    ]
+    picture = HumanMessage([{"type": "text", "text": "picture"}, PICTURE])
+    assert call.invoke(remote, [picture]).text == "I see image:image/png."
+    events = [data for _, data in read(server, start(server, "reason")["run_id"])]
+    deltas = [
+        event["params"]["data"]["delta"]
+        for event in events
+        if event["method"] == "messages"
+        and event["params"]["data"]["event"] == "content-block-delta"
+    ]
+    assert any(delta["type"] == "reasoning-delta" for delta in deltas)
+
+
 def test_a_remote_model_is_a_runnable(server: ServeProcess, call: Call) -> None:
     remote = RemoteRunnable(server.url, app="chat")
     assert call.invoke(remote, "hi").text == "Hello there, my friend."

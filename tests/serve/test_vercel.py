@@ -9,7 +9,7 @@ from tests.serve.process import ServeProcess
 from tests.serve.served import SECRET
 
 
-def chat(server: ServeProcess, action: str, text: str = "", app: str = "chat", **more: Any) -> Any:
+def chat(server: ServeProcess, action: str, text: Any = "", app: str = "chat", **more: Any) -> Any:
     return node.run("vercel.mjs", url=server.url, app=app, text=text, action=action, **more)
 
 
@@ -80,6 +80,13 @@ def test_tools_wait_for_approval_one_is_granted_one_denied(server: ServeProcess)
     assert [part["state"] for part in parts] == ["output-available", "output-denied"]
     assert parts[0]["output"] == "/tmp/a is gone"
     assert "The tools said" in said(result["messages"][-1])
+
+
+def test_regenerating_replaces_the_answer_and_what_came_after(server: ServeProcess) -> None:
+    result = chat(server, "regenerate", ["one", "remember two"], app="agent")
+    assert said(result["again"][-1]) == "one | remember two"
+    assert len(result["again"]) == 4
+    assert said(result["messages"][-1]) == "changed | remember"
 
 
 def test_stop_ends_the_run_with_an_abort(server: ServeProcess) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from uuid import uuid4
 
 import pytest
 
@@ -101,6 +102,17 @@ def _pgvector_programs() -> Path:
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[Server]:
     yield from _postgres(_postgres_programs())
+
+
+@pytest.fixture
+def postgres_url(postgres_server: Server) -> str:
+    """A database of its own for one test."""
+    import psycopg
+
+    name = f"test_{uuid4().hex}"
+    with psycopg.connect(postgres_server.url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    return postgres_server.url.rpartition("/")[0] + f"/{name}"
 
 
 @pytest.fixture(scope="session")

@@ -74,7 +74,7 @@ class Studio:
 def serve(folder: Path, **options: Any) -> tuple[Studio, Callable[[], None]]:
     settings = {
         "traces": folder / "traces.db",
-        "sessions": folder / "sessions.db",
+        "sessions": folder / "traces.db",
         "datasets": folder / "datasets.db",
         "token": TOKEN,
         "models": ("fake:plain", "fake:other", "fake:tools"),
@@ -128,7 +128,7 @@ def example_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def studio(start: Callable[..., Studio], example_folder: Path, tmp_path: Path) -> Studio:
     """A studio over a copy of the example."""
-    for name in ("traces.db", "sessions.db"):
+    for name in ("traces.db", "datasets.db", "threads.db"):
         shutil.copy(example_folder / name, tmp_path / name)
     return start()
 

@@ -79,6 +79,47 @@ def test_figures_scores_exports_and_deletion(studio: Any):
         assert client.get(f"/api/traces/{one['id']}").status_code == 404
 
 
+def test_figures_by_model_and_in_all_are_the_same(studio: Any):
+    models = studio.get("figures/models?since=1")["models"]
+    steps = studio.get("figures?since=1&steps=3")["figures"]
+
+    assert {"gpt-5-mini", "gpt-4o-mini", "claude-sonnet-4-5"} <= {row["model"] for row in models}
+    assert [row["calls"] for row in models] == sorted(
+        (row["calls"] for row in models), reverse=True
+    )
+    for name in ("calls", "errors", "input_tokens", "output_tokens"):
+        assert sum(row[name] for row in models) == sum(step[name] for step in steps) >= 1
+    assert all(row["p50"] <= row["p95"] for row in models)
+
+
+def test_a_list_without_its_total_is_counted_apart(studio: Any):
+    assert "total" not in studio.get("traces?total=0&limit=5")
+    assert studio.get("traces/count")["total"] == studio.get("traces?limit=1")["total"]
+    assert studio.get("traces/count?q=weather+Kyoto")["total"] == 1
+
+
+def test_live_goes_on_after_a_place(studio: Any):
+    place = studio.get("traces?limit=1")["place"]
+    for number in range(2):
+        with SQLiteTracer(studio.folder / "traces.db") as tracer:
+            step = RunnableLambda(lambda x: x, name=f"fresh {number}")
+            step.invoke("hello", {"callbacks": [tracer]})
+        if number == 0:
+            later = studio.get("traces?limit=1")["place"]
+
+    def first_names(query: str = "", **headers: str) -> list[str]:
+        with (
+            studio.client(**headers) as client,
+            client.stream("GET", f"/api/live{query}") as answer,
+        ):
+            data = (line for line in answer.iter_lines() if line.startswith("data:"))
+            sent = next(line for line in data if "traces" in line)
+        return [one["name"] for one in json.loads(sent.removeprefix("data: "))["traces"]]
+
+    assert first_names(f"?after={place}") == ["fresh 1", "fresh 0"]
+    assert first_names(f"?after={place}", **{"last-event-id": str(later)}) == ["fresh 1"]
+
+
 @pytest.mark.parametrize("query", ["limit=-1", "limit=x", "since=never", "offset=-5"])
 def test_a_wrong_query_is_a_sentence(studio: Any, query: str):
     with studio.client() as client:
@@ -95,17 +136,19 @@ def test_live_tells_of_runs_as_they_happen(studio: Any):
         with SQLiteTracer(studio.folder / "traces.db") as tracer:
             RunnableLambda(lambda x: x, name="fresh").invoke("hello", {"callbacks": [tracer]})
         data = next(line for line in lines if line.startswith("data:") and "fresh" in line)
-    told = json.loads(data.removeprefix("data: "))
+    sent_events = json.loads(data.removeprefix("data: "))
 
-    assert [one["name"] for one in told["traces"]] == ["fresh"]
+    assert [one["name"] for one in sent_events["traces"]] == ["fresh"]
 
 
 def test_the_playground_streams_and_its_runs_are_traced(studio: Any):
     body = {"model": "fake:plain", "messages": [{"role": "user", "content": "hi"}]}
     with studio.client() as client:
-        told = events(client.post("/api/chat", json=body))
-        assert "".join(data for name, data in told if name == "text") == "A **short** answer."
-        assert told[-1][0] == "end"
+        sent_events = events(client.post("/api/chat", json=body))
+        assert (
+            "".join(data for name, data in sent_events if name == "text") == "A **short** answer."
+        )
+        assert sent_events[-1][0] == "end"
         tools = events(
             client.post("/api/chat", json={**body, "model": "fake:tools", "tools": ["add"]})
         )
@@ -227,8 +270,8 @@ def test_a_run_becomes_a_case_and_models_are_scored_beside_each_other(studio: An
     )
     with studio.client() as client:
         for model in ("fake:plain", "fake:other"):
-            told = events(client.post("/api/datasets/sky/run", json={"model": model}))
-            assert [name for name, _ in told][-1] == "end"
+            sent_events = events(client.post("/api/datasets/sky/run", json={"model": model}))
+            assert [name for name, _ in sent_events][-1] == "end"
         assert (
             client.post("/api/datasets/none/run", json={"model": "fake:plain"}).status_code == 404
         )
@@ -248,7 +291,7 @@ def test_a_run_becomes_a_case_and_models_are_scored_beside_each_other(studio: An
 def test_a_studio_without_any_file_is_empty(start: Any):
     studio = start()
 
-    assert studio.get("traces") == {"traces": [], "total": 0}
+    assert studio.get("traces") == {"traces": [], "place": 0, "total": 0}
     assert studio.get("figures")["figures"] == []
     assert studio.get("sessions")["sessions"] == studio.get("datasets")["datasets"] == []
     assert not (studio.folder / "traces.db").exists()

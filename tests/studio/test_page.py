@@ -18,7 +18,8 @@ import pytest
 
 from foldline.runnables import RunnableLambda
 from foldline.tracers import SQLiteTracer, TraceStore
-from foldline.tracers._schema import COLUMNS, UPSERT, connect
+from foldline.tracers._columns import COLUMNS, UPSERT
+from foldline.tracers._schema import connect
 from tests.studio.test_api import asking_agent
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
@@ -59,14 +60,14 @@ def no_overflow(page: Any) -> None:
 def test_the_list_shows_searches_and_filters(studio: Any, open_page: Any, shoot: Any):
     page = open_page(studio)
     page.wait_for_selector(".row .question")
-    assert page.inner_text(".total") == "70 traces"
+    assert page.inner_text(".total") == "71 traces"
     shoot(page, "traces")
     page.keyboard.press("/")
     page.keyboard.type("weather kyo")
     until(lambda: page.inner_text(".total") == "1 trace")
     assert page.inner_text(".row .question") == "What is the weather in Kyoto?"
     page.click("text=Clear")
-    until(lambda: page.inner_text(".total") == "70 traces")
+    until(lambda: page.inner_text(".total") == "71 traces")
     page.check("label.check input")
     page.wait_for_selector(".row .answer.bad")
     page.uncheck("label.check input")
@@ -124,7 +125,7 @@ def test_a_trace_is_a_tree_with_messages_request_and_raw(studio: Any, open_page:
     page.click("text=Delete")
     page.click("button.danger")
     page.wait_for_selector(".row .question")
-    assert studio.get("traces")["total"] == 69
+    assert studio.get("traces")["total"] == 70
 
 
 def test_an_error_is_shown_with_what_came_before_it(studio: Any, open_page: Any, shoot: Any):
@@ -217,6 +218,15 @@ def test_charts(studio: Any, open_page: Any, shoot: Any):
     page.select_option("[aria-label=Model]", "gpt-5-mini")
     page.wait_for_timeout(300)
     page.select_option("[aria-label=Model]", "")
+    page.wait_for_timeout(500)
+    page.click(".by-model button >> nth=0")
+    assert page.input_value("[aria-label=Model]") != ""
+    page.select_option("[aria-label=Model]", "")
+    page.click(".theme")
+    page.click(".theme")
+    page.wait_for_timeout(300)
+    assert page.locator(".chart canvas").count() == 5
+    page.click(".theme")
     page.wait_for_timeout(500)
     shoot(page, "charts")
 
@@ -435,11 +445,11 @@ def test_a_file_in_trouble_is_told(start: Any, tmp_path: Path, chromium: Any, tr
     page = chromium.new_page()
     page.goto(studio.address)
     page.wait_for_selector(".trouble")
-    said = page.inner_text(".trouble >> nth=0")
+    message = page.inner_text(".trouble >> nth=0")
     page.close()
 
-    assert ("no file of traces" if trouble == "damaged" else "upgrade foldline") in said
-    assert str(tmp_path) not in said
+    assert ("no file of traces" if trouble == "damaged" else "upgrade foldline") in message
+    assert str(tmp_path) not in message
 
 
 def test_without_a_token_the_browser_gets_nothing(studio: Any, chromium: Any):
@@ -487,16 +497,16 @@ def test_a_hundred_thousand_runs_are_listed_and_scrolled(
     studio = start()
     page = open_page(studio)
     page.wait_for_selector("text=question 99999")
-    assert page.inner_text(".total") == "100,000 traces"
-    begun = time.monotonic()
+    until(lambda: page.inner_text(".total") == "100,000 traces")
+    start_time = time.monotonic()
     page.evaluate("document.querySelector('.rows').scrollTo(0, 50000 * 36)")
     page.wait_for_selector("text='question 49999'")
-    assert time.monotonic() - begun < 1
-    begun = time.monotonic()
+    assert time.monotonic() - start_time < 1
+    start_time = time.monotonic()
     page.focus(".rows")
     page.keyboard.press("End")
     page.wait_for_selector("text='question 0'")
-    assert time.monotonic() - begun < 1
+    assert time.monotonic() - start_time < 1
     assert page.locator(".row").count() < 60
 
 
@@ -512,11 +522,11 @@ def test_two_hundred_runs_a_second_do_not_freeze_the_page(studio: Any, open_page
     )
     step = RunnableLambda(lambda x: x, name="burst")
     with SQLiteTracer(studio.folder / "traces.db") as tracer:
-        begun = time.monotonic()
+        start_time = time.monotonic()
         for number in range(800):
             step.invoke(f"burst {number}", {"callbacks": [tracer]})
-            time.sleep(max(0.0, begun + number / 200 - time.monotonic()))
+            time.sleep(max(0.0, start_time + number / 200 - time.monotonic()))
     page.wait_for_selector("text='burst 799'", timeout=10_000)
-    assert page.inner_text(".total") == "870 traces"
+    until(lambda: page.inner_text(".total") == "871 traces")
     assert page.evaluate("window.longest") < 1_000
     assert len(TraceStore(studio.folder / "traces.db").find(limit=5)) == 5

@@ -10,28 +10,36 @@ import pytest
 
 from foldline.tracers import TraceStore
 from foldline.tracers._index import index_words
-from foldline.tracers._schema import connect
+from foldline.tracers._sqlite_database import SqliteTraces
 from foldline.tracers.store import Filters
 from tests.studio.test_page import write_many
 
-pytestmark = [pytest.mark.slow, pytest.mark.timing, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.timing, pytest.mark.timeout(1200)]
+
+
+NOTE_FIRST_ROWS = """
+const look = () => document.querySelector(".row .question")
+  ? requestAnimationFrame(() => (window.firstRows = performance.now()))
+  : requestAnimationFrame(look);
+requestAnimationFrame(look);
+"""
+"""Milliseconds from the beginning of the navigation to the first frame with rows."""
 
 
 def quickest(function: Any, times: int = 5) -> float:
-    taken = []
+    durations = []
     for _ in range(times):
-        begun = time.perf_counter()
+        start_time = time.perf_counter()
         function()
-        taken.append(time.perf_counter() - begun)
-    return min(taken)
+        durations.append(time.perf_counter() - start_time)
+    return min(durations)
 
 
 def test_a_hundred_thousand_runs_are_listed_and_searched_at_once(tmp_path: Path):
     path = tmp_path / "traces.db"
     write_many(path, 100_000)
-    connection = connect(path)
-    index_words(connection)
-    connection.close()
+    database = SqliteTraces(path)
+    index_words(database, database.session())
     store = TraceStore(path)
 
     assert quickest(lambda: store.find(limit=50)) < 0.05
@@ -41,18 +49,42 @@ def test_a_hundred_thousand_runs_are_listed_and_searched_at_once(tmp_path: Path)
     assert quickest(lambda: store.values("model")) < 0.05
 
 
-def test_the_first_rows_of_a_large_file_show_within_a_second(
-    start: Any, tmp_path: Path, open_page: Any
+@pytest.mark.parametrize(
+    ("count", "size"), [(10_000, 100_000), (300_000, 3_000)], ids=["long", "many"]
+)
+def test_the_first_rows_of_a_gigabyte_show_within_a_second(
+    start: Any, tmp_path: Path, open_page: Any, count: int, size: int
 ):
-    write_many(tmp_path / "traces.db", 2_000, size=100_000)  # 200 MB, most of it in long answers
-    assert (tmp_path / "traces.db").stat().st_size > 150_000_000
+    write_many(tmp_path / "traces.db", count, size=size)
+    assert (tmp_path / "traces.db").stat().st_size > 1_000_000_000
     studio = start()
     page = open_page(studio)
     page.wait_for_selector(".row .question")
-    page.goto("about:blank")
-    begun = time.monotonic()
-    page.goto(studio.url)
-    page.wait_for_selector("text=question 1999")
-    assert (
-        time.monotonic() - begun < 1.5
-    )  # with a second for the page itself; the machine may be busy
+
+    page.add_init_script(NOTE_FIRST_ROWS)
+    times = []
+    for _ in range(5):
+        page.goto("about:blank")
+        page.goto(studio.url)
+        page.wait_for_selector(f"text=question {count - 1}")
+        times.append(page.evaluate("window.firstRows"))
+
+    assert min(times) < 1_000
+    assert quickest(lambda: studio.get("figures"), 3) < 1
+
+
+def test_a_million_runs_are_listed_and_searched_at_once(tmp_path: Path):
+    path = tmp_path / "traces.db"
+    write_many(path, 1_000_000)
+    database = SqliteTraces(path)
+    index_words(database, database.session())
+    store = TraceStore(path)
+
+    assert quickest(lambda: store.find(limit=50)) < 0.05
+    assert quickest(lambda: store.find(Filters(text="lorem dolor"), limit=50)) < 0.5
+    assert quickest(lambda: store.find(Filters(text="question 999999"), limit=50)) < 0.5
+    assert quickest(lambda: store.find(Filters(model="model-3"), limit=50)) < 0.5
+    assert quickest(store.under_way) < 0.05
+    assert quickest(store.newest_place) < 0.05
+    day = time.time()
+    assert quickest(lambda: store.figures(day - 86_400, day, 1_800), 3) < 1

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from foldline.exceptions import ModelRateLimitError, StreamInterruptedError, UsageError
+from foldline.exceptions import ModelError, ModelRateLimitError, StreamInterruptedError, UsageError
 from foldline.messages import AIMessage, AIMessageChunk
 from foldline.testing import Call, Fail, FakeChatModel, Finish, Reason, ScriptedChatModel, Stall
 from tests.language_models.reading import answer, read, start, text_events
@@ -66,6 +66,19 @@ def test_errors_come_at_once_in_the_middle_or_at_an_event(call):
     found = read(call, model, "output")
     assert isinstance(found.error, StreamInterruptedError)
     assert (found.error.partial.text, model.interrupted) == ("one two", 1)
+
+
+def test_a_turn_may_be_one_step(call):
+    model = ScriptedChatModel(script=[Call("add", {"a": 1}), Fail(ModelError("down"))])
+
+    assert call.invoke(model, "1 + ?").tool_calls[0]["args"] == {"a": 1}
+    with pytest.raises(ModelError, match="down"):
+        call.invoke(model, "again")
+
+
+def test_a_turn_of_an_unknown_type_is_refused_with_what_to_write(call):
+    with pytest.raises(UsageError, match="a turn of type int: write a text, a message"):
+        call.invoke(ScriptedChatModel(script=[3]), "hi")
 
 
 def test_a_stall_waits(call):

@@ -36,12 +36,22 @@ LAST = "AIMessage('', id=lc_run--ID)"
 
 def without_last(events: list[Any]) -> list[Any]:
     """Leave out what tells of the empty chunk at the end."""
-    told = [event for event in events if not (isinstance(event, dict) and LAST in told_by(event))]
-    told = [event for event in told if not (isinstance(event, dict) and event.get("value") == "")]
-    return [event for place, event in enumerate(told) if place == 0 or event != told[place - 1]]
+    shown_events = [
+        event for event in events if not (isinstance(event, dict) and LAST in sources_of(event))
+    ]
+    shown_events = [
+        event
+        for event in shown_events
+        if not (isinstance(event, dict) and event.get("value") == "")
+    ]
+    return [
+        event
+        for place, event in enumerate(shown_events)
+        if place == 0 or event != shown_events[place - 1]
+    ]
 
 
-def told_by(event: dict[str, Any]) -> list[Any]:
+def sources_of(event: dict[str, Any]) -> list[Any]:
     return [event["value"]] if "value" in event else [(event["data"] or {}).get("chunk")]
 
 
@@ -198,25 +208,25 @@ def test_keyword_arguments_that_are_no_filters_reach_the_runnable(call: Any):
 
 def test_events_arrive_while_the_function_runs(call: Any):
     """A model called inside a plain function streams before the function returns."""
-    heard: list[str] = []
+    event_names: list[str] = []
 
     def slow(x: str) -> str:
         answer = FakeListChatModel(responses=["ab"]).invoke(x).content
         deadline = time.monotonic() + 5
-        while "on_chat_model_end" not in heard and time.monotonic() < deadline:
+        while "on_chat_model_end" not in event_names and time.monotonic() < deadline:
             time.sleep(0.005)
-        return "in time" if "on_chat_model_end" in heard else answer
+        return "in time" if "on_chat_model_end" in event_names else answer
 
     runnable = RunnableLambda(slow)
     if call.colour == "blocking":
         for event in runnable.stream_events("x"):
-            heard.append(event["event"])
+            event_names.append(event["event"])
             last = event
     else:
 
         async def read() -> Any:
             async for event in runnable.astream_events("x"):
-                heard.append(event["event"])
+                event_names.append(event["event"])
             return event
 
         last = asyncio.run(read())
@@ -225,11 +235,11 @@ def test_events_arrive_while_the_function_runs(call: Any):
 
 
 def test_a_reader_that_leaves_early_stops_the_run(call: Any, no_leaks: Any):
-    given: list[int] = []
+    values: list[int] = []
 
     def count(_: Any) -> Iterator[int]:
         for number in range(100_000):
-            given.append(number)
+            values.append(number)
             yield number
 
     runnable = RunnableLambda(count)
@@ -246,7 +256,7 @@ def test_a_reader_that_leaves_early_stops_the_run(call: Any, no_leaks: Any):
 
         asyncio.run(read())
 
-    assert len(given) < 100_000
+    assert len(values) < 100_000
 
 
 def test_an_unknown_version_is_refused(call: Any):

@@ -112,15 +112,15 @@ def test_a_trace_arrives_whole_and_nested(langsmith: LangSmith, call: Any):
     tracer.wait_for_futures()
 
     runs = langsmith.runs()
-    root, inner, said = runs["chain"], runs["ScriptedChatModel"], runs["shout"]
+    root, inner, tool_run = runs["chain"], runs["ScriptedChatModel"], runs["shout"]
     assert langsmith.keys == {"ls-key"}
     assert {run["session_name"] for run in runs.values()} == {"demo"}
     assert (inner["parent_run_id"], inner["trace_id"]) == (root["id"], root["id"])
     assert inner["dotted_order"].startswith(root["dotted_order"] + ".")
-    assert [run["run_type"] for run in (root, inner, said)] == ["chain", "llm", "tool"]
+    assert [run["run_type"] for run in (root, inner, tool_run)] == ["chain", "llm", "tool"]
     assert "mine" in root["tags"]
     assert root["extra"]["metadata"]["user"] == "ann"
-    assert (said["inputs"], said["outputs"]) == ({"text": "hi"}, {"output": "HI!"})
+    assert (tool_run["inputs"], tool_run["outputs"]) == ({"text": "hi"}, {"output": "HI!"})
     assert all(run["end_time"] for run in runs.values())
 
 
@@ -132,10 +132,10 @@ def test_messages_are_written_as_langsmith_reads_them(langsmith: LangSmith, call
     tracer.wait_for_futures()
 
     run = langsmith.runs()["ScriptedChatModel"]
-    (asked,) = run["inputs"]["messages"][0]
+    (question,) = run["inputs"]["messages"][0]
     answer = run["outputs"]["generations"][0][0]["message"]
-    assert asked["id"] == ["langchain", "schema", "messages", "HumanMessage"]
-    assert asked["kwargs"]["content"] == "Hi"
+    assert question["id"] == ["langchain", "schema", "messages", "HumanMessage"]
+    assert question["kwargs"]["content"] == "Hi"
     assert answer["id"][-1] == "AIMessage"
     assert answer["kwargs"]["tool_calls"][0]["args"] == {"text": "hi"}
     assert run["extra"]["metadata"]["ls_model_type"] == "chat"

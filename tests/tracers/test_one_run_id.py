@@ -57,9 +57,9 @@ def read(call: Any, runnable: Any, method: str, **kwargs: Any) -> list[Any]:
 def test_F_Y16_every_event_of_both_runs_comes(call, version):
     events = read(call, nested(), "stream_events", version=version)
 
-    told = [(event["event"], event["name"], event["parent_ids"]) for event in events]
+    facts = [(event["event"], event["name"], event["parent_ids"]) for event in events]
     above = [str(ID)] if version == "v2" else []
-    assert told == [
+    assert facts == [
         ("on_chain_start", "outer", []),
         ("on_chain_start", "inner", above),
         *([("on_custom_event", "here", above)] if version == "v2" else []),

@@ -25,7 +25,7 @@ from foldline.outputs import ChatGeneration, LLMResult
 from foldline.prompts import PromptTemplate
 from foldline.runnables import RunnableLambda
 from foldline.tracers import SQLiteTracer, TraceStore, _writer
-from foldline.tracers import _schema as rows
+from foldline.tracers import _schema as schema
 
 pytestmark = pytest.mark.timing
 
@@ -227,16 +227,16 @@ def test_F_K01_a_locked_file_is_waited_for(path: Path):
 def test_F_V09_a_file_that_stays_locked_costs_rows_and_not_the_run(
     path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(rows, "PATIENCE_MS", 10)
+    monkeypatch.setattr(schema, "PATIENCE_MS", 10)
     tracer = SQLiteTracer(path)
     other = sqlite3.connect(path)
     other.execute("BEGIN IMMEDIATE")
 
     with caplog.at_level(logging.WARNING, "foldline.tracers"):
         for _ in range(3):
-            begun = time.perf_counter()
+            start_time = time.perf_counter()
             assert CHAIN.invoke(1, {"callbacks": [tracer]}) == 4
-            assert time.perf_counter() - begun < 1
+            assert time.perf_counter() - start_time < 1
             tracer.flush()
     other.rollback()
     other.close()
@@ -250,25 +250,26 @@ def test_F_V09_a_file_that_stays_locked_costs_rows_and_not_the_run(
 def test_F_V09_a_full_disk_costs_rows_and_not_the_run(
     path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ):
+    connect = schema.connect
+
     def connect_to_a_full_disk(path: Path) -> sqlite3.Connection:
-        connection = rows.connect(path)
+        connection = connect(path)
         pages = connection.execute("PRAGMA page_count").fetchone()[0]
-        connection.execute(
-            f"PRAGMA max_page_count = {pages + 2}"
-        )  # SQLite's own way to run out of room
+        # SQLite's own way to run out of room
+        connection.execute(f"PRAGMA max_page_count = {pages + 2}")
         return connection
 
     tracer = SQLiteTracer(path)
-    monkeypatch.setattr(rows, "connect", connect_to_a_full_disk)
-    with caplog.at_level(logging.WARNING, "foldline.tracers"):
+    with monkeypatch.context() as patched, caplog.at_level(logging.WARNING, "foldline.tracers"):
+        patched.setattr(schema, "connect", connect_to_a_full_disk)
         for _ in range(3):
             assert RunnableLambda(lambda x: "x" * 50_000).invoke(1, {"callbacks": [tracer]})
             tracer.flush()
-    tracer.close()
+        tracer.close()
 
     assert tracer.dropped == 3
     assert [record.levelname for record in caplog.records] == ["WARNING"]
-    assert "full" in caplog.text
+    assert "database or disk is full" in caplog.text
     assert TraceStore(path).recent() == []
 
 
@@ -408,11 +409,11 @@ def test_F_K02_a_damaged_run_is_left_out_with_a_report(
     connection.close()
 
     found = [run.outputs for run in TraceStore(path).recent()]
-    kept = [{"output": 2}, {"output": 0}]
+    expected = [{"output": 2}, {"output": 0}]
     if hostile == '{"lc": 1}' and column in ("inputs", "outputs", "extra"):
         assert len(found) == 3  # a dict like any other
     else:
-        assert found == kept
+        assert found == expected
         assert "is damaged and was left out" in caplog.text
 
 

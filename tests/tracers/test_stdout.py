@@ -32,26 +32,26 @@ def test_every_run_is_printed_with_its_way_from_the_root(
 
 
 def test_a_prompt_is_marked_as_a_chain_and_called_a_prompt(call: Any):
-    said: list[str] = []
+    lines: list[str] = []
     prompt = ChatPromptTemplate.from_template("hi {x}")
 
-    call.invoke(prompt, {"x": 1}, {"callbacks": [FunctionCallbackHandler(said.append)]})
+    call.invoke(prompt, {"x": 1}, {"callbacks": [FunctionCallbackHandler(lines.append)]})
 
-    assert ["[chain/start]" in said[0], "[chain/end]" in said[1]] == [True, True]
-    assert "[prompt:ChatPromptTemplate] Entering Prompt run with input:" in said[0]
+    assert ["[chain/start]" in lines[0], "[chain/end]" in lines[1]] == [True, True]
+    assert "[prompt:ChatPromptTemplate] Entering Prompt run with input:" in lines[0]
 
 
 def test_an_error_is_printed(call: Any):
-    said: list[str] = []
+    lines: list[str] = []
 
     def fail(x: int) -> int:
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
-        call.invoke(RunnableLambda(fail), 1, {"callbacks": [FunctionCallbackHandler(said.append)]})
+        call.invoke(RunnableLambda(fail), 1, {"callbacks": [FunctionCallbackHandler(lines.append)]})
 
-    assert "[chain/error]" in said[1]
-    assert "ValueError('no')" in said[1]
+    assert "[chain/error]" in lines[1]
+    assert "ValueError('no')" in lines[1]
 
 
 def test_times_are_for_people():

@@ -8,7 +8,6 @@ import sqlite3
 import stat
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +15,6 @@ import pytest
 
 from foldline import tracing
 from foldline.callbacks import hooks
-from foldline.chat_history import SQLiteChatMessageHistory
-from foldline.checkpoint import SqliteSaver
-from foldline.checkpoint.base import Entry
-from foldline.exceptions import UsageError
 from foldline.language_models.fake_chat_models import GenericFakeChatModel
 from foldline.load import dumpd
 from foldline.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
@@ -28,8 +23,10 @@ from foldline.prompts import ChatPromptTemplate
 from foldline.runnables import RunnableLambda
 from foldline.tracers import SQLiteTracer, TraceStore
 from foldline.tracers import _schema as schema
+from foldline.tracers._open import open_tracer
 from foldline.tracers._rows import dump_message
 from foldline.tracers.store import Filters
+from foldline.utils.places import TracePlace
 
 DATA = Path(__file__).parent / "data"
 USAGE = {
@@ -54,8 +51,8 @@ def chain(*answers: str) -> Any:
     return prompt | GenericFakeChatModel(messages=iter(messages)) | StrOutputParser()
 
 
-def ask(path: Path, question: str, answer: str, **metadata: Any) -> None:
-    with SQLiteTracer(path) as tracer:
+def ask(place: TracePlace, question: str, answer: str, **metadata: Any) -> None:
+    with open_tracer(place) as tracer:
         chain(answer).invoke(
             {"question": question}, {"callbacks": [tracer], "metadata": metadata, "tags": ["t"]}
         )
@@ -213,138 +210,6 @@ def test_the_file_is_its_owners(path: Path):
     ask(path, "a", "b")
 
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-
-
-# -- lists and searches
-
-
-def test_traces_are_found_by_what_any_of_their_runs_said(path: Path):
-    ask(path, "Why is the sky blue?", "Blue light is scattered more.", user_id="ada")
-    ask(path, "Was ist die Größe?", "Sehr groß – naïve Schätzung.", thread_id="t-2")
-    store = TraceStore(path)
-
-    def found(**filters: Any) -> list[str | None]:
-        return [one.question for one in store.find(Filters(**filters))]
-
-    assert found(text="short") == ["Was ist die Größe?", "Why is the sky blue?"]
-    assert found(text="scatt") == ["Why is the sky blue?"]
-    assert found(text="grosse naive") == []
-    assert found(text="größe naive") == ["Was ist die Größe?"]
-    assert found(text='"sky blue"') == ["Why is the sky blue?"]
-    assert found(text='"blue sky"') == []
-    assert found(text="AND OR NOT ( * ^ :") == []
-    assert found(text="'); DROP TABLE runs; --") == []
-    assert found(user_id="ada") == ["Why is the sky blue?"]
-    assert found(thread_id="t-2") == ["Was ist die Größe?"]
-    assert found(model="gpt-4o-mini", run_type="llm") == found()
-    assert found(only_errors=True) == []
-    assert found(tag="t") == found()
-    assert found(since=time.time() + 1) == []
-    assert store.count() == store.count(Filters(text="short")) == 2
-    assert store.count(Filters(text="scatt")) == 1
-    assert [one.question for one in store.find(limit=1, offset=1)] == ["Why is the sky blue?"]
-    assert store.values("model") == ["gpt-4o-mini"]
-
-
-def test_what_ended_late_is_found(path: Path):
-    seen: list[int] = []
-
-    def look(x: str) -> str:
-        tracer.flush()
-        seen.append(TraceStore(path).count(Filters(text="zanzibar")))
-        return "to zanzibar"
-
-    with SQLiteTracer(path) as tracer:
-        RunnableLambda(look).invoke("where?", {"callbacks": [tracer]})
-
-    assert seen == [0]
-    assert TraceStore(path).count(Filters(text="zanzibar")) == 1
-
-
-def test_figures_over_time(path: Path):
-    start = time.time() - 1
-    ask(path, "a", "b")
-    ask(path, "c", "d")
-    figures = TraceStore(path).figures(start, start + 120, 60)
-
-    assert [step["calls"] for step in figures] == [2, 0]
-    assert figures[0]["input_tokens"] == 2_000_000
-    assert figures[0]["cost"] == pytest.approx(0.3)
-    assert figures[0]["p95"] >= figures[0]["p50"] > 0
-    assert figures[1]["p50"] is figures[1]["cost"] is None
-    assert TraceStore(path).figures(start, start + 60, 60, model="other")[0]["calls"] == 0
-
-
-def test_scores_are_kept_with_their_run(path: Path):
-    ask(path, "a", "b")
-    store = TraceStore(path)
-    [one] = store.find()
-    store.add_score(one.id, "right", 1, comment="yes", author="ada")
-    store.add_score(one.id, "right", 0)
-
-    assert store.find()[0].scores == {"right": 0.5}
-    score = store.trace(one.id).scores[0]
-    assert (score["name"], score["value"], score["comment"]) == ("right", 1.0, "yes")
-    assert score["author"] == "ada"
-    with pytest.raises(UsageError, match="no run"):
-        store.add_score("nobody", "right", 1)
-
-
-# -- deleting
-
-
-def test_what_is_deleted_is_gone_from_the_file_and_the_index(path: Path):
-    ask(path, "Where is the xylophone?", "Here.", user_id="ada")
-    ask(path, "Where is the piano?", "There.", user_id="bob")
-    store = TraceStore(path)
-    assert store.count(Filters(text="xylophone")) == 1
-
-    assert store.delete(user="ada") == 4
-
-    assert store.count(Filters(text="xylophone")) == 0
-    assert store.count(Filters(text="piano")) == 1
-    store._shrink()
-    assert all(b"xylophone" not in file.read_bytes() for file in path.parent.iterdir())
-    with sqlite3.connect(path) as connection:
-        assert connection.execute("SELECT count(*) FROM tags").fetchone()[0] == 7
-        connection.execute("INSERT INTO words (words) VALUES ('integrity-check')")
-    connection.close()
-    with pytest.raises(UsageError, match="takes one of"):
-        store.delete()
-
-
-def test_old_and_surplus_traces_are_pruned(path: Path):
-    for number in range(20):
-        ask(path, f"question {number}", "x" * 20_000)
-    store = TraceStore(path)
-
-    assert store.prune(max_age=3600) == 0
-    size = path.stat().st_size
-    assert store.prune(max_bytes=size // 2) > 0
-    assert path.stat().st_size <= size // 2
-    assert store.recent(1)[0].question == "question 19"
-    assert store.prune(max_age=-1) > 0
-    assert store.recent() == []
-
-
-def test_a_user_is_forgotten_everywhere(path: Path, tmp_path: Path, monkeypatch: Any):
-    monkeypatch.setenv("FOLDLINE_DATA_DIR", str(tmp_path))
-    ask(path, "a", "b", thread_id="t-9", user_id="ada")
-    ask(path, "c", "d", thread_id="t-8", user_id="bob")
-    for session in ("t-9", "t-8"):
-        SQLiteChatMessageHistory(session, tmp_path / "sessions.db").add_user_message("hi")
-        saver = SqliteSaver(tmp_path / "agents.db")
-        saver.append(session, "", [Entry("1", None, "{}")], after=None)
-        saver.close()
-
-    counts = tracing.forget(user="ada", traces=path, checkpoints=[tmp_path / "agents.db"])
-
-    assert counts == {"traces": 4, "histories": 1, "checkpoints": 1, "run_logs": 0}
-    assert [one.user_id for one in TraceStore(path).find()] == ["bob"]
-    assert SqliteSaver(tmp_path / "agents.db").read("t-9", "") == []
-    assert len(SqliteSaver(tmp_path / "agents.db").read("t-8", "")) == 1
-    with pytest.raises(UsageError, match="one of"):
-        tracing.forget(user="ada", thread="t")
 
 
 # -- without a change to the code

@@ -279,6 +279,25 @@ def test_a_checkpointer_and_an_engine_are_not_both_taken():
         workflow(durability=Memory(), checkpointer=InMemorySaver())(lambda: 1)
 
 
+def test_the_two_meanings_of_durability_are_told_apart():
+    model = ScriptedChatModel(script=["x"])
+    with pytest.raises(UsageError, match="pass it to invoke or stream"):
+        create_agent(model, durability="sync")
+    with pytest.raises(UsageError, match="pass it to invoke or stream"):
+        workflow(durability="exit")(lambda: 1)
+    with pytest.raises(UsageError, match=r"is an engine .*, not int"):
+        create_agent(model, durability=5)
+    agent = create_agent(model, durability=Memory())
+    with pytest.raises(UsageError, match=r"agent is kept by Memory.*Leave it out"):
+        agent.invoke({"messages": "hi"}, durability="exit")
+    flow = workflow(durability=Memory(), name="flow")(lambda: 1)
+    with pytest.raises(UsageError, match=r"flow is kept by Memory.*Leave it out"):
+        flow.invoke((), durability="async")
+    kept = create_agent(model, checkpointer=InMemorySaver())
+    with pytest.raises(UsageError, match="is given to create_agent or @workflow"):
+        kept.invoke({"messages": "hi"}, {"configurable": {"thread_id": "1"}}, durability=Memory())
+
+
 def test_two_agents_of_one_name_are_refused():
     engine = Memory()
     create_agent(ScriptedChatModel(script=["x"]), durability=engine)

@@ -27,7 +27,7 @@ from foldline.runnables._forward import EventsVersion
 from foldline.runnables.graph import Graph
 from foldline.tools.base import BaseTool
 from foldline.tools.structured import StructuredTool
-from foldline.workflows.durability import ENGINE
+from foldline.workflows.durability import ENGINE, check_call_option
 from foldline.workflows.interrupts import FlowInterrupt, Interrupt
 from foldline.workflows.journal import chain_of
 from foldline.workflows.log import Log, thread_of
@@ -106,6 +106,7 @@ class Agent(LoopRunnable[Any, StateT]):
         durability = self.setup.durability
         if durability is None or ENGINE.get() is not None:
             return await super()._once(input, run)
+        check_call_option(self.setup.name, durability, run.kwargs.get("durability"))
         payload = pack(input, f"the input of {self.setup.name}", type(input))
         thread = run.configurable.get("thread_id")
         packed = await durability.invoke(self.setup.name, thread, payload, run.io)

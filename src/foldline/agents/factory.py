@@ -17,7 +17,7 @@ from foldline.messages import SystemMessage
 from foldline.runnables.base import Runnable
 from foldline.tools.base import BaseTool
 from foldline.tools.convert import tool as as_tool
-from foldline.workflows.durability import Durability
+from foldline.workflows.durability import Durability, check_engine
 
 __all__ = ["create_agent"]
 
@@ -87,6 +87,7 @@ def create_agent(
     #> It is 5.
     ```
     """
+    check_engine(durability, checkpointer)
     setup = Setup(
         _model(model),
         [_tool(one) for one in tools or ()],
@@ -102,8 +103,6 @@ def create_agent(
         name=name or "agent",
         durability=durability,
     )
-    if durability is not None and checkpointer is not None:
-        raise UsageError("give a checkpointer or durability, not both: each keeps the steps")
     if setup.bindable and not hasattr(setup.model, "bind_tools"):
         raise UsageError(
             f"{type(setup.model).__name__} takes no tools: give create_agent the chat model itself, "

@@ -32,7 +32,9 @@ from foldline.workflows.durability import Durability
 
 __all__ = ["END", "MODEL", "TOOLS", "Setup"]
 
-MODEL, TOOLS, END = "model", "tools", "__end__"
+MODEL = "model"
+TOOLS = "tools"
+END = "__end__"
 MOST_BOUND = 32
 WrapKind: TypeAlias = Literal["model", "tool"]
 Reader = ToolReader | ProviderReader

@@ -1,4 +1,4 @@
-"""Live calls elsewhere: groups of items sent to an executor, whose workers run them and send back what became of them.
+"""Live calls elsewhere: groups of items sent to an executor, whose workers run them and return what became of them.
 
 What travels is pickled. A model carries no secret with it: workers take keys from their own environment, or from
 `secrets=`. What would be lost on the way (headers or a transport set in code) is refused here, by name.
@@ -15,16 +15,16 @@ from typing import Any, Final, Protocol
 
 from foldline._io import BLOCKING
 from foldline._io.drive import drive
-from foldline.batches.records import Finished
-from foldline.batches.target import Target, digest_of
+from foldline.batches.records import ItemOutcome
+from foldline.batches.targets.base import Target, digest_of
 from foldline.exceptions import UsageError
 
 __all__ = [
     "CHUNK",
     "Executor",
     "FutureLike",
-    "Shipment",
-    "check_shippable",
+    "PortableTarget",
+    "check_portable",
     "run_chunk",
     "workers_of",
 ]
@@ -58,11 +58,11 @@ class Executor(Protocol):
         """Run a function somewhere."""
 
 
-class Shipment:
+class PortableTarget:
     """A target, ready to be sent to workers."""
 
     def __init__(self, target: Target, secrets: Mapping[str, str], concurrency: int) -> None:
-        check_shippable(target.subject)
+        check_portable(target.subject)
         try:
             self.blob = pickle.dumps(target)
         except (pickle.PicklingError, TypeError, AttributeError) as error:
@@ -91,21 +91,21 @@ def run_chunk(
         if len(_targets) >= MOST_TARGETS:
             _targets.clear()
         _targets[hash] = pickle.loads(blob)
-    return [tuple(one) for one in drive(_run(_targets[hash], items, concurrency))]
+    return [tuple(outcome) for outcome in drive(_run(_targets[hash], items, concurrency))]
 
 
-async def _run(target: Target, items: list[tuple[int, str]], concurrency: int) -> list[Finished]:
+async def _run(target: Target, items: list[tuple[int, str]], concurrency: int) -> list[ItemOutcome]:
     began = perf_counter()
     size = target.group_size or 1
-    finished = await target.run_some(items[:size], BLOCKING, None)
+    finished = await target.run_items(items[:size], BLOCKING, None)
     others = items[size:]
     if not others:
         return finished
     if (perf_counter() - began) / size < QUICK or concurrency == 1:
-        return finished + await target.run_some(others, BLOCKING, None)
+        return finished + await target.run_items(others, BLOCKING, None)
     groups = [others[start : start + size] for start in range(0, len(others), size)]
     outcomes = BLOCKING.as_completed(
-        lambda group: target.run_some(group, BLOCKING, None), groups, limit=concurrency
+        lambda group: target.run_items(group, BLOCKING, None), groups, limit=concurrency
     )
     async with aclosing(outcomes):
         async for outcome in outcomes:
@@ -124,7 +124,7 @@ def workers_of(executor: Any) -> int:  # noqa: ANN401  any executor
     return os.cpu_count() or 1
 
 
-def check_shippable(subject: Any) -> None:  # noqa: ANN401  a runnable or embeddings
+def check_portable(subject: Any) -> None:  # noqa: ANN401  a runnable or embeddings
     """Refuse what a pickled model would lose without a word."""
     for part in _parts(subject, set()):
         name = f"{type(part).__name__}({getattr(part, 'model', '')})"
@@ -156,6 +156,6 @@ def _parts(value: Any, seen: set[int]) -> Iterator[Any]:  # noqa: ANN401
         inner = list(vars(value).values())
     else:
         inner = []
-    for one in inner:
-        if hasattr(one, "__dict__") or isinstance(one, Mapping | list | tuple):
-            yield from _parts(one, seen)
+    for part in inner:
+        if hasattr(part, "__dict__") or isinstance(part, Mapping | list | tuple):
+            yield from _parts(part, seen)

@@ -10,17 +10,18 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from time import perf_counter
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from foldline._io import IO, Channel
-from foldline.batches.executors import CHUNK, Executor, Shipment, workers_of
-from foldline.batches.records import Finished, Item
-from foldline.batches.target import Target, error_text
+from foldline.batches.executors import CHUNK, Executor, PortableTarget, workers_of
+from foldline.batches.records import Item, ItemOutcome
+from foldline.batches.targets.base import Target, error_text
 from foldline.language_models.policies.usage_scope import UsageScope
+from foldline.messages.usage import UsageMetadata, add_usage
 
-__all__ = ["Advance", "LiveCalls"]
+__all__ = ["Advance", "LiveCalls", "not_begun"]
 
-Advance = Callable[[list[Finished], int], list[Item]]
+Advance = Callable[[list[ItemOutcome], int], list[Item]]
 """Writes results and returns as many items as are asked for; fewer where no more wait."""
 
 QUICK: Final = 0.001
@@ -45,12 +46,12 @@ class LiveCalls:
         *,
         concurrency: int,
         scope: UsageScope | None,
-        shipment: Shipment | None = None,
+        portable: PortableTarget | None = None,
         executor: Executor | None = None,
     ) -> None:
         self._target = target
         self._scope = scope
-        self._shipment = shipment
+        self._portable = portable
         self._executor = executor
         self._is_remote = executor is not None
         chunk = int(getattr(executor, "chunk_size", 0) or CHUNK)
@@ -62,54 +63,54 @@ class LiveCalls:
         self._calls = 0
         self._has_answer = False
         self._began = 0.0
-        self._dearest = 0.0
-        """What an item cost at most, where an executor's workers cannot share the scope."""
-        self._under_way: dict[int, tuple[list[Item], Any]] = {}
+        self._highest: dict[str, float] = {}
+        """What an item used at most of each limit, where an executor's workers cannot share the scope."""
+        self._running: dict[int, tuple[list[Item], Any]] = {}
         self._next_id = 0
         self.is_out_of_budget = False
 
-    async def run(self, advance: Advance, io: IO) -> AsyncGenerator[list[Finished], None]:
+    async def run(self, advance: Advance, io: IO) -> AsyncGenerator[list[ItemOutcome], None]:
         """Ask for all items that `advance` gives; yield what was written, as it is."""
         done = io.channel()
         ready: deque[Item] = deque()
-        finished: list[Finished] = []
-        written_at, is_dry = perf_counter(), False
-        self._began = written_at
+        outcomes: list[ItemOutcome] = []
+        write_time, is_dry = perf_counter(), False
+        self._began = write_time
         try:
             while True:
                 room = 0 if is_dry or self.is_out_of_budget else self._room(len(ready))
-                has_waited = perf_counter() - written_at >= WRITE_SECONDS
-                is_idle = not self._under_way and not ready
-                if (finished and has_waited) or (
+                has_waited = perf_counter() - write_time >= WRITE_SECONDS
+                is_idle = not self._running and not ready
+                if (outcomes and has_waited) or (
                     room and (is_idle or has_waited or self._is_worth(room))
                 ):
                     wanted = room
-                    taken = await io.call(advance, finished, wanted)
-                    written, finished, written_at = finished, [], perf_counter()
-                    is_dry = len(taken) < wanted if wanted else is_dry
-                    ready.extend(taken)
-                    if written:
-                        is_dry = is_dry and not any(one.is_retryable for one in written)
-                        yield written
+                    items = await io.call(advance, outcomes, wanted)
+                    group, outcomes, write_time = outcomes, [], perf_counter()
+                    is_dry = len(items) < wanted if wanted else is_dry
+                    ready.extend(items)
+                    if group:
+                        is_dry = is_dry and not any(outcome.is_retryable for outcome in group)
+                        yield group
                 self._start(ready, done, io)
                 if self.is_out_of_budget and ready:
-                    finished += [_put_back(item) for item in ready]
+                    outcomes += [not_begun(item) for item in ready]
                     ready.clear()
-                if not self._under_way:
-                    if finished:
-                        written_at = 0.0
+                if not self._running:
+                    if outcomes:
+                        write_time = 0.0
                         continue
                     if not ready:
                         break
                 is_probe = self._limit_now() < self._limit and not self._is_quick
-                waits = finished or room or is_probe
+                waits = outcomes or room or is_probe
                 outcome = await (done.get_within(WRITE_SECONDS) if waits else done.get())
                 if outcome is not None:
-                    finished += self._take(outcome)
+                    outcomes += self._take(outcome)
         except BaseException as error:
             # A reader who leaves waits for what is under way and paid for; a program that is to end does not.
             waits = isinstance(error, GeneratorExit)
-            await self._leave(finished, ready, advance, done if waits else None)
+            await self._leave(outcomes, ready, advance, done if waits else None)
             raise
 
     # -- what is taken and started
@@ -122,7 +123,7 @@ class LiveCalls:
             )
         if self._is_quick:
             return 0 if ready > self._group else MOST_TAKEN
-        free = self._limit_now() - len(self._under_way)
+        free = self._limit_now() - len(self._running)
         return max(0, min(MOST_TAKEN, free * self._group - ready))
 
     @property
@@ -142,27 +143,27 @@ class LiveCalls:
         return self._is_quick or room >= max(1, self._limit_now() // 4) * self._group
 
     def _start(self, ready: deque[Item], done: Channel, io: IO) -> None:
-        while ready and len(self._under_way) < self._limit_now():
+        while ready and len(self._running) < self._limit_now():
             size = self._affordable(min(self._group, len(ready)))
             if not size:
                 return
             items = [ready.popleft() for _ in range(size)]
             id, self._next_id = self._next_id, self._next_id + 1
-            self._under_way[id] = (items, None)
-            self._under_way[id] = (items, self._launch(id, items, done, io))
+            self._running[id] = (items, None)
+            self._running[id] = (items, self._launch(id, items, done, io))
 
     def _launch(self, id: int, items: list[Item], done: Channel, io: IO) -> Any:  # noqa: ANN401  Started or a future
         pairs = [(item.number, item.input) for item in items]
-        if self._executor is None or self._shipment is None:
+        if self._executor is None or self._portable is None:
             return io.start(self._work(id, pairs, done, io))
-        future = self._shipment.submit(self._executor, pairs)
+        future = self._portable.submit(self._executor, pairs)
         future.add_done_callback(lambda ended: done.put((id, *_outcome(ended))))
         return future
 
     async def _work(self, id: int, pairs: list[tuple[int, str]], done: Channel, io: IO) -> None:
         began = perf_counter()
         try:
-            finished = await self._target.run_some(pairs, io, self._scope)
+            outcomes = await self._target.run_items(pairs, io, self._scope)
         except BaseException as error:
             done.put((id, None, error))
             raise
@@ -173,62 +174,85 @@ class LiveCalls:
             if self._calls <= PROBES
             else 0.7 * self._seconds + 0.3 * seconds
         )
-        done.put((id, finished, None))
+        done.put((id, outcomes, None))
 
     def _affordable(self, size: int) -> int:
         """Return how many items an executor may be sent: until one has ended, one; then what the budget bears."""
-        limit = self._scope.limits.cost if self._scope is not None else None
-        if not self._is_remote or limit is None or self._scope is None:
+        scope = self._scope
+        if not self._is_remote or scope is None or not scope.is_limited:
             return size
-        pending = sum(len(items) for items, _ in self._under_way.values())
-        if not self._dearest:
+        pending = sum(len(items) for items, _ in self._running.values())
+        if not self._highest:
             return 0 if pending else 1
-        left = limit - self._scope.known_cost - pending * self._dearest
-        fits = min(size, int(left / self._dearest))
-        if fits < 1 and not pending:
+        count = float(size)
+        for name, highest in self._highest.items():
+            limit = scope.limits.of(name)
+            if limit is not None and highest:
+                count = min(count, (limit - scope.used(name)) / highest - pending)
+        timeout = scope.limits.timeout
+        if timeout is not None and scope.elapsed >= timeout:
+            count = 0
+        if count < 1 and not pending:
             self.is_out_of_budget = True
-        return max(0, fits)
+        return max(0, int(count))
+
+    def _count_remote(self, outcomes: list[ItemOutcome]) -> None:
+        """Count what the items used that an executor's workers ran."""
+        for item in outcomes:
+            tokens = {"input_tokens": item.input_tokens, "output_tokens": item.output_tokens}
+            usage = {**tokens, "total_tokens": item.input_tokens + item.output_tokens}
+            used = {**usage, "cost": item.cost or 0.0, "model_calls": 1}
+            for name, amount in used.items():
+                self._highest[name] = max(self._highest.get(name, 0), amount)
+            if self._scope is not None:
+                self._scope.known_cost += item.cost or 0.0
+                self._scope.model_calls += 1
+                self._scope.usage = add_usage(self._scope.usage, cast("UsageMetadata", usage))
 
     # -- what came of it
 
-    def _take(self, outcome: Any) -> list[Finished]:  # noqa: ANN401  of the channel: id, results, error
-        id, finished, error = outcome
-        items, _ = self._under_way.pop(id)
+    def _take(self, outcome: Any) -> list[ItemOutcome]:  # noqa: ANN401  of the channel: id, results, error
+        id, outcomes, error = outcome
+        items, _ = self._running.pop(id)
         if error is not None:
             if not isinstance(error, Exception):
                 raise error
             text = error_text(error)
-            return [Finished(item.number, None, text, "live", is_retryable=True) for item in items]
+            return [
+                ItemOutcome(item.number, None, text, "live", is_retryable=True) for item in items
+            ]
         if self._is_remote:
-            finished = [Finished(*one) for one in finished]
-            for one in finished:
-                self._dearest = max(self._dearest, one.cost or 0.0)
-                if self._scope is not None:
-                    self._scope.known_cost += one.cost or 0.0
-        self._has_answer = self._has_answer or any(one.error is None for one in finished)
-        if any(not one.was_asked for one in finished):
+            outcomes = [ItemOutcome(*fields) for fields in outcomes]
+            self._count_remote(outcomes)
+        self._has_answer = self._has_answer or any(item.error is None for item in outcomes)
+        if any(not item.was_called for item in outcomes):
             self.is_out_of_budget = True
-        return list(finished)
+        return list(outcomes)
 
     async def _leave(
-        self, finished: list[Finished], ready: deque[Item], advance: Advance, done: Channel | None
+        self,
+        outcomes: list[ItemOutcome],
+        ready: deque[Item],
+        advance: Advance,
+        done: Channel | None,
     ) -> None:
         """Write what is known; what was taken and not begun waits again."""
-        finished = [*finished, *(_put_back(item) for item in ready)]
-        while self._under_way and done is not None:
-            finished += self._take(await done.get())
-        for _, started in self._under_way.values():
+        outcomes = [*outcomes, *(not_begun(item) for item in ready)]
+        while self._running and done is not None:
+            outcomes += self._take(await done.get())
+        for _, started in self._running.values():
             started.cancel()
-        if finished:
-            advance(finished, 0)
+        if outcomes:
+            advance(outcomes, 0)
 
 
 def _outcome(future: Any) -> tuple[Any, BaseException | None]:  # noqa: ANN401  of any executor
     try:
         return future.result(), None
-    except BaseException as error:  # noqa: BLE001  told to the reader
+    except BaseException as error:  # noqa: BLE001  raised by whoever reads it
         return None, error
 
 
-def _put_back(item: Item) -> Finished:
-    return Finished(item.number, None, "not begun", "live", is_retryable=True, was_asked=False)
+def not_begun(item: Item) -> ItemOutcome:
+    """Return the outcome of an item that was taken and is put back."""
+    return ItemOutcome(item.number, None, "not begun", "live", is_retryable=True, was_called=False)

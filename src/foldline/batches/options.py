@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from typing_extensions import TypedDict
 
 from foldline._config import RunnableConfig
 from foldline.batches.records import BatchReport
+from foldline.exceptions import UsageError
 from foldline.language_models.policies.usage_scope import Limits
 from foldline.rate_limiters import BaseRateLimiter
 
-__all__ = ["BatchOptions", "Mode", "OnProgress"]
+__all__ = ["BatchOptions", "Mode", "ReportCallback", "check_options"]
 
 Mode = Literal["auto", "live", "provider"]
-OnProgress = Callable[[BatchReport], Any]
+ReportCallback = Callable[[BatchReport], Any]
 
 
 class BatchOptions(TypedDict, total=False):
-    """What `batch_job` may be told."""
+    """The options of `batch_job`."""
 
     store: str | Path
     """A SQLite file or a `postgresql://…` address. Default: memory, which no other process can resume."""
@@ -41,7 +42,7 @@ class BatchOptions(TypedDict, total=False):
     """Where live calls run: any `concurrent.futures` executor, or a `RayExecutor`. Default: here."""
     secrets: Mapping[str, str]
     """Variables that an executor's workers get in their environment: keys are not part of what is sent to them."""
-    progress: bool | OnProgress | None
+    progress: bool | ReportCallback | None
     """True: a bar or lines on the terminal. A function: called with the report, at most four times a second."""
     config: RunnableConfig | None
     """The config of every call."""
@@ -61,3 +62,28 @@ class BatchOptions(TypedDict, total=False):
     """Bytes of one batch, which are held in memory while it is sent; default 64 MB."""
     poll_seconds: float
     """How often the provider is asked whether a batch has ended; default 30."""
+
+
+MODES: Final = ("auto", "live", "provider")
+NAMES: Final = frozenset(BatchOptions.__annotations__)
+COUNTS: Final = ("max_concurrency", "max_attempts", "batch_from", "part_bytes", "part_requests")
+
+
+def check_options(options: Mapping[str, Any]) -> None:
+    """Refuse options that a job does not have, and values that they do not take."""
+    unknown = sorted(options.keys() - NAMES)
+    if unknown:
+        raise UsageError(
+            f"batch_job does not know {unknown[0]!r}: it takes {', '.join(sorted(NAMES))}"
+        )
+    if options.get("mode", "auto") not in MODES:
+        raise UsageError(f"mode={options['mode']!r}: choose one of {', '.join(MODES)}")
+    for name in COUNTS:
+        value = options.get(name)
+        if value is not None and (
+            isinstance(value, bool) or not isinstance(value, int) or value < 1
+        ):
+            raise UsageError(f"{name}={value!r}: a whole number from 1")
+    progress = options.get("progress")
+    if not (progress is None or isinstance(progress, bool) or callable(progress)):
+        raise UsageError(f"progress={progress!r:.60}: True, or a function of the report")

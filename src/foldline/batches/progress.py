@@ -1,82 +1,90 @@
-"""How a job shows where it is: a function that is called with the report, or a line on the terminal."""
+"""How a job shows where it is: a function that is called with the report, or the display that all long work has."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from time import perf_counter
-from typing import Final
+from types import TracebackType
+from typing import Final, Self
 
-from foldline.batches.options import OnProgress
+from foldline.batches.options import ReportCallback
 from foldline.batches.records import BatchReport
+from foldline.utils.progress import Progress
 
-__all__ = ["Reporter", "progress_line"]
+__all__ = ["JobProgress", "describe_report", "progress_line"]
 
-SECONDS: Final = 0.25
-LINE_SECONDS: Final = 5.0
-"""Between two lines where the output is no terminal."""
+PERIOD: Final = 0.25
+"""Seconds between two reports: each is a query of the store."""
 
 
-class Reporter:
-    """Tells how a job goes, at most four times a second."""
+class JobProgress:
+    """Shows how far a job is, at most four times a second."""
 
-    def __init__(self, progress: bool | OnProgress | None) -> None:  # noqa: FBT001  a choice of the user's
-        self._tell: OnProgress | None = None
-        self._seconds = SECONDS
-        if progress is True:
-            is_terminal = sys.stderr.isatty()
-            self._tell = _rewrite if is_terminal else _write
-            self._seconds = SECONDS if is_terminal else LINE_SECONDS
-        elif callable(progress):
-            self._tell = progress
-        self._told_at = 0.0
+    def __init__(self, progress: bool | ReportCallback | None, name: str) -> None:  # noqa: FBT001  a choice of the user's
+        self._callback: ReportCallback | None = progress if callable(progress) else None
+        self._display = Progress(None, name, show=progress is True)
+        self._is_shown = bool(progress)
+        self._time = 0.0
 
-    def tell(self, report: Callable[[], BatchReport], *, is_last: bool) -> None:
-        """Show the report, unless that was done just now."""
-        if self._tell is None or (not is_last and perf_counter() - self._told_at < self._seconds):
-            return
-        self._tell(report())
-        self._told_at = perf_counter()
+    @property
+    def is_due(self) -> bool:
+        """Whether a report is to be shown now."""
+        return self._is_shown and perf_counter() - self._time >= PERIOD
 
-    def __enter__(self) -> None:
-        self._told_at = 0.0
+    @property
+    def is_shown(self) -> bool:
+        """Whether anybody looks."""
+        return self._is_shown
 
-    def __exit__(self, *_: object) -> None:
-        if self._tell is _rewrite:
-            sys.stderr.write("\n")
+    def show(self, report: BatchReport) -> None:
+        """Show a report."""
+        self._time = perf_counter()
+        if self._callback is not None:
+            self._callback(report)
+        else:
+            details = " · ".join(describe_report(report))
+            self._display.update(report.finished, report.items, details=details)
+
+    def __enter__(self) -> Self:
+        self._time = 0.0
+        self._display.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._display.__exit__(kind, error, trace)
 
 
 def progress_line(report: BatchReport) -> str:
     """Say where a job stands in one line: items, tokens, cost, errors, the time left."""
     share = f" ({report.finished * 100 // report.items} %)" if report.items else ""
-    parts = [f"{report.finished:,} of {report.items:,}{share}"]
+    return " · ".join([f"{report.finished:,} of {report.items:,}{share}", *describe_report(report)])
+
+
+def describe_report(report: BatchReport) -> list[str]:
+    """Say what a report tells beside the number of items: tokens, cost, errors, the time left."""
+    facts = []
     if report.sent:
-        parts.append(f"{report.sent:,} with the provider")
+        facts.append(f"{report.sent:,} with the provider")
     if report.failed:
-        parts.append(f"{report.failed:,} failed")
+        facts.append(f"{report.failed:,} failed")
     if report.rejected:
-        parts.append(f"{report.rejected:,} rows rejected")
+        facts.append(f"{report.rejected:,} rows rejected")
     tokens = report.input_tokens + report.output_tokens
     if tokens:
-        parts.append(f"{tokens:,} tokens")
+        facts.append(f"{tokens:,} tokens")
     if report.known_cost:
-        parts.append(f"${report.known_cost:,.4f}{' and unknown' if report.unpriced else ''}")
-    left = report.seconds_left
-    if left is not None and not report.is_finished:
-        parts.append(f"{_time(left)} left")
-    return " · ".join(parts)
+        facts.append(f"${report.known_cost:,.4f}{' and unknown' if report.unpriced else ''}")
+    seconds = report.seconds_left
+    if seconds is not None and not report.is_finished:
+        facts.append(f"{_clock(seconds)} left")
+    return facts
 
 
-def _time(seconds: float) -> str:
+def _clock(seconds: float) -> str:
     minutes, seconds = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
-
-
-def _write(report: BatchReport) -> None:
-    sys.stderr.write(progress_line(report) + "\n")
-
-
-def _rewrite(report: BatchReport) -> None:
-    sys.stderr.write(f"\r\x1b[K{progress_line(report)}")
-    sys.stderr.flush()

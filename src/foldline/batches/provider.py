@@ -18,7 +18,7 @@ class BatchStatus:
 
     state: Literal["running", "ended", "failed"]
     """`failed`: the provider refused it as a whole, and there are no results."""
-    told: str
+    word: str
     """The provider's own word: "completed", "expired"."""
     finished: int = 0
     """Requests that are answered, where the provider says it."""

@@ -7,27 +7,27 @@ from enum import IntEnum
 from typing import Any, Literal, NamedTuple
 
 __all__ = [
+    "AnswerSource",
     "BatchReport",
     "BatchResult",
-    "Finished",
-    "How",
     "Item",
+    "ItemOutcome",
     "Part",
     "RejectedRow",
     "State",
 ]
 
-How = Literal["live", "batch", "copy"]
-"""Who answered: a call, the provider's batch, or an item with the same content."""
+AnswerSource = Literal["live", "batch", "copy"]
+"""Where an answer is from: a call, the provider's batch, or an item with the same content."""
 
 
 class State(IntEnum):
     """Where an item stands."""
 
     WAITING = 0
-    ASKED = 1
+    IN_CALL = 1
     """A live call is under way, or was when the process died."""
-    SENT = 2
+    IN_BATCH = 2
     """It is in a batch of the provider."""
     DONE = 3
     FAILED = 4
@@ -46,18 +46,19 @@ class Item(NamedTuple):
     prompt: str | None = None
 
 
-class Finished(NamedTuple):
+class ItemOutcome(NamedTuple):
     """What became of one item, as it is written."""
 
     number: int
     output: str | None
     error: str | None
-    how: How
+    source: AnswerSource
     input_tokens: int = 0
     output_tokens: int = 0
     cost: float | None = None
     is_retryable: bool = False
-    was_asked: bool = True
+    was_called: bool = True
+    """False where it was taken and put back: that is no attempt."""
 
 
 class Part(NamedTuple):
@@ -79,7 +80,7 @@ class BatchResult:
     number: int
     output: Any
     error: str | None = None
-    how: How = "live"
+    source: AnswerSource = "live"
     attempts: int = 1
     input_tokens: int = 0
     output_tokens: int = 0
@@ -117,10 +118,10 @@ class BatchReport:
     cancelled: int = 0
     rejected: int = 0
     """Rows that are no input: `job.rejected()` lists them."""
-    asked_again: int = 0
-    """Live calls that may have been under way when a process died, and were asked again."""
+    repeated_calls: int = 0
+    """Live calls that may have been under way when a process died, and were made again."""
     missing: int = 0
-    """Requests that a provider's batch gave no result for, and that were asked again."""
+    """Requests that a provider's batch gave no result for, and that were sent again."""
     parts: int = 0
     """Batches that were sent to the provider."""
     input_tokens: int = 0

@@ -39,7 +39,7 @@ COMMANDS = {
 HELP = """\
 Usage: foldline COMMAND [OPTIONS] [ARGUMENTS]
 
-Talk to language models. foldline chat "Why is the sky blue?" needs no key: a small model comes in the box.
+Talk to language models. foldline chat "Why is the sky blue?" needs no key: a small local model answers.
 
 Commands:
 {commands}

@@ -60,7 +60,7 @@ def _block(place: Path | str) -> dict[str, Any]:
             raise UsageError(f"{path}: larger than {LARGEST >> 20} MB; attach less")
         data = path.read_bytes()
     except OSError as error:
-        raise UsageError(f"{path}: cannot be attached: {error.strerror}") from error
+        raise UsageError(f"{path}: cannot be attached: {error.strerror}; check the path") from error
     return _block_of(data, str(path), mimetypes.guess_type(path.name)[0])
 
 
@@ -80,5 +80,5 @@ def _block_of(data: bytes, name: str, media_type: str | None) -> dict[str, Any]:
         return {"type": "text", "text": f"{file_name}:\n\n{data.decode('utf-8')}\n\n"}
     except UnicodeDecodeError as error:
         raise UsageError(
-            f"{name}: neither text nor a picture, sound, film or PDF; it cannot be attached"
+            f"{name}: neither text nor a picture, sound, film or PDF; attach one of those"
         ) from error

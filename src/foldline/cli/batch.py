@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ __all__ = ["cancel", "resume", "run", "status"]
 PROMPTS = ("prompt", "text", "input", "question")
 """Columns that hold the prompt where there is no template."""
 SETTINGS = "cli"
+MOST_REJECTS = 20
 NAME = "job"
 
 
@@ -67,12 +69,11 @@ def resume(
 
 
 def status(store: Path, *, as_json: bool) -> int:
-    """Tell where a job stands; another process may be at it."""
-    opened = _opened(store)
-    report = opened.report()
-    _tell(report, as_json=as_json)
-    for row in _few(opened.rejected()):
-        note(f"{row.place}: {row.reason}")
+    """Print where a job stands; another process may be at it."""
+    job_store = _open_store(store)
+    _print_report(job_store.job.report(), as_json=as_json)
+    _print_rejects(job_store.inputs.rejects())
+    job_store.close()
     return Code.FINE
 
 
@@ -103,9 +104,8 @@ def _work(
     finally:
         if settings["out"]:
             job.write(settings["out"])
-    _tell(report, as_json=as_json)
-    for row in _few(job.rejected()):
-        note(f"{row.place}: {row.reason}")
+    _print_report(report, as_json=as_json)
+    _print_rejects(job.rejected())
     job.close()
     return Code.FAILED if report.failed else Code.FINE
 
@@ -148,8 +148,8 @@ def _rows(file: Path, template: str | None) -> Iterator[Any]:
             yield {"prompt": row}
         elif isinstance(row, RejectedRow) or (isinstance(row, Mapping) and template):
             yield row
-        elif isinstance(row, Mapping) and (found := [name for name in PROMPTS if name in row]):
-            yield {**row, "prompt": row[found[0]]}
+        elif isinstance(row, Mapping) and (names := [name for name in PROMPTS if name in row]):
+            yield {**row, "prompt": row[names[0]]}
         else:
             reason = f"it has none of the columns {', '.join(PROMPTS)}: use --template"
             yield RejectedRow(f"{file.name}, row {number}", reason, json.dumps(row)[:200])
@@ -174,27 +174,30 @@ def _read_settings(store: Path) -> dict[str, Any]:
     return settings
 
 
-def _opened(store: Path) -> JobStore:
-    if not store.is_file():
+def _open_store(path: Path) -> JobStore:
+    if not path.is_file():
         raise UsageError(
-            f"there is no store {str(store)!r}: it is beside the prompts, as NAME.jobs.db"
+            f"there is no store {str(path)!r}: it is beside the prompts, as NAME.jobs.db"
         )
-    opened = JobStore(store, NAME)
-    found = opened.find()
-    if found is None:
-        raise UsageError(f"{store} has no job of `foldline batch`")
-    opened.take_over(found)
-    return opened
+    store = JobStore(path, NAME)
+    row = store.job.find()
+    if row is None:
+        raise UsageError(
+            f"{path} has no job of `foldline batch`: name the store that `foldline batch run` wrote"
+        )
+    store.job.use(row)
+    return store
 
 
-def _few(rows: Iterator[RejectedRow]) -> list[RejectedRow]:
-    return [row for row, _ in zip(rows, range(20), strict=False)]
+def _print_rejects(rows: Iterator[RejectedRow]) -> None:
+    for row in islice(rows, MOST_REJECTS):
+        note(f"{row.place}: {row.reason}")
 
 
-def _tell(report: BatchReport, *, as_json: bool) -> None:
+def _print_report(report: BatchReport, *, as_json: bool) -> None:
     if as_json:
-        shown = {name: getattr(report, name) for name in report.__dataclass_fields__}
-        say(json.dumps({**shown, "cost": report.cost, "is_finished": report.is_finished}))
+        fields = {name: getattr(report, name) for name in report.__dataclass_fields__}
+        say(json.dumps({**fields, "cost": report.cost, "is_finished": report.is_finished}))
         return
     say(progress_line(report))
     for text, count in report.errors.items():

@@ -21,20 +21,20 @@ def bench(prompt: str, *, model: str | None, runs: int, suite: bool, as_json: bo
     """Ask some times and tell the times."""
     if suite:
         return _run_suite()
-    chosen = choose_model(model)
-    prepare(chosen)
-    times = [_time(chosen, prompt) for _ in range(runs)]
+    chat_model = choose_model(model)
+    prepare(chat_model)
+    times = [_time(chat_model, prompt) for _ in range(runs)]
     # The first loads the model or opens the connection: shown, but not in the middle value.
-    rest = times[1:] or times
-    middle = {key: _middle([one[key] for one in rest]) for key in times[0]}
+    later_runs = times[1:] or times
+    middle = {key: _middle([run_times[key] for run_times in later_runs]) for key in times[0]}
     if as_json:
-        say(json.dumps({"model": name_of(chosen), "runs": times, "median": middle}))
+        say(json.dumps({"model": name_of(chat_model), "runs": times, "median": middle}))
         return 0
-    say(f"{name_of(chosen)}, {runs} runs; the median leaves out the first")
+    say(f"{name_of(chat_model)}, {runs} runs; the median leaves out the first")
     rows = [
-        (str(number), *_cells(one))
-        for number, one in [
-            *((str(at), one) for at, one in enumerate(times, 1)),
+        (str(number), *_cells(run_times))
+        for number, run_times in [
+            *((str(at), run_times) for at, run_times in enumerate(times, 1)),
             ("median", middle),
         ]
     ]
@@ -49,28 +49,30 @@ def _time(model: Any, prompt: str) -> dict[str, float | None]:
     for event in stream:
         if first is None and event["event"] == "content-block-delta":
             first = time.perf_counter()
-    whole = time.perf_counter()
+    end = time.perf_counter()
     tokens = (stream.output.usage_metadata or {}).get("output_tokens")
-    spoken = whole - (first or began)
+    speaking_time = end - (first or began)
     return {
-        "first_token": (first or whole) - began,
-        "seconds": whole - began,
+        "first_token": (first or end) - began,
+        "seconds": end - began,
         "tokens": tokens,
-        "tokens_per_second": (tokens - 1) / spoken if tokens and tokens > 1 and spoken else None,
+        "tokens_per_second": (tokens - 1) / speaking_time
+        if tokens and tokens > 1 and speaking_time
+        else None,
     }
 
 
 def _middle(values: list[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return statistics.median(known) if known else None
+    numbers = [value for value in values if value is not None]
+    return statistics.median(numbers) if numbers else None
 
 
 def _cells(times: dict[str, float | None]) -> tuple[str, str, str, str]:
-    first, whole = times["first_token"], times["seconds"]
+    first, total = times["first_token"], times["seconds"]
     tokens, rate = times["tokens"], times["tokens_per_second"]
     return (
         f"{(first or 0) * 1000:.0f} ms",
-        f"{whole or 0:.2f} s",
+        f"{total or 0:.2f} s",
         "?" if tokens is None else f"{tokens:.0f}",
         "?" if rate is None else f"{rate:.1f}",
     )

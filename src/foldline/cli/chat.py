@@ -84,18 +84,18 @@ class Prompt:
 
     def with_template(self, name: str, parameters: Sequence[str]) -> Prompt:
         """Return it with a template's parts where it has none of its own."""
-        kept = read_template(name)
+        parts = read_template(name)
         values = {str(key): str(value) for key, value in read_options(parameters).items()}
-        system = self.system or kept.get("system")
+        system = self.system or parts.get("system")
         return replace(
             self,
-            text=fill_template(kept.get("prompt") or "", values, self.text),
-            model=self.model or kept.get("model"),
+            text=fill_template(parts.get("prompt") or "", values, self.text),
+            model=self.model or parts.get("model"),
             system=fill_template(system, values, "") if system else None,
-            schema=self.schema or kept.get("schema"),
-            tools=[*kept.get("tools", ()), *self.tools],
-            options=[*kept.get("options", ()), *self.options],
-            fragments=[*kept.get("fragments", ()), *self.fragments],
+            schema=self.schema or parts.get("schema"),
+            tools=[*parts.get("tools", ()), *self.tools],
+            options=[*parts.get("options", ()), *self.options],
+            fragments=[*parts.get("fragments", ()), *self.fragments],
         )
 
     def whole_text(self) -> str:
@@ -127,7 +127,7 @@ def chat(
     **form: bool,
 ) -> int:
     """Ask once, or open a session; or keep what was said as a template."""
-    asked = Prompt(
+    request = Prompt(
         text=readable(prompt),
         model=model,
         system=system and readable(system),
@@ -137,49 +137,49 @@ def chat(
         fragments=fragments,
     )
     if save is not None:
-        return _save(save, asked)
+        return _save(save, request)
     if "-" not in attach:
-        asked = replace(asked, text=with_piped(asked.text))
+        request = replace(request, text=with_piped(request.text))
     if template is not None:
-        asked = asked.with_template(template, parameters)
-    wanted = read_schema(asked.schema, is_list=schema_list) if asked.schema else None
-    answer_form = AnswerForm(schema=wanted, **form)
-    if wanted and (asked.tools or mcp or answer_form.events):
+        request = request.with_template(template, parameters)
+    json_schema = read_schema(request.schema, is_list=schema_list) if request.schema else None
+    answer_form = AnswerForm(schema=json_schema, **form)
+    if json_schema and (request.tools or mcp or answer_form.events):
         raise UsageError("--schema goes with neither tools nor --events: leave one of them out")
-    text = asked.whole_text()
+    text = request.whole_text()
     is_session = not text.strip() and not attach
     if is_session and not is_terminal(sys.stdin):
         raise UsageError('there is nothing to ask: foldline chat "a question", or pipe one in')
-    chosen = choose_model(asked.model, read_options(asked.options))
-    chosen_tools = [choose_tool(place) for place in asked.tools]
+    chat_model = choose_model(request.model, read_options(request.options))
+    chosen_tools = [choose_tool(place) for place in request.tools]
     for file in mcp:
         chosen_tools += choose_mcp_tools(file)
     approve = Approval() if ask else None
     with ExitStack() as stack:
         conversation = Conversation.open(
-            session, resume=resume, is_kept=is_session, system=asked.system
+            session, resume=resume, is_kept=is_session, system=request.system
         )
         stack.callback(conversation.close)
         callbacks = open_log(
             stack, is_wanted=trace or (not no_log and is_logging()), is_needed=trace
         )
-        human = human_message(text, attach, chosen)
-        prepare(chosen, has_tools=bool(chosen_tools))
+        human = human_message(text, attach, chat_model)
+        prepare(chat_model, has_tools=bool(chosen_tools))
         if is_session:
             from foldline.cli.interactive import Session
 
             return Session(
-                chosen,
+                chat_model,
                 chosen_tools,
                 conversation,
                 callbacks,
                 approve,
                 is_styled=answer_form.is_styled,
             ).run()
-        if wanted is not None:
-            return _ask_for_schema(chosen, conversation, human, wanted, callbacks)
+        if json_schema is not None:
+            return _ask_for_schema(chat_model, conversation, human, json_schema, callbacks)
         exchange = Exchange(
-            chosen,
+            chat_model,
             chosen_tools,
             answer_form.show(),
             approve=approve,
@@ -188,16 +188,16 @@ def chat(
         return _ask(exchange, conversation, human, answer_form, callbacks)
 
 
-def _save(name: str, asked: Prompt) -> int:
+def _save(name: str, request: Prompt) -> int:
     save_template(
         name,
-        prompt=asked.text,
-        model=asked.model,
-        system=asked.system,
-        schema=asked.schema,
-        tools=list(asked.tools),
-        options=list(asked.options),
-        fragments=list(asked.fragments),
+        prompt=request.text,
+        model=request.model,
+        system=request.system,
+        schema=request.schema,
+        tools=list(request.tools),
+        options=list(request.options),
+        fragments=list(request.fragments),
     )
     return Code.FINE
 
@@ -231,24 +231,26 @@ def _await_input() -> None:
 
 
 def _patience() -> float:
-    said = os.environ.get("FOLDLINE_STDIN_TIMEOUT") or PATIENCE
+    value = os.environ.get("FOLDLINE_STDIN_TIMEOUT") or PATIENCE
     try:
-        return min(max(float(said), 0.0), LONGEST)
+        return min(max(float(value), 0.0), LONGEST)
     except ValueError:
-        raise UsageError(f"FOLDLINE_STDIN_TIMEOUT={said!r} is no number of seconds") from None
+        raise UsageError(
+            f"FOLDLINE_STDIN_TIMEOUT={value!r} is no number of seconds: write one, such as 60"
+        ) from None
 
 
 def open_log(stack: ExitStack, *, is_wanted: bool, is_needed: bool = False) -> list[Any]:
     """Open the trace file, if the run is to be written; a log that cannot be written costs a remark, not the answer."""
     if not is_wanted:
         return []
-    from foldline.tracers import SQLiteTracer
+    from foldline.tracers._open import open_tracer
     from foldline.tracers._switch import file_tracer
 
     if file_tracer() is not None:  # FOLDLINE_TRACES has attached it already
         return []
     try:
-        return [stack.enter_context(SQLiteTracer(places.made(places.traces_file())))]
+        return [stack.enter_context(open_tracer(places.traces_place()))]
     except (StoreError, OSError) as error:
         if is_needed:
             raise
@@ -267,11 +269,11 @@ def _ask(
         answer = exchange.run([*conversation.messages, human], callbacks)
     except KeyboardInterrupt:
         _print_whole(exchange.answer, form)
-        kept = "; what came is kept" if conversation.is_kept and exchange.said else ""
-        note(f"(stopped{kept})")
+        remark = "; what came is kept" if conversation.is_kept and exchange.messages else ""
+        note(f"(stopped{remark})")
         return Code.INTERRUPTED
     finally:
-        conversation.add(human, exchange.said)
+        conversation.add(human, exchange.messages)
     _print_whole(answer, form)
     return Code.FINE
 

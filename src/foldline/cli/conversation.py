@@ -12,16 +12,16 @@ from foldline.cli.logs import newest_messages
 from foldline.exceptions import UsageError
 from foldline.messages import BaseMessage, SystemMessage
 
-__all__ = ["Conversation", "kept_sessions", "open_history"]
+__all__ = ["Conversation", "list_sessions", "open_history"]
 
 
 def open_history(name: str) -> SQLiteChatMessageHistory:
     """Open a kept conversation."""
-    return SQLiteChatMessageHistory(name, places.made(places.sessions_file()))
+    return SQLiteChatMessageHistory(name, places.make_folder_of(places.sessions_file()))
 
 
-def kept_sessions() -> list[tuple[str, int, float]]:
-    """Give (name, messages, time of the last) of every kept conversation, newest first."""
+def list_sessions() -> list[tuple[str, int, float]]:
+    """Return (name, messages, time of the last) of every kept conversation, newest first."""
     if not places.sessions_file().exists():
         return []
     history = open_history("any")  # all of the file are listed
@@ -48,15 +48,15 @@ class Conversation:
     ) -> Conversation:
         """Open the one that was asked for; one that is to be kept and has no name is called by the time."""
         if resume and name is None:
-            kept = kept_sessions()
+            sessions = list_sessions()
             messages, when, _ = newest_messages()
-            if messages and (not kept or when > kept[0][2]):
+            if messages and (not sessions or when > sessions[0][2]):
                 return cls._of_messages(messages, is_kept=is_kept, system=system)
-            if not kept:
+            if not sessions:
                 raise UsageError(
                     "there is no session to continue, and nothing in the log: start one with --session NAME"
                 )
-            name = kept[0][0]
+            name = sessions[0][0]
         return cls(name or (_new_name() if is_kept else None), system)
 
     @classmethod
@@ -64,12 +64,12 @@ class Conversation:
         cls, messages: list[BaseMessage], *, is_kept: bool, system: str | None
     ) -> Conversation:
         """Go on with messages of the log; where the conversation is to be kept, they are its beginning."""
-        made = cls(_new_name() if is_kept else None, None)
-        made._messages = list(messages)
-        made._unsaved = list(messages)
+        conversation = cls(_new_name() if is_kept else None, None)
+        conversation._messages = list(messages)
+        conversation._unsaved = list(messages)
         if system is not None:
-            made.system = system
-        return made
+            conversation.system = system
+        return conversation
 
     @property
     def is_kept(self) -> bool:
@@ -89,20 +89,20 @@ class Conversation:
 
     @system.setter
     def system(self, text: str) -> None:
-        rest = self._messages[1:] if self.system is not None else self._messages
-        is_new = not rest
-        self._messages = [SystemMessage(text), *rest]
+        messages = self._messages[1:] if self.system is not None else self._messages
+        is_new = not messages
+        self._messages = [SystemMessage(text), *messages]
         # In a conversation that has begun, another system message holds for this run only.
         if is_new:
             self._unsaved = [self._messages[0]]
 
-    def add(self, human: BaseMessage, said: Sequence[BaseMessage]) -> None:
+    def add(self, human: BaseMessage, answers: Sequence[BaseMessage]) -> None:
         """Note a question and what came of it, in one piece; a question that nothing came of is not noted."""
-        if not said:
+        if not answers:
             return
-        self._messages += [human, *said]
+        self._messages += [human, *answers]
         if self._history is not None:
-            self._history.add_messages([*self._unsaved, human, *said])
+            self._history.add_messages([*self._unsaved, human, *answers])
             self._unsaved = []
 
     def begin_anew(self) -> None:

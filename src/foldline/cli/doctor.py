@@ -34,13 +34,22 @@ EXTRAS = {
     "cli": "typer",
     "postgres": "psycopg",
     "redis": "redis",
+    "serve": "httptools",
+    "studio": "starlette",
     "mcp": "mcp",
     "otel": "opentelemetry.sdk",
     "httpx": "httpx2",
     "jinja": "jinja2",
     "vectors": "numpy",
+    "pdf": "pypdf",
     "aws": "botocore",
+    "google": "google.auth",
+    "langsmith": "langsmith",
     "migrate": "libcst",
+    "parquet": "pyarrow",
+    "ray": "ray",
+    "dbos": "dbos",
+    "temporal": "temporalio",
 }
 """Extra -> the module that shows it is installed."""
 PATIENCE = 1.0
@@ -59,14 +68,14 @@ class Finding:
 
 def doctor(*, as_json: bool) -> int:
     """Look, tell, and fail if there is a problem."""
-    found = []
+    findings = []
     for finding in _findings():
-        found.append(finding)
+        findings.append(finding)
         if not as_json:
             _tell(finding)
     if as_json:
-        say(json.dumps([asdict(one) for one in found], ensure_ascii=False))
-    return Code.FAILED if any(one.level == "problem" for one in found) else Code.FINE
+        say(json.dumps([asdict(result) for result in findings], ensure_ascii=False))
+    return Code.FAILED if any(result.level == "problem" for result in findings) else Code.FINE
 
 
 def _tell(finding: Finding) -> None:
@@ -141,7 +150,7 @@ def _folders() -> Iterator[Finding]:
 
 
 def _environment() -> Iterator[Finding]:
-    """Say which variables for proxies and certificates are in force."""
+    """Return which variables for proxies and certificates are in force."""
     for scheme in ("http", "https"):
         name, value = read_variable(f"{scheme}_proxy")
         if not value:
@@ -211,19 +220,19 @@ def _providers() -> Iterator[Finding]:
 
 def _endpoint(name: str, kind: object) -> Iterator[Finding]:
     host = host_of(kind)
-    chosen = [(key, os.environ[key]) for key in url_variables(kind) if os.environ.get(key)]
-    url = chosen[0][1] if chosen else str(getattr(host, "base_url", "") or "")
+    addresses = [(key, os.environ[key]) for key in url_variables(kind) if os.environ.get(key)]
+    url = addresses[0][1] if addresses else str(getattr(host, "base_url", "") or "")
     parts = urlsplit(url)
-    if not chosen and parts.hostname not in LOOPBACK:
+    if not addresses and parts.hostname not in LOOPBACK:
         return
     where = f"{parts.hostname}:{_port(parts)}"
     if _answers(parts):
         yield Finding("ok", f"provider {name}: {where} answers")
-    elif chosen:
+    elif addresses:
         yield Finding(
             "problem",
-            f"provider {name}: nobody answers at {where} ({chosen[0][0]})",
-            f"start the server, or mend or unset {chosen[0][0]}",
+            f"provider {name}: nobody answers at {where} ({addresses[0][0]})",
+            f"start the server, or mend or unset {addresses[0][0]}",
         )
     else:
         yield Finding("info", f"provider {name}: no server at {where}", "start one if you want it")

@@ -1,6 +1,6 @@
 """One prompt and all that comes of it: answers, tool calls, their results, until the model is done.
 
-What was said is in `said` at every moment, so that a Ctrl-C or a broken connection keeps what came: an answer that was
+What came so far is in `messages` at every moment, so that a Ctrl-C or a broken connection keeps it: an answer that was
 cut is marked `incomplete`, and a call that nobody answered gets a result saying so, because providers demand one.
 """
 
@@ -21,7 +21,7 @@ Approve = Callable[[Mapping[str, Any]], str | None]
 
 MOST_TURNS = 20
 """Answers to one prompt, after which a model that only calls tools is stopped."""
-KEPT = ("text", "reasoning", "image", "audio", "file")
+RESENDABLE_BLOCKS = ("text", "reasoning", "image", "audio", "file")
 """Blocks of a cut answer that can be sent back; half a tool call cannot."""
 
 
@@ -51,7 +51,7 @@ class Exchange:
         run_name: str = "foldline chat",
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
-        self.said: list[BaseMessage] = []
+        self.messages: list[BaseMessage] = []
         self._model = model.bind_tools(list(tools)) if tools else model
         self._tools = {tool.name: tool for tool in tools}
         self._show = show
@@ -62,15 +62,17 @@ class Exchange:
     @property
     def answer(self) -> AIMessage | None:
         """The last thing the model said."""
-        spoken = [one for one in self.said if isinstance(one, AIMessage)]
-        return spoken[-1] if spoken else None
+        answers = [message for message in self.messages if isinstance(message, AIMessage)]
+        return answers[-1] if answers else None
 
     def run(self, messages: Sequence[BaseMessage], callbacks: Sequence[Any] = ()) -> AIMessage:
         """Talk until the model calls no more tools."""
         # One run around all of it, so that a trace is one tree.
-        whole: Runnable[Any, Any] = RunnableLambda(self._talk).with_config(run_name=self._run_name)
+        exchange: Runnable[Any, Any] = RunnableLambda(self._talk).with_config(
+            run_name=self._run_name
+        )
         try:
-            answer: AIMessage = whole.invoke(
+            answer: AIMessage = exchange.invoke(
                 list(messages), {"callbacks": list(callbacks), "metadata": self._metadata}
             )
         except BaseException:
@@ -81,14 +83,14 @@ class Exchange:
 
     def _talk(self, messages: list[BaseMessage], config: object) -> AIMessage:
         for _ in range(MOST_TURNS):
-            answer = self._listen([*messages, *self.said], config)
-            self.said.append(answer)
+            answer = self._listen([*messages, *self.messages], config)
+            self.messages.append(answer)
             self._show.end(answer)
             if not answer.tool_calls or not self._tools:
                 return answer
             for call in answer.tool_calls:
                 result = self._call(call, config)
-                self.said.append(result)
+                self.messages.append(result)
                 self._show.result(result)
         raise BudgetExceeded(
             f"the model called tools in {MOST_TURNS} answers and gave none: ask for less, or give other tools"
@@ -108,9 +110,11 @@ class Exchange:
         return answer
 
     def _keep(self, partial: Any) -> None:
-        blocks = [block for block in partial.content_blocks if block.get("type") in KEPT]
+        blocks = [
+            block for block in partial.content_blocks if block.get("type") in RESENDABLE_BLOCKS
+        ]
         if blocks:
-            self.said.append(
+            self.messages.append(
                 AIMessage(
                     content_blocks=blocks,
                     id=partial.id,
@@ -133,11 +137,13 @@ class Exchange:
         return result if isinstance(result, ToolMessage) else _failed(call, str(result))
 
     def _answer_open_calls(self) -> None:
-        answered = {one.tool_call_id for one in self.said if isinstance(one, ToolMessage)}
-        for message in list(self.said):
+        answered = {
+            result.tool_call_id for result in self.messages if isinstance(result, ToolMessage)
+        }
+        for message in list(self.messages):
             for call in message.tool_calls if isinstance(message, AIMessage) else ():
                 if call["id"] not in answered:
-                    self.said.append(_failed(call, "stopped before it ran"))
+                    self.messages.append(_failed(call, "stopped before it ran"))
 
 
 def _failed(call: Mapping[str, Any], why: str) -> ToolMessage:

@@ -20,7 +20,7 @@ __all__ = ["fetch", "fragment_text", "is_address", "read_stdin_bytes"]
 
 
 def is_address(place: str) -> bool:
-    """Say whether this is the address of something on the web."""
+    """Return whether this is the address of something on the web."""
     return place.startswith(("http://", "https://"))
 
 
@@ -31,9 +31,13 @@ def fetch(url: str) -> tuple[bytes, str | None]:
     try:
         page = drive(resolver.fetch_page(url, BLOCKING))
     except FoldlineError as error:
-        raise UsageError(f"{url}: cannot be fetched: {error}") from error
+        raise UsageError(
+            f"{url}: cannot be fetched: {error}; check the address, or save the page and attach the file"
+        ) from error
     if page.status != 200:
-        raise UsageError(f"{url}: the server answered {page.status}")
+        raise UsageError(
+            f"{url}: the server answered {page.status}: open it in a browser, and attach what you save"
+        )
     return page.data, media_type_of_bytes(page.data) or page.media_type or None
 
 
@@ -53,8 +57,8 @@ def fragment_text(places: Sequence[str]) -> str:
 
 
 def _fragment(place: str) -> str:
-    known: dict[str, str] = read_settings().get("fragments") or {}
-    target = known.get(place, place)
+    fragments: dict[str, str] = read_settings().get("fragments") or {}
+    target = fragments.get(place, place)
     if is_address(target):
         data, _ = fetch(target)
     else:
@@ -62,7 +66,8 @@ def _fragment(place: str) -> str:
             data = Path(target).expanduser().read_bytes()
         except OSError as error:
             raise UsageError(
-                f"-f {place}: is neither a file ({error.strerror}) nor a fragment{suggestion(place, known)}"
+                f"-f {place}: is neither a file ({error.strerror}) nor a fragment{suggestion(place, fragments)}: "
+                "foldline fragments lists them"
             ) from error
     try:
         return data.decode("utf-8-sig").strip()

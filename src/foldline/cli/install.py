@@ -19,20 +19,27 @@ def install_extra(extra: str, missing: MissingExtraError) -> None:
     """Ask, and install; raises `missing` where nobody can be asked, says no, or it fails."""
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         raise missing
-    wanted = requirements_of(extra)
-    note(f"{missing}\nInstall {', '.join(wanted)} into {sys.prefix} now? [Y/n] ", end="")
+    packages = requirements_of(extra)
+    note(f"{missing}\nInstall {', '.join(packages)} into {sys.prefix} now? [Y/n] ", end="")
     if sys.stdin.readline().strip().lower() not in ("", "y", "yes"):
         raise missing
-    if subprocess.run([*_installer(missing), *wanted], check=False).returncode != 0:
+    if subprocess.run([*_installer(missing), *packages], check=False).returncode != 0:
         raise missing
     importlib.invalidate_caches()
 
 
 def requirements_of(extra: str) -> list[str]:
-    """Give what an extra of foldline requires."""
+    """Return what an extra of foldline requires."""
     marker = f'extra == "{extra}"'
-    given = (one.replace("'", '"') for one in importlib.metadata.requires("foldline") or ())
-    return [one.partition(";")[0].strip() for one in given if marker in one.partition(";")[2]]
+    requirements = (
+        requirement.replace("'", '"')
+        for requirement in importlib.metadata.requires("foldline") or ()
+    )
+    return [
+        requirement.partition(";")[0].strip()
+        for requirement in requirements
+        if marker in requirement.partition(";")[2]
+    ]
 
 
 def _installer(missing: MissingExtraError) -> list[str]:

@@ -16,10 +16,10 @@ from foldline.cli.attach import human_message
 from foldline.cli.choose import choose_model, choose_tool, name_of, prepare
 from foldline.cli.conversation import Conversation
 from foldline.cli.exchange import Approve, Exchange
+from foldline.cli.message_text import heading, text_and_calls
 from foldline.cli.shows import TextShow
 from foldline.cli.start import Code
 from foldline.cli.terminal import note, readable, say
-from foldline.cli.written import heading, text_and_calls
 from foldline.exceptions import FoldlineError, UsageError
 from foldline.messages import messages_to_dict
 from foldline.utils.private_files import open_private
@@ -114,10 +114,10 @@ class Session:
         """Do what a line asks; true means: leave."""
         if not text.strip():
             return False
-        word, _, rest = text.strip().partition(" ")
+        word, _, argument = text.strip().partition(" ")
         try:
             if word in self._commands:
-                return self._commands[word](rest.strip())
+                return self._commands[word](argument.strip())
             if word.startswith("/") and "\n" not in text and "/" not in word[1:]:
                 near = suggestion(word, self._commands)
                 note(f"there is no command {word}{near}: /help shows those there are", style="red")
@@ -141,9 +141,9 @@ class Session:
         try:
             exchange.run([*self._conversation.messages, human], self._callbacks)
         except KeyboardInterrupt:
-            note("(stopped; what came is kept)" if exchange.said else "(stopped)")
+            note("(stopped; what came is kept)" if exchange.messages else "(stopped)")
         finally:
-            self._conversation.add(human, exchange.said)
+            self._conversation.add(human, exchange.messages)
         self._files = []
 
     # -- commands
@@ -159,7 +159,10 @@ class Session:
     def _change_tools(self, place: str) -> bool:
         if place:
             added = choose_tool(place)
-            self._tools = [*(one for one in self._tools if one.name != added.name), added]
+            self._tools = [
+                *(known_tool for known_tool in self._tools if known_tool.name != added.name),
+                added,
+            ]
             prepare(self._model, has_tools=True)
         for tool in self._tools:
             note(f"{tool.name}: {' '.join(tool.description.split())}")
@@ -189,7 +192,9 @@ class Session:
         if path.suffix == ".json":
             text = json.dumps(messages_to_dict(messages), ensure_ascii=False, indent=2, default=str)
         else:
-            text = "\n\n".join(f"## {heading(one)}\n\n{text_and_calls(one)}" for one in messages)
+            text = "\n\n".join(
+                f"## {heading(message)}\n\n{text_and_calls(message)}" for message in messages
+            )
         with open_private(path, "w", encoding="utf-8") as file:
             file.write(text + "\n")
         note(f"{len(messages)} messages written to {path}")
@@ -244,7 +249,7 @@ def _remember_lines() -> Path | None:
     with suppress(ImportError, OSError, FoldlineError):
         import readline
 
-        file = places.made(places.data_dir() / "lines")
+        file = places.make_folder_of(places.data_dir() / "lines")
         readline.set_history_length(1000)
         if file.exists():
             readline.read_history_file(file)
@@ -276,16 +281,16 @@ def _complete_words(commands: Sequence[str]) -> None:
 
 def _completion(commands: Sequence[str], line: str, text: str, state: int) -> str | None:
     """Return the next completion of a word; None after the last."""
-    found: list[str] = []
+    matches: list[str] = []
     if line.startswith("/") and " " not in line:
-        found = [f"{command} " for command in commands if command.startswith(text)]
+        matches = [f"{command} " for command in commands if command.startswith(text)]
     elif line.startswith(("/attach ", "/save ")):
         folder, _, start = text.rpartition("/")
         with suppress(OSError):
             base = Path(folder or ("/" if text.startswith("/") else ".")).expanduser()
-            names = sorted(one for one in base.iterdir() if one.name.startswith(start))
-            found = [
-                f"{folder}/{one.name}" if folder or text.startswith("/") else one.name
-                for one in names
+            names = sorted(file for file in base.iterdir() if file.name.startswith(start))
+            matches = [
+                f"{folder}/{file.name}" if folder or text.startswith("/") else file.name
+                for file in names
             ]
-    return found[state] if state < len(found) else None
+    return matches[state] if state < len(matches) else None

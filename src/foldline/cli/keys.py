@@ -54,10 +54,10 @@ def keys(action: str, name: str | None, *, in_keyring: bool, as_json: bool) -> i
 
 def use_stored_keys() -> None:
     """Put the stored keys into the environment of this process, where it has none."""
-    for name, kept in read_json(keys_file()).items():
+    for name, entry in read_json(keys_file()).items():
         if os.environ.get(name):
             continue
-        value = kept if isinstance(kept, str) else _from_keyring(name)
+        value = entry if isinstance(entry, str) else _from_keyring(name)
         if value:
             os.environ[name] = value
 
@@ -66,8 +66,8 @@ def _from_keyring(name: str) -> str | None:
     with suppress(
         Exception
     ):  # a keyring that is locked or gone: the provider says which key it misses
-        found = import_module("keyring").get_password(KEYRING, name)
-        return None if found is None else str(found)
+        password = import_module("keyring").get_password(KEYRING, name)
+        return None if password is None else str(password)
     return None
 
 
@@ -83,13 +83,15 @@ def _variable(name: str) -> str:
         )
     variables = key_variables(find_provider(provider))
     if not variables:
-        raise UsageError(f"{provider} needs no key")
+        raise UsageError(
+            f"{provider} needs no key: foldline chat -m {provider}:MODEL works without"
+        )
     return variables[0]
 
 
 def _set(name: str, *, in_keyring: bool) -> None:
     value = _ask(name)
-    kept: Any = value
+    entry: Any = value
     if in_keyring:
         try:
             import_module("keyring").set_password(KEYRING, name, value)
@@ -101,8 +103,8 @@ def _set(name: str, *, in_keyring: bool) -> None:
             raise UsageError(
                 f"the keyring does not take it: {error}; leave --keyring out"
             ) from error
-        kept = {"keyring": True}
-    write_json(keys_file(), {**read_json(keys_file()), name: kept})
+        entry = {"keyring": True}
+    write_json(keys_file(), {**read_json(keys_file()), name: entry})
     note(f"{name} is kept in {'the keyring' if in_keyring else keys_file()}")
 
 
@@ -120,26 +122,28 @@ def _ask(name: str) -> str:
 
 
 def _delete(name: str) -> None:
-    kept = read_json(keys_file())
-    if name not in kept:
+    entries = read_json(keys_file())
+    if name not in entries:
         raise UsageError(f"no key {name} is kept; foldline keys lists those that are")
-    if not isinstance(kept.pop(name), str):
+    if not isinstance(entries.pop(name), str):
         with suppress(Exception):  # it may be gone already
             import_module("keyring").delete_password(KEYRING, name)
-    write_json(keys_file(), kept)
+    write_json(keys_file(), entries)
     note(f"{name} is deleted")
 
 
 def _list(*, as_json: bool) -> None:
-    kept = read_json(keys_file())
+    entries = read_json(keys_file())
     rows = []
     for provider in main_names():
         with suppress(FoldlineError):  # its package is missing
             names = key_variables(find_provider(provider))
-            held = [name for name in names if name in kept or os.environ.get(name)]
-            rows += [(provider, name, _place(name, kept)) for name in held]
+            held = [name for name in names if name in entries or os.environ.get(name)]
+            rows += [(provider, name, _place(name, entries)) for name in held]
     others = [
-        ("", name, _place(name, kept)) for name in kept if name not in {row[1] for row in rows}
+        ("", name, _place(name, entries))
+        for name in entries
+        if name not in {row[1] for row in rows}
     ]
     rows += others
     if as_json:
@@ -151,7 +155,7 @@ def _list(*, as_json: bool) -> None:
         note("no keys; foldline keys set PROVIDER keeps one")
 
 
-def _place(name: str, kept: dict[str, Any]) -> str:
+def _place(name: str, entries: dict[str, Any]) -> str:
     if os.environ.get(name):
         return "the environment"
-    return "the file" if isinstance(kept[name], str) else "the keyring"
+    return "the file" if isinstance(entries[name], str) else "the keyring"

@@ -46,16 +46,16 @@ class Entry:
     session: str | None
 
     def holds(self, text: str) -> bool:
-        """Say whether all words of a text are in the prompt or the answer."""
+        """Return whether all words of a text are in the prompt or the answer."""
         both = f"{self.prompt}\n{self.answer}".casefold()
         return all(word in both for word in text.casefold().split())
 
 
 def is_logging() -> bool:
-    """Say whether prompts are logged: `FOLDLINE_LOG`, else what `foldline logs on` or `off` chose, else yes."""
-    said = os.environ.get("FOLDLINE_LOG")
-    if said:
-        return said.lower() not in ("0", "off", "false", "no")
+    """Return whether prompts are logged: `FOLDLINE_LOG`, else what `foldline logs on` or `off` chose, else yes."""
+    variable = os.environ.get("FOLDLINE_LOG")
+    if variable:
+        return variable.lower() not in ("0", "off", "false", "no")
     return bool(read_settings().get("log", True))
 
 
@@ -73,17 +73,16 @@ def logs(
     """Show the newest prompts, one of them, or switch logging on or off."""
     if what in SWITCHES:
         return _switch(str(what))
-    found = list(_wanted(what, limit, search, model, session))
+    log_entries = list(_matching_entries(what, limit, search, model, session))
     if as_json:
-        say(json.dumps([asdict(one) for one in found], ensure_ascii=False))
-    elif not found:
-        note(
-            f"nothing{' like that' if search or model or session else ''} is logged in {places.traces_file()}"
-        )
+        say(json.dumps([asdict(item) for item in log_entries], ensure_ascii=False))
+    elif not log_entries:
+        place = places.place_name(places.traces_place())
+        note(f"nothing{' like that' if search or model or session else ''} is logged in {place}")
     elif only_answer or extract:
-        say(_answer(found[0], extract=extract))
+        say(_answer(log_entries[0], extract=extract))
     else:
-        for entry in reversed(found):
+        for entry in reversed(log_entries):
             _show(entry, is_whole=what is not None)
     return 0
 
@@ -92,26 +91,26 @@ def _switch(what: str) -> int:
     if what in ("on", "off"):
         write_settings(log=what == "on")
     if what == "path":
-        say(str(places.traces_file()))
+        say(places.place_name(places.traces_place()))
     else:
         state = "on" if is_logging() else "off"
-        say(f"logging is {state}: {places.traces_file()}")
+        say(f"logging is {state}: {places.place_name(places.traces_place())}")
     return 0
 
 
-def _wanted(
+def _matching_entries(
     what: str | None, limit: int, search: str | None, model: str | None, session: str | None
 ) -> Iterator[Entry]:
     count = 0
     is_filtered = any((what, search, model, session))
     for entry in entries(MOST_LOOKED_AT if is_filtered else limit):
-        is_wanted = (
+        is_match = (
             (what is None or entry.id.startswith(what) or entry.id.endswith(what))
             and (search is None or entry.holds(search))
             and (model is None or model in entry.model)
             and (session is None or entry.session == session)
         )
-        if is_wanted:
+        if is_match:
             yield entry
             count += 1
             if count >= limit:
@@ -124,17 +123,16 @@ def _wanted(
 
 def entries(limit: int) -> Iterator[Entry]:
     """Return the newest prompts, newest first."""
-    file = places.traces_file()
-    if not file.exists():
+    store = TraceStore(places.traces_place())
+    if not store.exists():
         return
-    store = TraceStore(file)
     count = 0
     for run in store.recent(min(limit * 4, MOST_LOOKED_AT)):
         if run.name not in COMMANDS:
             continue
-        whole = store.trace(run.trace_id or run.id)
-        if whole is not None:
-            yield _entry(whole)
+        trace = store.trace(run.trace_id or run.id)
+        if trace is not None:
+            yield _entry(trace)
             count += 1
             if count >= limit:
                 return
@@ -146,15 +144,17 @@ def _entry(run: Run) -> Entry:
     name = ":".join(
         str(described[key]) for key in ("ls_provider", "ls_model_name") if described.get(key)
     )
-    asked = run.inputs.get("input")
+    inputs = run.inputs.get("input")
     prompts = (
-        [one for one in asked if _kind(one) == "HumanMessage"] if isinstance(asked, list) else []
+        [message for message in inputs if _kind(message) == "HumanMessage"]
+        if isinstance(inputs, list)
+        else []
     )
     return Entry(
         id=str(run.trace_id or run.id),
         time=run.start_time.astimezone().strftime("%Y-%m-%d %H:%M:%S"),
         model=name,
-        prompt=_text(prompts[-1]) if prompts else _text(asked),
+        prompt=run.metadata.get("question") or _text(prompts[-1] if prompts else inputs),
         answer=_text(_output(run, models)),
         error=run.error.strip().splitlines()[-1] if run.error else None,
         seconds=run.latency,
@@ -217,37 +217,36 @@ def _show(entry: Entry, *, is_whole: bool) -> None:
     facts += [f"session {entry.session}"] if entry.session else []
     say("  ".join(fact for fact in facts if fact), style="bold")
     for mark, text in (("> ", entry.prompt), ("", entry.answer)):
-        shown = text if is_whole else _short(text)
-        if shown:
-            say("\n".join(f"{mark}{line}" for line in shown.splitlines()))
+        excerpt = text if is_whole else _short(text)
+        if excerpt:
+            say("\n".join(f"{mark}{line}" for line in excerpt.splitlines()))
     if entry.error:
         say(f"ERROR {entry.error}", style="red")
     say()
 
 
 def _short(text: str, lines: int = 6, width: int = 500) -> str:
-    kept = text.strip().splitlines()
-    short = "\n".join(kept[:lines])[:width]
-    return short if short == "\n".join(kept) else f"{short} ..."
+    text_lines = text.strip().splitlines()
+    short = "\n".join(text_lines[:lines])[:width]
+    return short if short == "\n".join(text_lines) else f"{short} ..."
 
 
 def newest_messages() -> tuple[list[BaseMessage], float, str | None]:
     """Return the conversation of the newest logged prompt, when it was, and its session."""
-    file = places.traces_file()
-    if not file.exists():
+    store = TraceStore(places.traces_place())
+    if not store.exists():
         return [], 0.0, None
-    store = TraceStore(file)
     for run in store.recent(50):
-        whole = store.trace(run.trace_id or run.id) if run.name == "foldline chat" else None
-        models = [one for one in _all_runs(whole) if one.run_type == "llm"] if whole else []
-        if whole is None or not models or not models[-1].outputs:
+        trace = store.trace(run.trace_id or run.id) if run.name == "foldline chat" else None
+        models = [child for child in _all_runs(trace) if child.run_type == "llm"] if trace else []
+        if trace is None or not models or not models[-1].outputs:
             continue
         try:
-            asked = load(models[-1].inputs["messages"][0], allowed_objects="messages")
+            question = load(models[-1].inputs["messages"][0], allowed_objects="messages")
             answer = load(
                 models[-1].outputs["generations"][0][0]["message"], allowed_objects="messages"
             )
         except (FoldlineError, ValueError, KeyError, IndexError, TypeError):
             continue  # written by another version, or damaged
-        return [*asked, answer], run.start_time.timestamp(), run.metadata.get("session_id")
+        return [*question, answer], run.start_time.timestamp(), run.metadata.get("session_id")
     return [], 0.0, None

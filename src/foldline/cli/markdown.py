@@ -32,8 +32,8 @@ Write = Callable[[str, str | None], None]
 
 def extract_code(text: str, *, is_last: bool = False) -> str | None:
     """Return the first (or last) fenced block of code of a text; None where there is none."""
-    found = [match["code"] for match in BLOCK.finditer(text)]
-    return (found[-1] if is_last else found[0]) if found else None
+    blocks = [match["code"] for match in BLOCK.finditer(text)]
+    return (blocks[-1] if is_last else blocks[0]) if blocks else None
 
 
 class MarkdownWriter:
@@ -50,7 +50,7 @@ class MarkdownWriter:
         self._fence: str | None = None
         self._base: str | None = None
         self._marks: list[str] = []
-        self._shown = 0
+        self._shown_length = 0
         """Letters of the word that is being read which are on the screen already."""
 
     def feed(self, text: str) -> None:
@@ -76,7 +76,7 @@ class MarkdownWriter:
             self._marks = []  # an empty line ends a paragraph, and emphasis with it
         self._write("\n", None)
         self._line, self._column, self._indent, self._is_new_line = "", 0, "", True
-        self._shown = 0
+        self._shown_length = 0
         self._base = None
 
     def _show_words(self, *, is_whole: bool = False) -> None:
@@ -89,15 +89,15 @@ class MarkdownWriter:
         text = self._line
         end = len(text) if is_whole else max(text.rfind(" "), text.rfind("\t")) + 1
         # A link is shown when all of it is here.
-        opened = text.rfind("[", 0, end)
+        bracket = text.rfind("[", 0, end)
         if (
             not is_whole
-            and opened >= 0
+            and bracket >= 0
             and re.fullmatch(
-                r"\[[^\]]{0,200}(?:\](?:\([^)\s]{0,500})?)?", text[opened:end].rstrip()
+                r"\[[^\]]{0,200}(?:\](?:\([^)\s]{0,500})?)?", text[bracket:end].rstrip()
             )
         ):
-            end = opened
+            end = bracket
         self._line = text[end:]
         for word in re.findall(r"\S+\s*|\s+", LINK.sub(r"\1 (\2)", text[:end])):
             self._show_word(word)
@@ -106,11 +106,11 @@ class MarkdownWriter:
     def _show_part(self) -> None:
         """Show the letters of a word that is not whole yet, where it will surely fit in the line."""
         part = self._line
-        fits = self._column - self._shown + len(part) + LONGEST_WORD <= self._width()
+        fits = self._column - self._shown_length + len(part) + LONGEST_WORD <= self._width()
         if part and fits and not re.search(r"[\s*_`\[\]]", part):
-            self._write(part[self._shown :], self._style())
-            self._column += len(part) - self._shown
-            self._shown = len(part)
+            self._write(part[self._shown_length :], self._style())
+            self._column += len(part) - self._shown_length
+            self._shown_length = len(part)
 
     def _begin_line(self, *, is_whole: bool) -> bool:
         """Look at the beginning of a line; false while too little of it is here."""
@@ -138,28 +138,31 @@ class MarkdownWriter:
 
     def _begin_block(self, line: str) -> None:
         for kind in (ITEM, QUOTE):
-            found = kind.match(line)
-            if found:
+            match = kind.match(line)
+            if match:
                 self._base = "dim" if kind is QUOTE else None
-                self._write(found[0], self._base)
-                self._column = len(found[0])
-                self._indent = " " * len(found[0]) if kind is ITEM else found[0]
-                self._line = line[found.end() :]
+                self._write(match[0], self._base)
+                self._column = len(match[0])
+                self._indent = " " * len(match[0]) if kind is ITEM else match[0]
+                self._line = line[match.end() :]
                 return
 
     # -- words
 
     def _show_word(self, word: str) -> None:
         pieces = self._styled(word.rstrip())
-        length = sum(len(text) for text, _ in pieces) - self._shown
-        is_begun = self._column > len(self._indent) and not self._shown
+        length = sum(len(text) for text, _ in pieces) - self._shown_length
+        is_begun = self._column > len(self._indent) and not self._shown_length
         if length and is_begun and self._column + length > self._width():
             self._write(f"\n{self._indent}", self._base)
             self._column = len(self._indent)
         for text, style in pieces:
-            rest, self._shown = text[self._shown :], max(0, self._shown - len(text))
-            if rest:
-                self._write(rest, style)
+            remainder, self._shown_length = (
+                text[self._shown_length :],
+                max(0, self._shown_length - len(text)),
+            )
+            if remainder:
+                self._write(remainder, style)
         self._column += length
         space = word[len(word.rstrip()) :]
         if space and self._column + len(space) <= self._width():
@@ -167,15 +170,15 @@ class MarkdownWriter:
             self._column += len(space)
 
     def _styled(self, word: str) -> list[tuple[str, str | None]]:
-        shown: list[tuple[str, str | None]] = []
+        spans: list[tuple[str, str | None]] = []
         parts = MARKS.split(word)
         for at, part in enumerate(parts):
             before, after = "".join(parts[:at]), "".join(parts[at + 1 :])
             if part in STYLES and self._turn(part, before, after):
                 continue
             if part:
-                shown.append((part, self._style()))
-        return shown
+                spans.append((part, self._style()))
+        return spans
 
     def _turn(self, mark: str, before: str, after: str) -> bool:
         """Begin or end a style where a mark does that; false where it is a sign like any other."""

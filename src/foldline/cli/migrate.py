@@ -111,7 +111,9 @@ def _plan_notebook(plan: Plan) -> None:
         notebook = json.loads(plan.before)
         cells = notebook["cells"]
     except (ValueError, TypeError, KeyError) as error:
-        raise UnparsableError("is no notebook: it has no JSON with cells", 1) from error
+        raise UnparsableError(
+            "is no notebook: it has no JSON with cells; open and save it in Jupyter", 1
+        ) from error
     is_changed = False
     for place, cell in enumerate(cells, 1):
         if not isinstance(cell, dict) or cell.get("cell_type") != "code":
@@ -153,7 +155,7 @@ def _cell(source: str, place: int) -> tuple[str, tuple[Finding, ...]]:
 
 
 def _is_python(line: str) -> bool:
-    """Say whether a line that looks like a magic is a part of an expression: `% 2`, or a comment."""
+    """Return whether a line that looks like a magic is a part of an expression: `% 2`, or a comment."""
     return line.lstrip().startswith("#") or bool(re.match(r"\s*%\s", line))
 
 

@@ -48,11 +48,11 @@ def models(provider: str | None, *, as_json: bool) -> int:
     """List the providers, or what one has."""
     if provider is not None:
         return _models_of(provider.replace("-", "_").lower(), as_json=as_json)
-    found = [_row(name) for name in main_names()]
+    providers = [_row(name) for name in main_names()]
     if as_json:
-        say(json.dumps(found, ensure_ascii=False))
+        say(json.dumps(providers, ensure_ascii=False))
         return 0
-    rows = [(row["provider"], row["state"], row["key"], ", ".join(row["can"])) for row in found]
+    rows = [(row["provider"], row["state"], row["key"], ", ".join(row["can"])) for row in providers]
     table(("provider", "installed", "key", "its models can"), rows)
     note(
         "`foldline models PROVIDER` lists the models known; others work by their name as well: -m provider:model"
@@ -101,10 +101,12 @@ MAKERS = {
 
 def _profiles(name: str) -> dict[str, Any]:
     """The profiles under any of a provider's names, each with what the rows of shorter names say of it."""
-    same = [one for one, place in REGISTRY.items() if place == REGISTRY.get(name)]
+    same = [alias for alias, place in REGISTRY.items() if place == REGISTRY.get(name)]
     same += [maker for cloud, maker in MAKERS.items() if cloud in (name, *same)]
-    known = next((one for one in (name, *same) if known_profiles(one)), name)
-    return {model: find_profile(known, model) or {} for model in sorted(known_profiles(known))}
+    provider = next((alias for alias in (name, *same) if known_profiles(alias)), name)
+    return {
+        model: find_profile(provider, model) or {} for model in sorted(known_profiles(provider))
+    }
 
 
 def _local_state() -> str:

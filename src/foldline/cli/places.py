@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from foldline.exceptions import StoreError
-from foldline.utils.places import data_dir, sessions_file, traces_file
+from foldline.utils.places import data_dir, place_name, sessions_file, traces_place
 from foldline.utils.private_files import make_private_folder
 
-__all__ = ["data_dir", "made", "sessions_file", "traces_file"]
+__all__ = ["data_dir", "make_folder_of", "place_name", "sessions_file", "traces_place"]
 
 
-def made(file: Path) -> Path:
-    """Give the file with its folder made; only its user may look inside."""
+def make_folder_of(file: Path) -> Path:
+    """Make the folder of a file, for its user alone, and return the file."""
     try:
         make_private_folder(file.parent)
     except OSError as error:

@@ -6,14 +6,14 @@ The same file holds the vectors and the record of what is in; indexing again emb
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from foldline.cli import places
+from foldline.cli.chat import open_log, with_piped
 from foldline.cli.choose import (
     choose_model,
     own_object,
@@ -23,9 +23,10 @@ from foldline.cli.choose import (
 )
 from foldline.cli.exchange import Exchange
 from foldline.cli.keys import use_stored_keys
+from foldline.cli.logs import is_logging
 from foldline.cli.settings import read_settings, write_settings
 from foldline.cli.shows import NoShow, TextShow
-from foldline.cli.terminal import note, say, table
+from foldline.cli.terminal import note, readable, say, table
 from foldline.document_loaders import DirectoryLoader, FileLoader, WebBaseLoader
 from foldline.documents import Document, citation_messages, citations
 from foldline.exceptions import UsageError
@@ -33,10 +34,10 @@ from foldline.indexing import SQLiteRecordManager
 from foldline.indexing import index as index_documents
 from foldline.text_splitters import RecursiveCharacterTextSplitter
 from foldline.utils.progress import Progress
-from foldline.utils.strings import suggestion
+from foldline.utils.strings import count_of, suggestion
 from foldline.vectorstores import SQLiteVectorStore
 
-__all__ = ["ask", "embed", "index", "similar"]
+__all__ = ["ask", "ask_logged", "embed", "embed_piped", "index", "similar"]
 
 CHUNK, OVERLAP = 1000, 100
 """Characters of a piece, and how many it shares with the next: what MiniLM reads of a text."""
@@ -57,8 +58,12 @@ def _encoder(spec: str) -> Any:
     use_stored_keys()
     provider, colon, model = spec.partition(":")
     if provider == "py":
-        made = own_object(model, "-m py:")
-        return made if hasattr(made, "embed_query") and not isinstance(made, type) else made()
+        embeddings = own_object(model, "-m py:")
+        return (
+            embeddings
+            if hasattr(embeddings, "embed_query") and not isinstance(embeddings, type)
+            else embeddings()
+        )
     if provider not in ENCODERS:
         raise UsageError(
             f"there are no embeddings of {provider!r}{suggestion(provider, ENCODERS)}: write local, openai:MODEL, "
@@ -76,20 +81,21 @@ def _file() -> Path:
 
 
 @contextmanager
-def _opened(name: str, encoder: str | None = None) -> Iterator[tuple[SQLiteVectorStore, str]]:
+def _open_index(name: str, encoder: str | None = None) -> Iterator[tuple[SQLiteVectorStore, str]]:
     """Open an index with the model that it was made with."""
-    known = dict(read_settings().get("indexes") or {})
-    if name not in known and encoder is None:
-        made = ", ".join(known) or "none yet"
+    indexes = dict(read_settings().get("indexes") or {})
+    if name not in indexes and encoder is None:
+        names = ", ".join(indexes) or "none yet"
         raise UsageError(
-            f"there is no index {name!r}{suggestion(name, known)} (there is: {made}): foldline index FOLDER makes one"
+            f"there is no index {name!r}{suggestion(name, indexes)} (there is: {names}): "
+            "foldline index FOLDER makes one"
         )
-    spec = known.get(name) or encoder or LOCAL
+    spec = indexes.get(name) or encoder or LOCAL
     if encoder is not None and encoder != spec:
         raise UsageError(
             f"the index {name!r} was made with {spec}; vectors of two models cannot be compared: choose another --name"
         )
-    store = SQLiteVectorStore(_encoder(spec), places.made(_file()), collection=name)
+    store = SQLiteVectorStore(_encoder(spec), places.make_folder_of(_file()), collection=name)
     try:
         yield store, spec
     finally:
@@ -111,11 +117,10 @@ def index(
     """Bring files, folders and web pages into an index, and take out what is gone."""
     if not paths:
         return _list(as_json=as_json)
-    logging.getLogger("foldline.document_loaders").disabled = True  # what fails is listed below
-    known = dict(read_settings().get("indexes") or {})
-    spec = model or known.get(name) or LOCAL
-    with _opened(name, spec) as (store, _):
-        write_settings(indexes={**known, name: spec})
+    indexes = dict(read_settings().get("indexes") or {})
+    spec = model or indexes.get(name) or LOCAL
+    with _open_index(name, spec) as (store, _):
+        write_settings(indexes={**indexes, name: spec})
         pieces, failures = _pieces(paths, glob, exclude)
         records = SQLiteRecordManager(f"index:{name}", _file())
         with Progress(len(pieces), "embedding") as progress:
@@ -134,8 +139,8 @@ def index(
         for failure in failures:
             note(f"left out: {failure}", style="red")
         say(
-            f"{name}: {result['num_added']} pieces added, {result['num_skipped']} unchanged, "
-            f"{result['num_deleted']} deleted, {len(failures)} files left out"
+            f"{name}: {count_of(result['num_added'], 'piece')} added, {result['num_skipped']} unchanged, "
+            f"{result['num_deleted']} deleted, {count_of(len(failures), 'file')} left out"
         )
     return 0
 
@@ -146,7 +151,14 @@ def _root_of(paths: Sequence[str]) -> Any:
 
     def root(document: Document) -> str:
         source = str(document.metadata["source"])
-        return next((one for one in roots if source == one or source.startswith(one)), source)
+        return next(
+            (
+                root_path
+                for root_path in roots
+                if source == root_path or source.startswith(root_path)
+            ),
+            source,
+        )
 
     return root
 
@@ -171,10 +183,14 @@ def _loader(path: str, glob: Sequence[str], exclude: Sequence[str]) -> Any:
     place = Path(path).expanduser().resolve()
     if place.is_dir():
         return DirectoryLoader(
-            place, list(glob) or "**/[!.]*", exclude=list(exclude), show_progress=True
+            place,
+            list(glob) or "**/[!.]*",
+            exclude=list(exclude),
+            show_progress=True,
+            silent_errors=True,  # they are listed at the end
         )
     if not place.exists():
-        raise UsageError(f"{place}: there is no such file or folder")
+        raise UsageError(f"{place}: there is no such file or folder: check the path")
     return FileLoader(place)
 
 
@@ -185,11 +201,11 @@ def _plain(piece: Document) -> Document:
 
 
 def _list(*, as_json: bool) -> int:
-    known = read_settings().get("indexes") or {}
+    indexes = read_settings().get("indexes") or {}
     if as_json:
-        say(json.dumps(known, ensure_ascii=False))
-    elif known:
-        table(("index", "embeddings"), sorted(known.items()))
+        say(json.dumps(indexes, ensure_ascii=False))
+    elif indexes:
+        table(("index", "embeddings"), sorted(indexes.items()))
     else:
         note("no indexes; foldline index FOLDER makes one")
     return 0
@@ -200,16 +216,19 @@ def _list(*, as_json: bool) -> int:
 
 def similar(text: str, *, name: str, count: int, as_json: bool) -> int:
     """Show the pieces nearest to a text."""
-    with _opened(name) as (store, _):
-        found = store.similarity_search_with_score(text, k=count)
+    with _open_index(name) as (store, _):
+        matches = store.similarity_search_with_score(text, k=count)
     if as_json:
-        rows = [{"score": score, "text": one.page_content, **one.metadata} for one, score in found]
+        rows = [
+            {"score": score, "text": piece.page_content, **piece.metadata}
+            for piece, score in matches
+        ]
         say(json.dumps(rows, ensure_ascii=False))
         return 0
-    for document, score in found:
+    for document, score in matches:
         say(f"{score:.3f}  {document.metadata.get('source', '')}", style="bold")
         say(f"{' '.join(document.page_content.split())[:300]}\n")
-    if not found:
+    if not matches:
         note(f"the index {name!r} is empty")
     return 0
 
@@ -228,22 +247,29 @@ def ask(
     """Answer a question from an index, with its sources."""
     if not question.strip():
         raise UsageError('there is nothing to ask: foldline ask "a question"')
-    with _opened(name) as (store, _):
-        found = store.similarity_search(question, k=count)
-    if not found:
+    with _open_index(name) as (store, _):
+        documents = store.similarity_search(question, k=count)
+    if not documents:
         raise UsageError(f"the index {name!r} is empty: foldline index FOLDER fills it")
     if only_sources:
         return similar(question, name=name, count=count, as_json=as_json)
-    chosen = choose_model(model, read_options(options))
-    prepare(chosen)
-    exchange = Exchange(chosen, [], NoShow() if as_json else TextShow(), run_name="foldline ask")
-    answer = citations(exchange.run(citation_messages(question, found), callbacks), found)
+    chat_model = choose_model(model, read_options(options))
+    prepare(chat_model)
+    exchange = Exchange(
+        chat_model,
+        [],
+        NoShow() if as_json else TextShow(),
+        run_name="foldline ask",
+        metadata={"question": question},
+    )
+    answer = citations(exchange.run(citation_messages(question, documents), callbacks), documents)
     if as_json:
         sources = [
-            {"number": one.number, "title": one.title, "url": one.url} for one in answer.sources
+            {"number": source.number, "title": source.title, "url": source.url}
+            for source in answer.sources
         ]
         blocks = [
-            {"text": block.text, "sources": [one.number for one in block.sources]}
+            {"text": block.text, "sources": [source.number for source in block.sources]}
             for block in answer.blocks
         ]
         say(
@@ -252,12 +278,12 @@ def ask(
             )
         )
         return 0
-    named = answer.sources
+    sources_named = answer.sources
     say()
-    for number, document in enumerate(found, 1):
-        mark = "*" if any(one.number == number for one in named) else " "
+    for number, document in enumerate(documents, 1):
+        mark = "*" if any(source.number == number for source in sources_named) else " "
         say(f"{mark}[{number}] {_where(document)}", style=None if mark == "*" else "dim")
-    if not named:
+    if not sources_named:
         note("(the answer names no source: those above are what it was given)")
     return 0
 
@@ -275,3 +301,18 @@ def embed(text: str, *, model: str | None) -> int:
         raise UsageError('there is nothing to embed: foldline embed "a text", or pipe one in')
     say(json.dumps(_encoder(model or LOCAL).embed_query(text)))
     return 0
+
+
+# -- as commands
+
+
+def ask_logged(question: str, *, no_log: bool, **options: Any) -> int:
+    """Answer a question from an index, logged."""
+    with ExitStack() as stack:
+        callbacks = open_log(stack, is_wanted=not no_log and is_logging())
+        return ask(readable(question), callbacks=callbacks, **options)
+
+
+def embed_piped(text: str, *, model: str | None) -> int:
+    """Print the vector of a text, or of what is piped in."""
+    return embed(readable(text) if text else with_piped(""), model=model)

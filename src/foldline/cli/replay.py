@@ -50,7 +50,7 @@ def replay(file: Path, *, speed: float, events: bool, provider: str | None) -> i
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise UsageError(f"{file}: cannot be read: {why}") from error
+        raise UsageError(f"{file}: cannot be read: {why}; check the path") from error
     show: Show = EventShow() if events else TextShow()
     first = _first_object(text)
     if first is not None and "event" in first:
@@ -69,7 +69,8 @@ def replay(file: Path, *, speed: float, events: bool, provider: str | None) -> i
         _play_calls(file, lines, provider or _guess(text, MARKS, file), show, speed)
     else:
         raise UsageError(
-            f"{file}: neither events (foldline chat --events), nor recorded calls, nor server-sent events"
+            f"{file}: neither events (foldline chat --events), nor recorded calls, nor server-sent events: "
+            "record with `foldline chat --events > FILE`"
         )
     return 0
 
@@ -88,7 +89,9 @@ def _objects(text: str, file: Path) -> Iterator[dict[str, Any]]:
             try:
                 yield json.loads(line)
             except ValueError as error:
-                raise UsageError(f"{file}: line {number} is not JSON: {error}") from error
+                raise UsageError(
+                    f"{file}: line {number} is not JSON: {error}; record it anew, or delete the line"
+                ) from error
 
 
 def _play_events(events: Iterable[dict[str, Any]], show: Show, speed: float) -> None:

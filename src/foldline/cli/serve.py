@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from foldline.cli.places import data_dir, made, traces_file
+from foldline.cli.places import data_dir, make_folder_of, traces_place
 from foldline.exceptions import MissingExtraError, UsageError
 
 __all__ = ["add_key", "list_keys", "make_from_environment", "remove_key", "serve"]
@@ -40,40 +40,42 @@ def serve(
 
     from foldline.serve.gateway import read_config
 
-    known = read_config(config) if config is not None else {}
-    chosen: dict[str, Any] = dict(known.get("serve") or {})
-    address = host or chosen.pop("host", "127.0.0.1")
-    number = port if port is not None else int(chosen.pop("port", 8000))
-    count = workers if workers is not None else int(chosen.pop("workers", 1))
+    settings = read_config(config) if config is not None else {}
+    server_options: dict[str, Any] = dict(settings.get("serve") or {})
+    address = host or server_options.pop("host", "127.0.0.1")
+    number = port if port is not None else int(server_options.pop("port", 8000))
+    count = workers if workers is not None else int(server_options.pop("workers", 1))
     for name in ("host", "port", "workers"):
-        chosen.pop(name, None)
-    chosen["log"] = log or chosen.get("log") or str(made(data_dir() / "serve.db"))
-    if trace and "traces" not in chosen:
-        chosen["traces"] = str(made(traces_file()))
+        server_options.pop(name, None)
+    server_options["log"] = (
+        log or server_options.get("log") or str(make_folder_of(data_dir() / "serve.db"))
+    )
+    if trace and "traces" not in server_options:
+        server_options["traces"] = str(traces_place())
     if no_auth:
-        chosen["no_auth"] = True
+        server_options["no_auth"] = True
     if origins:
-        chosen["cors_origins"] = list(origins)
+        server_options["cors_origins"] = list(origins)
     if drain is not None:
-        chosen["drain_seconds"] = drain
+        server_options["drain_seconds"] = drain
     plan = {
         "targets": list(targets),
         "models": list(models),
         "config": str(config) if config is not None else None,
-        "settings": chosen,
+        "settings": server_options,
     }
-    note = _check_address(address, chosen)
+    note = _check_address(address, server_options)
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     os.environ[PASSED_ON] = json.dumps(plan)
     app = make_from_environment()  # what cannot be served is an error now
-    _say(f"Serving {', '.join(app.server.apps)} on http://{_shown(address)}:{number}")
-    _say(f"Runs are kept in {_without_password(chosen['log'])}. {note}")
+    _say(f"Serving {', '.join(app.server.apps)} on http://{_bracketed(address)}:{number}")
+    _say(f"Runs are kept in {_without_password(server_options['log'])}. {note}")
     options: dict[str, Any] = {
         "host": address,
         "port": number,
         "log_level": "warning",
         "access_log": False,
-        "timeout_graceful_shutdown": int(chosen.get("drain_seconds", 30)) + 1,
+        "timeout_graceful_shutdown": int(server_options.get("drain_seconds", 30)) + 1,
         "timeout_keep_alive": 75,
         "server_header": False,
     }
@@ -98,20 +100,20 @@ def make_from_environment() -> Any:
     return create_app(apps, settings=Settings(**plan["settings"]))
 
 
-def _check_address(address: str, chosen: dict[str, Any]) -> str:
+def _check_address(address: str, options: dict[str, Any]) -> str:
     """Refuse to serve strangers without keys; return a sentence about who may call."""
     from foldline.serve.keys import KeyStore
     from foldline.serve.log.sql import open_tables
     from foldline.serve.server import is_loopback
 
-    tables = open_tables(chosen["log"])
+    tables = open_tables(options["log"])
     has_keys = KeyStore(tables).has_keys()
     tables.close()
     if has_keys:
         return "Callers need a key."
     if is_loopback(address):
         return "There are no keys: only this machine may call (`foldline serve keys add NAME`)."
-    if chosen.get("no_auth"):
+    if options.get("no_auth"):
         return "THERE ARE NO KEYS, AND ANYBODY WHO REACHES THIS ADDRESS MAY CALL (--no-auth)."
     raise UsageError(
         f"there are no keys, so {address} is refused: `foldline serve keys add NAME` makes one; "
@@ -135,7 +137,7 @@ def _say(sentence: str) -> None:
     sys.stderr.flush()
 
 
-def _shown(address: str) -> str:
+def _bracketed(address: str) -> str:
     return f"[{address}]" if ":" in address else address
 
 
@@ -152,7 +154,7 @@ def _keys(log: str | None) -> Any:
     from foldline.serve.keys import KeyStore
     from foldline.serve.log.sql import open_tables
 
-    return KeyStore(open_tables(log or str(made(data_dir() / "serve.db"))))
+    return KeyStore(open_tables(log or str(make_folder_of(data_dir() / "serve.db"))))
 
 
 def add_key(
@@ -163,17 +165,21 @@ def add_key(
     budget: str | None,
     rpm: int | None,
     tpm: int | None,
+    studio: bool,
 ) -> int:
     """Make a key and print it, once."""
     from foldline.serve.keys import parse_budget
 
-    names = [part.strip() for one in models for part in one.split(",") if part.strip()]
+    names = [
+        part.strip() for names_text in models for part in names_text.split(",") if part.strip()
+    ]
     text, _ = _keys(log).add(
         name,
         models=names or None,
         budget=parse_budget(budget) if budget is not None else None,
         rpm=rpm,
         tpm=tpm,
+        studio=studio,
     )
     print(text)  # noqa: T201  the answer of the command
     _say("This is the only time that the key is shown: only its hash is kept.")
@@ -192,6 +198,7 @@ def list_keys(*, log: str | None, as_json: bool) -> int:
             f"${key.budget:g}/day" if key.budget is not None else "",
             f"{key.rpm} requests/min" if key.rpm is not None else "",
             f"{key.tpm} tokens/min" if key.tpm is not None else "",
+            "opens the studio" if key.studio else "",
         ]
         limits = " · ".join(part for part in parts if part) or "no limits"
         print(f"{key.name}  fl_{key.id}_…  {limits}")  # noqa: T201
@@ -203,6 +210,6 @@ def list_keys(*, log: str | None, as_json: bool) -> int:
 def remove_key(name: str, *, log: str | None) -> int:
     """Remove a key; servers refuse it within seconds."""
     if not _keys(log).remove(name):
-        raise UsageError(f"there is no key named {name!r}: `foldline serve keys list`")
+        raise UsageError(f"there is no key named {name!r}: `foldline serve keys list` shows them")
     _say(f"{name} is removed; servers refuse it within {2} seconds.")
     return 0

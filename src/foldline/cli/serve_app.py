@@ -114,9 +114,21 @@ def add(
     budget: Annotated[str | None, typer.Option(metavar="5/day", help="Dollars a day.")] = None,
     rpm: Annotated[int | None, typer.Option(min=1, help="Requests per minute.")] = None,
     tpm: Annotated[int | None, typer.Option(min=1, help="Tokens per minute.")] = None,
+    studio: Annotated[
+        bool, typer.Option("--studio", help="Opens the studio, which shows the runs of all keys.")
+    ] = False,
 ) -> int:
     """Make a key and print it, this one time."""
-    return _call("add_key", name, log=log, models=models or [], budget=budget, rpm=rpm, tpm=tpm)
+    return _call(
+        "add_key",
+        name,
+        log=log,
+        models=models or [],
+        budget=budget,
+        rpm=rpm,
+        tpm=tpm,
+        studio=studio,
+    )
 
 
 @keys.command("list")

@@ -1,16 +1,18 @@
-"""`foldline sessions`: the kept conversations."""
+"""`foldline sessions`: the kept conversations, in the trace file beside the runs that made them."""
 
 from __future__ import annotations
 
 import json
 import time
 
-from foldline.cli.conversation import kept_sessions, open_history
-from foldline.cli.places import sessions_file
+from foldline.cli.conversation import list_sessions, open_history
+from foldline.cli.message_text import heading, text_and_calls
+from foldline.cli.places import sessions_file, traces_place
 from foldline.cli.terminal import note, say, table
-from foldline.cli.written import heading, text_and_calls
 from foldline.exceptions import UsageError
 from foldline.messages import messages_to_dict
+from foldline.tracers import TraceStore
+from foldline.utils.strings import suggestion
 
 __all__ = ["sessions"]
 
@@ -21,13 +23,17 @@ def sessions(name: str | None, *, delete: bool, as_json: bool) -> int:
         if delete:
             raise UsageError("which one? foldline sessions NAME --delete")
         return _list(as_json=as_json)
-    if name not in [known for known, _, _ in kept_sessions()]:
-        raise UsageError(f"there is no session {name!r}: foldline sessions lists them")
+    if name not in [names for names, _, _ in list_sessions()]:
+        names = [session for session, _, _ in list_sessions()]
+        raise UsageError(
+            f"there is no session {name!r}{suggestion(name, names)}: foldline sessions lists them"
+        )
     history = open_history(name)
     try:
         if delete:
             history.clear()
-            note(f"{name} is deleted")
+            count = TraceStore(traces_place()).delete(session=name)
+            note(f"{name} is deleted{f', and {count} runs of the log' if count else ''}")
         elif as_json:
             say(json.dumps(messages_to_dict(history.messages), ensure_ascii=False, default=str))
         else:
@@ -40,18 +46,22 @@ def sessions(name: str | None, *, delete: bool, as_json: bool) -> int:
 
 
 def _list(*, as_json: bool) -> int:
-    kept = kept_sessions()
+    conversations = list_sessions()
     if as_json:
         keys = ("session", "messages", "last")
-        say(json.dumps([dict(zip(keys, row, strict=True)) for row in kept], ensure_ascii=False))
-    elif not kept:
+        say(
+            json.dumps(
+                [dict(zip(keys, row, strict=True)) for row in conversations], ensure_ascii=False
+            )
+        )
+    elif not conversations:
         note(
             f"no sessions in {sessions_file()}; `foldline chat` or `foldline chat --session NAME` makes one"
         )
     else:
         rows = [
             (name, str(count), time.strftime("%Y-%m-%d %H:%M", time.localtime(last)))
-            for name, count, last in kept
+            for name, count, last in conversations
         ]
         table(("session", "messages", "last"), rows)
     return 0

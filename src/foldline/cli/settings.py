@@ -33,8 +33,10 @@ def read_settings() -> dict[str, Any]:
 
 def write_settings(**changes: Any) -> None:
     """Change some of the choices; None takes one out."""
-    kept = {**read_settings(), **changes}
-    write_json(settings_file(), {name: value for name, value in kept.items() if value is not None})
+    settings = {**read_settings(), **changes}
+    write_json(
+        settings_file(), {name: value for name, value in settings.items() if value is not None}
+    )
 
 
 def resolve_alias(model: str | None) -> str | None:
@@ -52,23 +54,27 @@ def read_json(file: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise StoreError(f"{file}: cannot be read: {error.strerror}") from error
+        raise StoreError(
+            f"{file}: cannot be read: {error.strerror}; make it readable, or set FOLDLINE_DATA_DIR to another folder"
+        ) from error
     try:
-        found = json.loads(text)
+        content = json.loads(text)
     except ValueError as error:
         raise StoreError(f"{file}: is not JSON ({error}): mend it or delete it") from error
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise StoreError(f"{file}: holds no JSON object: mend it or delete it")
-    return found
+    return content
 
 
 def write_json(file: Path, value: dict[str, Any]) -> None:
     """Write an object for the owner's eyes only; a crash leaves the old file."""
-    partial = places.made(file).with_name(f"{file.name}.{os.getpid()}.new")
+    partial = places.make_folder_of(file).with_name(f"{file.name}.{os.getpid()}.new")
     try:
-        with open_private(partial, "w", encoding="utf-8") as opened:
-            json.dump(value, opened, ensure_ascii=False, indent=2)
+        with open_private(partial, "w", encoding="utf-8") as output:
+            json.dump(value, output, ensure_ascii=False, indent=2)
         partial.replace(file)
     except OSError as error:
         partial.unlink(missing_ok=True)
-        raise StoreError(f"{file}: cannot be written: {error.strerror}") from error
+        raise StoreError(
+            f"{file}: cannot be written: {error.strerror}; set FOLDLINE_DATA_DIR to a folder you may write to"
+        ) from error

@@ -49,9 +49,13 @@ def _read(text: str) -> dict[str, Any]:
         try:
             return _parse(path.read_text(encoding="utf-8"), str(path))
         except OSError as error:
-            raise UsageError(f"{path}: the schema cannot be read: {error.strerror}") from error
+            raise UsageError(
+                f"{path}: the schema cannot be read: {error.strerror}; check the path"
+            ) from error
         except UnicodeDecodeError as error:
-            raise UsageError(f"{path}: the schema is not JSON: it is not text") from error
+            raise UsageError(
+                f"{path}: the schema is not JSON: it is not text; name another file"
+            ) from error
     return _from_line(text)
 
 
@@ -59,9 +63,13 @@ def _parse(text: str, where: str) -> dict[str, Any]:
     try:
         schema = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"{where}: the schema is not JSON: {error}") from error
+        raise UsageError(
+            f"{where}: the schema is not JSON: {error}; write JSON, a file, or fields as in 'name, age int'"
+        ) from error
     if not isinstance(schema, dict):
-        raise UsageError(f"{where}: a JSON schema is an object, not a {type(schema).__name__}")
+        raise UsageError(
+            f'{where}: a JSON schema is an object, not a {type(schema).__name__}: write {{"type": "object", ...}}'
+        )
     return schema
 
 
@@ -87,7 +95,7 @@ def _property(field: re.Match[str]) -> dict[str, Any]:
         raise UsageError(
             f"--schema: {field['name']} has no type {kind!r}{suggestion(kind, TYPES)}: it is str, int, float or bool"
         )
-    made: dict[str, Any] = {"type": TYPES[kind]}
+    schema: dict[str, Any] = {"type": TYPES[kind]}
     if field["many"]:
-        made = {"type": "array", "items": made}
-    return {**made, "description": field["about"].strip()} if field["about"] else made
+        schema = {"type": "array", "items": schema}
+    return {**schema, "description": field["about"].strip()} if field["about"] else schema

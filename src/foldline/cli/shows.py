@@ -67,35 +67,35 @@ class TextShow(NoShow):
             elif delta["type"] == "reasoning-delta" and self._is_live:
                 self._write("reasoning", delta.get("reasoning", ""))
         elif event["event"] == "content-block-finish":
-            self._finish(event["content"], said=event["index"] in self._began)
+            self._finish(event["content"], is_streamed=event["index"] in self._began)
 
-    def _finish(self, block: Any, *, said: bool) -> None:
+    def _finish(self, block: Any, *, is_streamed: bool) -> None:
         kind = block["type"]
-        if kind == "text" and not said:
+        if kind == "text" and not is_streamed:
             self._write("text", block["text"])
-        elif kind == "reasoning" and not said and self._is_live:
+        elif kind == "reasoning" and not is_streamed and self._is_live:
             self._write("reasoning", block.get("reasoning", ""))
         elif kind in ("tool_call", "server_tool_call", "invalid_tool_call"):
             args = block.get("args")
-            shown = args if isinstance(args, str) else json.dumps(args, ensure_ascii=False)
-            self._line(f"-> {block.get('name')}({shown})", "cyan")
+            arguments = args if isinstance(args, str) else json.dumps(args, ensure_ascii=False)
+            self._line(f"-> {block.get('name')}({arguments})", "cyan")
         elif kind in MEDIA_TYPES:
             self._show_media(block)
 
     def _show_media(self, block: Any) -> None:
         """Show the words of what was spoken; of a picture, film or file only that it came."""
-        if spoken := (block.get("extras") or {}).get("transcript"):
-            self._write("text", spoken)
+        if transcript := (block.get("extras") or {}).get("transcript"):
+            self._write("text", transcript)
         data = block.get("base64") or ""
         size = f"{len(data) * 3 // 4 - data.count('='):,} bytes" if data else ""
-        told = [one for one in (block.get("mime_type"), size, block.get("url")) if one]
-        self._line(f"[{', '.join([block['type'], *told])}; --json gives it]", "magenta")
+        facts = [fact for fact in (block.get("mime_type"), size, block.get("url")) if fact]
+        self._line(f"[{', '.join([block['type'], *facts])}; --json gives it]", "magenta")
 
     def result(self, message: ToolMessage) -> None:
-        """Show what a tool said, in short."""
+        """Show the result of a tool, in short."""
         text = " ".join(str(message.text).split())
-        shown = text if len(text) <= LONGEST_RESULT else f"{text[:LONGEST_RESULT]}..."
-        self._line(f"<- {shown}", "red" if message.status == "error" else "green")
+        excerpt = text if len(text) <= LONGEST_RESULT else f"{text[:LONGEST_RESULT]}..."
+        self._line(f"<- {excerpt}", "red" if message.status == "error" else "green")
 
     def end(self, message: AIMessage | None) -> None:
         """End the line."""
@@ -144,7 +144,7 @@ def _write_piece(text: str, style: str | None) -> None:
 
 
 def answer_to_json(message: AIMessage) -> dict[str, Any]:
-    """Give an answer as `--json` prints it."""
+    """Return an answer as `--json` prints it."""
     blocks: list[Any] = list(message.content_blocks)
     reasoning = [block.get("reasoning", "") for block in blocks if block["type"] == "reasoning"]
     return {

@@ -87,9 +87,14 @@ def _is_there(name: str) -> bool:
 
 def _without_debug(arguments: Sequence[str]) -> tuple[list[str], bool]:
     end = list(arguments).index("--") if "--" in arguments else len(arguments)
-    kept = [one for at, one in enumerate(arguments) if at > end or one != "--debug"]
-    is_asked = len(kept) != len(arguments) or os.environ.get("FOLDLINE_DEBUG", "0") not in ("", "0")
-    return kept, is_asked
+    remaining = [
+        argument for at, argument in enumerate(arguments) if at > end or argument != "--debug"
+    ]
+    is_asked = len(remaining) != len(arguments) or os.environ.get("FOLDLINE_DEBUG", "0") not in (
+        "",
+        "0",
+    )
+    return remaining, is_asked
 
 
 def _speak_any_locale() -> None:
@@ -130,7 +135,7 @@ def _tell(error: Exception, *, is_debugging: bool) -> int:
 
 
 def code_of(error: BaseException) -> int:
-    """Give the exit code of an error."""
+    """Return the exit code of an error."""
     if isinstance(error, MissingExtraError):
         return Code.MISSING
     if isinstance(error, ModelConnectionError | ModelNotFoundError) and error.provider == "local":

@@ -7,7 +7,6 @@ import secrets
 import socket
 import webbrowser
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from foldline.cli import places
@@ -25,7 +24,7 @@ def studio(
     *,
     host: str,
     port: int,
-    file: Path | None,
+    file: str | None,
     models: Sequence[str],
     tools: Sequence[str],
     open_browser: bool,
@@ -42,13 +41,13 @@ def studio(
         raise UsageError(
             f"--host {host}: others could reach the studio: set FOLDLINE_STUDIO_KEY to a long secret of your own first"
         )
-    chosen = [choose_tool(place) for place in tools]
+    tool_objects = [choose_tool(place) for place in tools]
     settings = StudioSettings(
-        traces=places.traces_file(file),
+        traces=places.traces_place(file),
         token=token,
         hosts=LOOPBACK if host in LOOPBACK else (*LOOPBACK, host, *_names(host)),
         models=tuple(models),
-        tools={tool.name: tool for tool in chosen},
+        tools={tool.name: tool for tool in tool_objects},
         apps=dict(_app(place) for place in apps),
         make_model=_model_maker(models),
     )
@@ -61,10 +60,10 @@ def studio(
         raise UsageError(
             f"--port {port}: cannot listen there: {error.strerror}; try another, or 0"
         ) from error
-    shown = f"[{host}]" if ":" in host else host
-    address = f"http://{shown}:{server.getsockname()[1]}/?token={token}"
+    shown_host = f"[{host}]" if ":" in host else host
+    address = f"http://{shown_host}:{server.getsockname()[1]}/?token={token}"
     say(address)
-    note(f"(the studio shows {settings.traces}; Ctrl-C ends)")
+    note(f"(the studio shows {places.place_name(settings.traces)}; Ctrl-C ends)")
     if open_browser:
         webbrowser.open(address)
     config = uvicorn.Config(
@@ -85,7 +84,10 @@ def _app(place: str) -> tuple[str, Any]:
         name, where = place.rpartition(":")[2], place
     app = own_object(where, "")
     if not hasattr(app, "get_state_history"):
-        raise UsageError(f"{where} is no agent and no graph, but a {type(app).__name__}")
+        raise UsageError(
+            f"{where} is no agent and no graph, but a {type(app).__name__}: "
+            "name what create_agent or a graph's compile returns"
+        )
     return name, app
 
 
@@ -96,7 +98,9 @@ def _model_maker(models: Sequence[str]) -> Any:
 
     def make(name: str, parameters: dict[str, Any]) -> Any:
         if name not in models:
-            raise UsageError(f"{name!r} is none of the models of this studio: {', '.join(models)}")
+            raise UsageError(
+                f"{name!r} is none of the models of this studio: choose one of {', '.join(models)}"
+            )
         return choose_model(name, parameters)
 
     return make

@@ -37,7 +37,7 @@ def clean(text: str) -> str:
 
 
 def readable(text: str) -> str:
-    """Give text of the command line or of a pipe whose bytes were not text."""
+    """Return text of the command line or of a pipe whose bytes were not text."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 

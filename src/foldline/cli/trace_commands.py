@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -17,7 +16,9 @@ def traces(
         str | None, typer.Argument(help="Show this trace: its id, or the end of it.")
     ] = None,
     *,
-    file: Annotated[Path | None, typer.Option(help="Another trace file.")] = None,
+    file: Annotated[
+        str | None, typer.Option(metavar="PATH|URL", help="Another trace file, or postgresql://…")
+    ] = None,
     limit: Annotated[int, typer.Option("-n", "--limit", min=1, help="How many.")] = 20,
     search: Annotated[
         str | None, typer.Option("--search", help="Only runs with these words.")
@@ -90,7 +91,9 @@ def studio(
     *,
     host: Annotated[str, typer.Option(help="Where to listen; others need a key.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Which port; 0 for any.")] = 8765,
-    file: Annotated[Path | None, typer.Option(help="Another trace file.")] = None,
+    file: Annotated[
+        str | None, typer.Option(metavar="PATH|URL", help="Another trace file, or postgresql://…")
+    ] = None,
     model: Annotated[
         list[str] | None,
         typer.Option("-m", "--model", help="A model for the playground; repeatable. Only these."),

@@ -25,8 +25,8 @@ def trace_lines(root: StoredRun) -> Iterator[Line]:
     """Yield the lines of a trace."""
     when = root.start_time.astimezone().strftime("%Y-%m-%d %H:%M:%S")
     yield f"{when}  {root.name}  {root.id}", "bold"
-    named = [("session", root.session_id), ("thread", root.thread_id), ("user", root.user_id)]
-    facts = [f"{name} {value}" for name, value in named if value]
+    names = [("session", root.session_id), ("thread", root.thread_id), ("user", root.user_id)]
+    facts = [f"{name} {value}" for name, value in names if value]
     if root.tags:
         facts.append("tags " + ", ".join(root.tags))
     if facts:
@@ -34,20 +34,20 @@ def trace_lines(root: StoredRun) -> Iterator[Line]:
     yield from _run_lines(root, root, "", "")
 
 
-def _run_lines(run: StoredRun, root: StoredRun, first: str, rest: str) -> Iterator[Line]:
+def _run_lines(run: StoredRun, root: StoredRun, first: str, indent: str) -> Iterator[Line]:
     yield (
         f"{_bar(run, root)} {first}{run.run_type} {run.name}  {_facts(run)}",
         ("red" if run.error else None),
     )
     children = [child for child in run.child_runs if isinstance(child, StoredRun)]
-    inner = rest + (_mark("│  ", "|  ") if children else "   ")
+    inner = indent + (_mark("│  ", "|  ") if children else "   ")
     for label, text, style in _content(run):
         yield f"{' ' * BAR} {inner}{label}: {text}", style
     for place, child in enumerate(children):
         is_last = place == len(children) - 1
         branch = _mark("└─ ", "`- ") if is_last else _mark("├─ ", "|- ")
         through = "   " if is_last else _mark("│  ", "|  ")
-        yield from _run_lines(child, root, rest + branch, rest + through)
+        yield from _run_lines(child, root, indent + branch, indent + through)
 
 
 def _content(run: StoredRun) -> Iterator[tuple[str, str, str | None]]:
@@ -122,7 +122,7 @@ def _facts(run: StoredRun) -> str:
 
 def _bar(run: StoredRun, root: StoredRun) -> str:
     """Draw when in the life of the trace a run took place."""
-    ends = [end for one in _below(root) if (end := one.end_time) is not None]
+    ends = [end for child in _below(root) if (end := child.end_time) is not None]
     total = (max(ends) - root.start_time).total_seconds() if ends else 0.0
     if total <= 0:
         return " " * BAR
@@ -148,7 +148,7 @@ def _mark(fine: str, plain: str) -> str:
 
 def usage_of(run: StoredRun) -> tuple[int, int] | None:
     """Return the sum of the tokens of a run and those below it."""
-    usages = [one.usage for one in _below(run) if one.run_type == "llm" and one.usage]
+    usages = [child.usage for child in _below(run) if child.run_type == "llm" and child.usage]
     if not usages:
         return None
     return (

@@ -7,7 +7,6 @@ import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from foldline._io import BLOCKING
@@ -37,7 +36,7 @@ FORMATS = ("otel", "jsonl", "pytest")
 class TraceOptions:
     """The options of the command."""
 
-    file: Path | None = None
+    file: str | None = None
     limit: int = 20
     only_errors: bool = False
     as_json: bool = False
@@ -70,14 +69,13 @@ class TraceOptions:
 
 def traces(trace: str | None, options: TraceOptions) -> int:
     """Show the newest traces, or one."""
-    path = places.traces_file(options.file)
-    if not path.exists():
+    store = TraceStore(places.traces_place(options.file))
+    if not store.exists():
         note(
-            f"no traces: {path} is not there; FOLDLINE_TRACES=1 traces any program of yours, "
+            f"no traces: {store.name} is not there; FOLDLINE_TRACES=1 traces any program of yours, "
             "`foldline chat --trace` one answer"
         )
         return 0
-    store = TraceStore(path)
     if options.prune_age or options.prune_size:
         return _prune(store, options)
     if options.delete:
@@ -88,32 +86,36 @@ def traces(trace: str | None, options: TraceOptions) -> int:
         raise UsageError("of which trace? foldline traces ID --export ...")
     if options.follow:
         return _follow(store, options)
-    found = store.find(options.filters(), limit=options.limit)
+    summaries = store.find(options.filters(), limit=options.limit)
     if options.as_json:
-        say(json.dumps([one.to_json() for one in found], ensure_ascii=False))
-    elif found:
-        table(HEADER, [_cells(one) for one in found])
+        say(json.dumps([summary.to_json() for summary in summaries], ensure_ascii=False))
+    elif summaries:
+        table(HEADER, [_cells(summary) for summary in summaries])
     else:
-        note(f"no {'failed runs' if options.only_errors else 'runs'} like that in {path}")
+        note(f"no {'failed runs' if options.only_errors else 'runs'} like that in {store.name}")
     return 0
 
 
 # -- the list
 
 
-def _cells(one: TraceSummary) -> tuple[str, ...]:
+def _cells(summary: TraceSummary) -> tuple[str, ...]:
     tokens = ""
-    if one.input_tokens is not None or one.output_tokens is not None:
-        tokens = f"{one.input_tokens or 0} + {one.output_tokens or 0}"
-    answer = f"ERROR {one.error or one.error_class}" if one.error_class else one.answer or ""
+    if summary.input_tokens is not None or summary.output_tokens is not None:
+        tokens = f"{summary.input_tokens or 0} + {summary.output_tokens or 0}"
+    answer = (
+        f"ERROR {summary.error or summary.error_class}"
+        if summary.error_class
+        else summary.answer or ""
+    )
     return (
-        short_id(one.id),
-        time.strftime("%m-%d %H:%M:%S", time.localtime(one.start_time)),
-        ", ".join(one.models) or one.name,
+        short_id(summary.id),
+        time.strftime("%m-%d %H:%M:%S", time.localtime(summary.start_time)),
+        ", ".join(summary.models) or summary.name,
         tokens,
-        money(one.cost),
-        seconds(one.seconds),
-        _cut(one.question or one.name),
+        money(summary.cost),
+        seconds(summary.seconds),
+        _cut(summary.question or summary.name),
         _cut(answer),
     )
 
@@ -130,8 +132,10 @@ def _cut(text: str) -> str:
 def _follow(store: TraceStore, options: TraceOptions) -> int:
     """Print each trace when it has ended, until interrupted."""
     filters = options.filters()
-    open_traces = {one.id for one in store.find(filters, limit=200) if one.end_time is None}
-    place, _ = store.changed_since(0, limit=1)
+    open_traces = {
+        summary.id for summary in store.find(filters, limit=200) if summary.end_time is None
+    }
+    place = store.newest_place()
     note("(waiting for runs; Ctrl-C ends)")
     if not options.as_json:
         say("\t".join(HEADER))
@@ -139,14 +143,14 @@ def _follow(store: TraceStore, options: TraceOptions) -> int:
         while True:
             drive(BLOCKING.sleep(FOLLOWED_EVERY))
             place, new = store.changed_since(place)
-            fitting = {one.id for one in store.find(filters, limit=500)} if new else set()
+            fitting = {summary.id for summary in store.find(filters, limit=500)} if new else set()
             open_traces |= {trace for trace in new if trace in fitting}
-            for one in reversed(store.summaries(sorted(open_traces))):
-                if one.end_time is None:
+            for summary in reversed(store.summaries(sorted(open_traces))):
+                if summary.end_time is None:
                     continue
-                open_traces.discard(one.id)
-                line = json.dumps(one.to_json(), ensure_ascii=False)
-                say(line if options.as_json else "\t".join(_cells(one)))
+                open_traces.discard(summary.id)
+                line = json.dumps(summary.to_json(), ensure_ascii=False)
+                say(line if options.as_json else "\t".join(_cells(summary)))
     except KeyboardInterrupt:
         return 0
 
@@ -171,11 +175,11 @@ def _show_one(store: TraceStore, trace: str, options: TraceOptions) -> int:
 
 
 def _find(store: TraceStore, trace: str) -> StoredRun:
-    found = store.resolve(trace)
-    root = None if found is None else store.trace(found)
+    trace_id = store.resolve(trace)
+    root = None if trace_id is None else store.trace(trace_id)
     if root is None:
         raise UsageError(
-            f"{store.path}: there is no trace {trace!r}; `foldline traces` shows the ids"
+            f"{store.name}: there is no trace {trace!r}; `foldline traces` shows the ids"
         )
     return root
 
@@ -194,15 +198,18 @@ def _replay(root: StoredRun, model: str | None) -> None:
 
     calls = [run for run in all_runs(root) if run.run_type == "llm" and "messages" in run.inputs]
     if not calls:
-        raise UsageError(f"{root.name}: there is no call of a chat model in this trace to replay")
+        raise UsageError(
+            f"{root.name}: there is no call of a chat model in this trace to replay: "
+            "choose another (`foldline traces` shows them)"
+        )
     for run in calls:
         messages = load(run.inputs["messages"][0])
         if model is not None:
             from foldline.cli.choose import choose_model, prepare
 
-            chosen = choose_model(model, {})
-            prepare(chosen, has_tools=False)
-            Exchange(chosen, [], TextShow()).run(messages)
+            chat_model = choose_model(model, {})
+            prepare(chat_model, has_tools=False)
+            Exchange(chat_model, [], TextShow()).run(messages)
             continue
         answer = ((run.outputs or {}).get("generations") or [[{}]])[0][0].get("message")
         if answer is None:
@@ -221,20 +228,22 @@ def _prune(store: TraceStore, options: TraceOptions) -> int:
         max_age=None if options.prune_age is None else read_age(options.prune_age),
         max_bytes=None if options.prune_size is None else read_size(options.prune_size),
     )
-    note(f"{deleted} runs are deleted from {store.path}")
+    note(f"{deleted} runs are deleted from {store.name}")
     return 0
 
 
 def _delete(store: TraceStore, trace: str | None, options: TraceOptions) -> int:
-    chosen = [value for value in (trace, options.thread, options.user) if value]
-    if len(chosen) != 1:
+    choices = [value for value in (trace, options.thread, options.user) if value]
+    if len(choices) != 1:
         raise UsageError("delete what? foldline traces ID --delete, or --thread or --user NAME")
-    found = None
+    trace_id = None
     if trace is not None:
-        found = store.resolve(trace)
-        if found is None:
-            raise UsageError(f"{store.path}: there is no trace {trace!r}")
-    counts = forget(trace=found, thread=options.thread, user=options.user, traces=store.path)
+        trace_id = store.resolve(trace)
+        if trace_id is None:
+            raise UsageError(
+                f"{store.name}: there is no trace {trace!r}; `foldline traces` shows the ids"
+            )
+    counts = forget(trace=trace_id, thread=options.thread, user=options.user, traces=store.path)
     kinds: Sequence[tuple[str, str]] = (("traces", "runs"), ("histories", "kept messages"))
     note(", ".join(f"{counts[kind]} {word}" for kind, word in kinds) + " are deleted")
     return 0

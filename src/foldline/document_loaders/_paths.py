@@ -25,10 +25,10 @@ def select(expression: str, value: Any) -> Iterator[Any]:  # noqa: ANN401  JSON
     if steps is None:
         yield from _by_jq(expression, value)
         return
-    found = iter([value])
+    values = iter([value])
     for step in steps:
-        found = _follow(found, step, expression)
-    yield from found
+        values = _follow(values, step, expression)
+    yield from values
 
 
 def _steps(expression: str) -> list[Step] | None:

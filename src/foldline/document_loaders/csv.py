@@ -75,8 +75,8 @@ class CSVLoader(OneFileLoader):
             raise DocumentError(f"{source}: line {reader.line_num}: {error}", source) from error
 
     def _check_columns(self, columns: Sequence[str], source: str) -> None:
-        wanted = (self.source_column, *self.metadata_columns, *self.content_columns)
-        for name in wanted:
+        needed_columns = (self.source_column, *self.metadata_columns, *self.content_columns)
+        for name in needed_columns:
             if name is not None and name not in columns:
                 raise DocumentError(
                     f"{source}: has no column {name!r}{suggestion(name, columns)}; it has {', '.join(columns)}",

@@ -117,15 +117,15 @@ class DirectoryLoader(BaseLoader):
         if not folder.is_dir():
             why = "is no folder" if folder.exists() else "there is no such folder"
             raise DocumentError(f"{folder}: {why}", str(folder))
-        found: dict[Path, None] = {}
+        files: dict[Path, None] = {}
         for pattern in self.patterns:
-            found.update(dict.fromkeys(_glob(folder, pattern, recursive=self.recursive)))
-        kept = [file for file in sorted(found) if self._is_wanted(file, folder)]
+            files.update(dict.fromkeys(_glob(folder, pattern, recursive=self.recursive)))
+        selection = [file for file in sorted(files) if self._is_wanted(file, folder)]
         if self.sample_size <= 0:
-            return kept
+            return selection
         if self.randomize_sample:
-            random.Random(self.sample_seed).shuffle(kept)
-        return kept[: self.sample_size]
+            random.Random(self.sample_seed).shuffle(selection)
+        return selection[: self.sample_size]
 
     def _is_wanted(self, file: Path, folder: Path) -> bool:
         inner = file.relative_to(folder)

@@ -80,12 +80,12 @@ class EmailLoader(OneFileLoader):
         from foldline.document_loaders.file import FileLoader  # noqa: PLC0415  which knows this loader
 
         payload = part.get_payload(decode=True)
-        kept: dict[str, Any] = {
+        fields: dict[str, Any] = {
             key: metadata[key] for key in ("subject", "sent_from") if key in metadata
         }
-        kept["source"] = f"{metadata['source']}/{name}"
+        fields["source"] = f"{metadata['source']}/{name}"
         data = payload if isinstance(payload, bytes) else str(part).encode("utf-8", "replace")
-        yield from FileLoader(name).lazy_parse(Blob.from_data(data, path=name, metadata=kept))
+        yield from FileLoader(name).lazy_parse(Blob.from_data(data, path=name, metadata=fields))
 
 
 class UnstructuredEmailLoader(EmailLoader):
@@ -98,13 +98,13 @@ class UnstructuredEmailLoader(EmailLoader):
 
 
 def _headers(message: Any) -> dict[str, Any]:  # noqa: ANN401  an EmailMessage, which typeshed knows as Message
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for header, name in HEADERS.items():
         if value := str(message.get(header) or "").strip():
-            found[name] = value
+            fields[name] = value
     with suppress(ValueError, TypeError):  # many messages have none, or one that is no date
-        found["date"] = parsedate_to_datetime(str(message["date"])).isoformat()
-    return found
+        fields["date"] = parsedate_to_datetime(str(message["date"])).isoformat()
+    return fields
 
 
 def _body(message: Any, metadata: dict[str, Any]) -> Document:  # noqa: ANN401  an EmailMessage

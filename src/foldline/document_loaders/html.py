@@ -51,16 +51,16 @@ class _Page(HTMLParser):
         self._is_in_title = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        named = dict(attrs)
-        if tag == "html" and named.get("lang"):
-            self.metadata["language"] = str(named["lang"])
+        attributes = dict(attrs)
+        if tag == "html" and attributes.get("lang"):
+            self.metadata["language"] = str(attributes["lang"])
         elif tag == "title" and not self.title and not self._silent:
             self._is_in_title = True
         elif (
             tag == "meta"
-            and (named.get("name") or named.get("property") or "").lower() in DESCRIPTIONS
+            and (attributes.get("name") or attributes.get("property") or "").lower() in DESCRIPTIONS
         ):
-            self.metadata.setdefault("description", str(named.get("content") or ""))
+            self.metadata.setdefault("description", str(attributes.get("content") or ""))
         if tag in SILENT:
             self._silent.append(tag)
         if tag == "br" and not self._silent:
@@ -126,14 +126,14 @@ def html_document(html: str, metadata: dict[str, Any]) -> Document:
     page = _Page()
     page.feed(html)
     page.close()
-    found = {"title": " ".join(page.title.split()), **page.metadata}
-    return Document(page.text(), metadata={**metadata, **{k: v for k, v in found.items() if v}})
+    fields = {"title": " ".join(page.title.split()), **page.metadata}
+    return Document(page.text(), metadata={**metadata, **{k: v for k, v in fields.items() if v}})
 
 
 def html_charset(data: bytes) -> str | None:
     """Return the encoding that a page names in its first kilobytes."""
-    found = CHARSET.search(data[:4096])
-    return found[1].decode("ascii") if found else None
+    match = CHARSET.search(data[:4096])
+    return match[1].decode("ascii") if match else None
 
 
 class HTMLLoader(OneFileLoader):
@@ -162,8 +162,8 @@ class HTMLLoader(OneFileLoader):
     def lazy_parse(self, blob: Blob) -> Iterator[Document]:
         """Return the one document of a blob."""
         source, data = source_of(blob), read_blob(blob)
-        named = self.encoding or html_charset(data)
-        text = decode_text(data, source, named, autodetect=self.encoding is None)
+        charset = self.encoding or html_charset(data)
+        text = decode_text(data, source, charset, autodetect=self.encoding is None)
         yield html_document(text, {**blob.metadata, "source": source})
 
 

@@ -91,12 +91,12 @@ def refuse_unstructured(loader: OneFileLoader, options: dict[str, Any]) -> None:
 
 def _split_front(text: str) -> tuple[dict[str, Any], str]:
     """Take the plain `name: value` lines at the top off; lists and nested values are not read."""
-    found = FRONT.match(text)
-    if found is None:
+    match = FRONT.match(text)
+    if match is None:
         return {}, text
     fields = {}
-    for line in found["fields"].split("\n"):
+    for line in match["fields"].split("\n"):
         field = FIELD.fullmatch(line.rstrip())
         if field and field["value"]:
             fields[field["name"].lower()] = field["value"].strip("'\"")
-    return fields, text[found.end() :]
+    return fields, text[match.end() :]

@@ -97,8 +97,8 @@ def _cells(notebook: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _language(notebook: dict[str, Any]) -> str:
     metadata = notebook.get("metadata") or {}
-    named = (metadata.get("kernelspec") or {}).get("language")
-    return str(named or (metadata.get("language_info") or {}).get("name") or "python")
+    language = (metadata.get("kernelspec") or {}).get("language")
+    return str(language or (metadata.get("language_info") or {}).get("name") or "python")
 
 
 def _joined(text: str | list[str]) -> str:

@@ -89,12 +89,12 @@ class PyPDFLoader(OneFileLoader):
         try:
             reader = pypdf.PdfReader(BytesIO(data), strict=False)
             if reader.is_encrypted and not reader.decrypt(self.password or ""):
-                told = (
+                facts = (
                     "another password"
                     if self.password
                     else 'its password: PyPDFLoader(path, "...")'
                 )
-                raise DocumentError(f"{source}: is encrypted; it needs {told}", source)
+                raise DocumentError(f"{source}: is encrypted; it needs {facts}", source)
             len(reader.pages)
         except (DocumentError, MemoryError):
             raise
@@ -116,11 +116,11 @@ class PyPDFLoader(OneFileLoader):
 
 
 def _facts(reader: Any) -> dict[str, Any]:  # noqa: ANN401  pypdf's
-    found: dict[str, Any] = {}
+    metadata: dict[str, Any] = {}
     with suppress(Exception):  # what a file says of itself may be damaged too
         for name in FACTS:
             value = getattr(reader.metadata, name, None)
             if value:
                 key = LANGCHAIN_FACTS.get(name, name)
-                found[key] = value.isoformat() if isinstance(value, datetime) else str(value)
-    return found
+                metadata[key] = value.isoformat() if isinstance(value, datetime) else str(value)
+    return metadata

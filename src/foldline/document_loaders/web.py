@@ -71,8 +71,8 @@ class WebBaseLoader(BaseLoader):
         `allow_hosts` are hosts that redirects may lead to besides those named; `allow_private` allows addresses that
         are not public, for servers of your own; `resolver` has its own bounds for size, time and transport.
         """
-        named = [web_path] if isinstance(web_path, str) else list(web_path)
-        self.web_paths = [url for url in (*named, *web_paths) if url]
+        addresses = [web_path] if isinstance(web_path, str) else list(web_path)
+        self.web_paths = [url for url in (*addresses, *web_paths) if url]
         if not self.web_paths:
             raise UsageError(
                 "WebBaseLoader needs an address: WebBaseLoader('https://example.com/')"
@@ -141,16 +141,16 @@ class WebBaseLoader(BaseLoader):
         if page.url != url:
             metadata["url"] = page.url
         if page.media_type in PAGES:
-            named = self.encoding or page.charset or html_charset(page.data)
-            text = decode_text(page.data, url, named, autodetect=self.encoding is None)
+            charset = self.encoding or page.charset or html_charset(page.data)
+            text = decode_text(page.data, url, charset, autodetect=self.encoding is None)
             return [html_document(text, metadata)]
         ending = ENDINGS.get(page.media_type, "")
         path = urlsplit(page.url).path
         if not ending and not page.media_type.startswith("text/"):
-            known = f".{path.rpartition('.')[2].lower()}"
-            if known not in LOADERS:
+            suffix = f".{path.rpartition('.')[2].lower()}"
+            if suffix not in LOADERS:
                 raise DocumentError(f"{url}: is {page.media_type}; there is no loader for it", url)
-            ending = known
+            ending = suffix
         blob = Blob.from_data(page.data, path=f"page{ending or '.txt'}", metadata=metadata)
         return list(FileLoader(url).lazy_parse(blob))
 

@@ -90,7 +90,8 @@ class GraphStart(ThreadStart[RunContext[GraphThread]]):
         if isinstance(value, Mapping):
             return value
         shape = self.plan.input
-        if isinstance(shape.schema, type) and isinstance(value, shape.schema):
+        is_class = isinstance(shape.schema, type) and not shape.is_dict
+        if is_class and isinstance(value, shape.schema):
             return {key: getattr(value, key) for key in shape.names if hasattr(value, key)}
         raise UsageError(
             f"{self.loop.graph.name} takes a dict with some of {', '.join(shape.names)}, not {type(value).__name__}: "

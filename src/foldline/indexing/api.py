@@ -1,6 +1,6 @@
 """`index` and `aindex`: bring documents into a store once, and take out what is no longer at its source.
 
-Written once for both colours. A document is known by the hash of its text and metadata, which is also its id in the
+Written once for sync and async. A document is known by the hash of its text and metadata, which is also its id in the
 store. It is written to the store first and to the records after that, so a crash in between writes it again, under the
 same id, and never forgets it. Deleting goes the other way: the store first, the record last.
 """
@@ -176,7 +176,7 @@ class _Indexing:
                     sources = await self._take(documents)
                     if cleanup == "incremental":
                         # A source is clean once a batch comes without it: its later documents are not here yet.
-                        await self._clean([one for one in self._seen if one not in sources])
+                        await self._clean([group for group in self._seen if group not in sources])
                     self._seen.update(dict.fromkeys(sources))
                     progress.advance(len(documents))
         if cleanup in ("incremental", "scoped_full"):
@@ -186,7 +186,7 @@ class _Indexing:
         return self.result
 
     async def _ask(self, target: object, name: str, *args: object, **kwargs: object) -> Any:  # noqa: ANN401
-        """Call a method in the colour of this run."""
+        """Call a method as this run waits, sync or async."""
         method = getattr(target, name if self._io.blocking else f"a{name}")
         return await self._io.call(method, *args, **kwargs)
 
@@ -207,20 +207,24 @@ class _Indexing:
 
     async def _take(self, documents: list[Document]) -> list[str]:
         """Write what is new of a batch; gives the sources of the batch."""
-        named = {key: document for document in documents for key in [self._key(document)]}
-        keys = list(named)
+        documents_by_key = {
+            key: document for document in documents for key in [self._key(document)]
+        }
+        keys = list(documents_by_key)
         self.result["num_skipped"] += len(documents) - len(keys)
-        sources = {key: self._options.source_of(document) for key, document in named.items()}
-        known = dict(zip(keys, await self._ask(self._records, "exists", keys), strict=True))
-        again = [key for key in keys if known[key] and not self._options.force_update]
+        sources = {
+            key: self._options.source_of(document) for key, document in documents_by_key.items()
+        }
+        is_indexed = dict(zip(keys, await self._ask(self._records, "exists", keys), strict=True))
+        again = [key for key in keys if is_indexed[key] and not self._options.force_update]
         write = [key for key in keys if key not in set(again)]
         if again:
             await self._note(again, sources)
             self.result["num_skipped"] += len(again)
         if write:
-            await self._write([_named(named[key], key) for key in write], write)
+            await self._write([_with_id(documents_by_key[key], key) for key in write], write)
             await self._note(write, sources)
-            updated = sum(known[key] for key in write)
+            updated = sum(is_indexed[key] for key in write)
             self.result["num_updated"] += updated
             self.result["num_added"] += len(write) - updated
         return [source for source in dict.fromkeys(sources.values()) if source is not None]
@@ -230,13 +234,13 @@ class _Indexing:
         await self._ask(self._records, "update", keys, group_ids=groups, time_at_least=self._begun)
 
     async def _write(self, documents: list[Document], keys: list[str]) -> None:
-        given = self._options.upsert_kwargs or {}
+        options = self._options.upsert_kwargs or {}
         if isinstance(self._store, DocumentIndex):
-            response = await self._ask(self._store, "upsert", documents, **given)
+            response = await self._ask(self._store, "upsert", documents, **options)
             if response.get("failed"):
                 raise IndexingException(f"the index did not take {response['failed']!r}")
             return
-        await self._ask(self._store, "add_documents", documents, ids=keys, **given)
+        await self._ask(self._store, "add_documents", documents, ids=keys, **options)
 
     async def _clean(self, sources: list[str] | None) -> None:
         if sources == []:
@@ -268,7 +272,7 @@ class _Indexing:
 
 
 def document_key(document: Document, algorithm: str) -> str:
-    """Give the id of a document: a hash of its text and metadata."""
+    """Return the id of a document: a hash of its text and metadata."""
     try:
         metadata = json.dumps(document.metadata, sort_keys=True, allow_nan=False)
     except (TypeError, ValueError) as error:
@@ -281,12 +285,12 @@ def document_key(document: Document, algorithm: str) -> str:
     return str(uuid5(NAMESPACE, digest.hexdigest())) if algorithm == "sha1" else digest.hexdigest()
 
 
-def _named(document: Document, key: str) -> Document:
+def _with_id(document: Document, key: str) -> Document:
     return document.model_copy(update={"id": key})
 
 
 def _items(source: object, io: IO) -> Iterable[Document] | AsyncIterator[Document]:
-    """Give the documents of a loader, or of anything that can be iterated."""
+    """Return the documents of a loader, or of anything that can be iterated."""
     name = "lazy_load" if io.blocking else "alazy_load"
     if hasattr(source, name):
         return cast("Iterable[Document] | AsyncIterator[Document]", getattr(source, name)())

@@ -1,6 +1,6 @@
 """`RecordManager`: remembers which documents were brought into a store, and when. `DocumentIndex`: a searchable store.
 
-An author writes the blocking methods; awaited calls run them in a thread unless their twins are written too.
+An author writes the blocking methods; awaited calls run them in a thread unless the async methods are written too.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ class RecordManager(ABC):
 
     @abstractmethod
     def get_time(self) -> float:
-        """Give the time by the store's own clock, in seconds."""
+        """Return the time by the store's own clock, in seconds."""
 
     async def aget_time(self) -> float:
-        """Give the time by the store's own clock, in seconds."""
+        """Return the time by the store's own clock, in seconds."""
         now: float = await ASYNC.call(self.get_time)
         return now
 
@@ -77,12 +77,12 @@ class RecordManager(ABC):
 
     @abstractmethod
     def exists(self, keys: Sequence[str]) -> list[bool]:
-        """Say of each key whether it is known."""
+        """Return for each key whether it is known."""
 
     async def aexists(self, keys: Sequence[str]) -> list[bool]:
-        """Say of each key whether it is known."""
-        known: list[bool] = await ASYNC.call(self.exists, keys)
-        return known
+        """Return for each key whether it is known."""
+        flags: list[bool] = await ASYNC.call(self.exists, keys)
+        return flags
 
     @abstractmethod
     def list_keys(
@@ -93,7 +93,7 @@ class RecordManager(ABC):
         group_ids: Sequence[str] | None = None,
         limit: int | None = None,
     ) -> list[str]:
-        """Give the keys last seen before or after a time, of some groups."""
+        """Return the keys last seen before or after a time, of some groups."""
 
     async def alist_keys(
         self,
@@ -103,7 +103,7 @@ class RecordManager(ABC):
         group_ids: Sequence[str] | None = None,
         limit: int | None = None,
     ) -> list[str]:
-        """Give the keys last seen before or after a time, of some groups."""
+        """Return the keys last seen before or after a time, of some groups."""
         keys: list[str] = await ASYNC.call(
             self.list_keys, before=before, after=after, group_ids=group_ids, limit=limit
         )
@@ -146,7 +146,7 @@ class InMemoryRecordManager(RecordManager):
         """Nothing needs to be made."""
 
     def get_time(self) -> float:
-        """Give a time that no record has yet."""
+        """Return a time that no record has yet."""
         with self._lock:
             self._last = max(time.time(), self._last + 1e-6)
             return self._last
@@ -163,11 +163,11 @@ class InMemoryRecordManager(RecordManager):
         groups = check_update(keys, group_ids, time_at_least, now)
         with self._lock:
             for key, group in zip(keys, groups, strict=True):
-                kept = self.records[key][0] if group is None and key in self.records else group
-                self.records[key] = (kept, now)
+                group_id = self.records[key][0] if group is None and key in self.records else group
+                self.records[key] = (group_id, now)
 
     def exists(self, keys: Sequence[str]) -> list[bool]:
-        """Say of each key whether it is known."""
+        """Return for each key whether it is known."""
         return [key in self.records for key in keys]
 
     def list_keys(
@@ -178,17 +178,17 @@ class InMemoryRecordManager(RecordManager):
         group_ids: Sequence[str] | None = None,
         limit: int | None = None,
     ) -> list[str]:
-        """Give the keys last seen before or after a time, of some groups."""
-        wanted = None if group_ids is None else set(group_ids)
+        """Return the keys last seen before or after a time, of some groups."""
+        groups = None if group_ids is None else set(group_ids)
         with self._lock:
-            found = [
+            keys_of_groups = [
                 key
                 for key, (group, seen) in self.records.items()
                 if (before is None or seen < before)
                 and (after is None or seen > after)
-                and (wanted is None or group in wanted)
+                and (groups is None or group in groups)
             ]
-        return found if limit is None else found[:limit]
+        return keys_of_groups if limit is None else keys_of_groups[:limit]
 
     def delete_keys(self, keys: Sequence[str]) -> None:
         """Forget keys."""
@@ -236,9 +236,9 @@ class DocumentIndex(BaseRetriever):
 
     @abstractmethod
     def get(self, ids: Sequence[str], /, **kwargs: Any) -> list[Document]:
-        """Give the documents that are there."""
+        """Return the documents that are there."""
 
     async def aget(self, ids: Sequence[str], /, **kwargs: object) -> list[Document]:
-        """Give the documents that are there."""
-        found: list[Document] = await ASYNC.call(self.get, ids, **kwargs)
-        return found
+        """Return the documents that are there."""
+        documents: list[Document] = await ASYNC.call(self.get, ids, **kwargs)
+        return documents

@@ -40,12 +40,12 @@ class InMemoryDocumentIndex(DocumentIndex):
         return DeleteResponse(num_deleted=len(gone), num_failed=0, succeeded=gone, failed=[])
 
     def get(self, ids: Sequence[str], /, **kwargs: Any) -> list[Document]:
-        """Give the documents that are there."""
+        """Return the documents that are there."""
         return [self.store[name] for name in ids if name in self.store]
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun
     ) -> list[Document]:
-        counted = [(one.page_content.count(query), one) for one in self.store.values()]
+        counted = [(item.page_content.count(query), item) for item in self.store.values()]
         best = sorted(counted, key=lambda pair: pair[0], reverse=True)
         return [document.model_copy() for _, document in best[: self.top_k]]

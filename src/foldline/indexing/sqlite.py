@@ -51,7 +51,7 @@ class SQLiteRecordManager(RecordManager):
         """The tables are made when the file is opened."""
 
     def get_time(self) -> float:
-        """Give the time: the file is on this machine, so its clock is this one."""
+        """Return the time: the file is on this machine, so its clock is this one."""
         return time.time()
 
     def update(
@@ -77,7 +77,7 @@ class SQLiteRecordManager(RecordManager):
             )
 
     def exists(self, keys: Sequence[str]) -> list[bool]:
-        """Say of each key whether it is known."""
+        """Return for each key whether it is known."""
         with self._database.read() as connection:
             return [
                 connection.execute(
@@ -96,18 +96,20 @@ class SQLiteRecordManager(RecordManager):
         group_ids: Sequence[str] | None = None,
         limit: int | None = None,
     ) -> list[str]:
-        """Give the keys last seen before or after a time, of some groups; the oldest first."""
-        sources = [None] if group_ids is None else [_bytes(one) for one in dict.fromkeys(group_ids)]
-        found: list[str] = []
+        """Return the keys last seen before or after a time, of some groups; the oldest first."""
+        sources = (
+            [None] if group_ids is None else [_bytes(group) for group in dict.fromkeys(group_ids)]
+        )
+        keys: list[str] = []
         for source in sources:
-            left = -1 if limit is None else limit - len(found)
+            left = -1 if limit is None else limit - len(keys)
             if left == 0:
                 break
             bound = (self._name, before, before, after, after, source, source, left)
-            found += [
+            keys += [
                 key.decode("utf-8", "surrogatepass") for (key,) in self._database.rows(LIST, bound)
             ]
-        return found
+        return keys
 
     def delete_keys(self, keys: Sequence[str]) -> None:
         """Forget keys."""

@@ -78,6 +78,8 @@ else:
 @runnable_verb
 def convert_to_messages(messages: Messages) -> list[BaseMessage]:
     """Turn whatever stands for messages into messages; a lone string is one human message."""
+    if type(messages) is list:  # by far the most; to ask for a protocol takes 25 µs
+        return [convert_to_message(message) for message in messages]
     if isinstance(messages, str | BaseMessage | Mapping):
         return [convert_to_message(messages)]
     if isinstance(messages, HasMessages):

@@ -6,9 +6,9 @@ provider (`find`).
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from foldline._io import IO
 from foldline.exceptions import ModelError
@@ -26,6 +26,8 @@ LINE: Final = 64 * 1024 * 1024
 
 class BatchClient:
     """Sends requests about batches over the connection of a model."""
+
+    retries: ClassVar[int] = 3
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint: Any = endpoint
@@ -45,15 +47,26 @@ class BatchClient:
         may_repeat: bool = True,
     ) -> Any:  # noqa: ANN401  whatever JSON the provider answers
         """Send a request and return the JSON of its answer."""
-        policy, attempt = RetryPolicy.of(3 if may_repeat else 0), 0
+
+        async def make() -> Request:
+            return await self._request(path, io, method, body, kind)
+
+        return (await self.exchange(make, io, may_repeat=may_repeat))[0]
+
+    async def exchange(
+        self, make_request: Callable[[], Awaitable[Request]], io: IO, *, may_repeat: bool = True
+    ) -> tuple[Any, Mapping[str, str]]:
+        """Send a request; return the JSON of its answer, and its headers."""
+        policy, attempt = RetryPolicy.of(self.retries if may_repeat else 0), 0
         while True:
             attempt += 1
             try:
-                request = await self._request(path, io, method, body, kind)
+                request = await make_request()
                 async with self._open(request, io) as response:
                     await self._check(response, request)
                     text = await response.read()
-                    return self.endpoint._parse(text) if text.strip() else {}
+                    answer = self.endpoint._parse(text) if text.strip() else {}
+                    return answer, response.headers
             except ModelError as error:
                 error.provider = error.provider or self.endpoint._provider
                 error.model = error.model or self.endpoint._model_name
@@ -67,18 +80,18 @@ class BatchClient:
         request = await self._request(path, io, "GET", b"", "")
         async with self._open(request, io) as response:
             await self._check(response, request)
-            rest = b""
+            tail = b""
             async with aclosing(response.chunks()) as chunks:
                 async for chunk in chunks:
-                    *whole, rest = (rest + chunk).split(b"\n")
-                    for line in whole:
+                    *lines, tail = (tail + chunk).split(b"\n")
+                    for line in lines:
                         if (row := self._row(line)) is not None:
                             yield row
-                    if len(rest) > LINE:
+                    if len(tail) > LINE:
                         raise self.endpoint._malformed(
                             "a line of the batch's results is longer than 64 MB"
                         )
-            if (row := self._row(rest)) is not None:
+            if (row := self._row(tail)) is not None:
                 yield row
 
     def _row(self, line: bytes) -> Mapping[str, Any] | None:

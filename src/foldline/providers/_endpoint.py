@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, SecretStr
 
 from foldline._io import IO
-from foldline.exceptions import MalformedStreamError, ModelAPIError, ModelError
+from foldline.exceptions import MalformedStreamError, ModelAPIError, ModelError, UsageError
 from foldline.language_models.policies.usage import time_left
 from foldline.providers._keys import (
     HiddenValues,
@@ -82,8 +82,13 @@ class Endpoint(BaseModel):
     """How much is accepted from the server."""
 
     provider_name: ClassVar[str] = "http"
+    """The name before the colon: `acme` of "acme:anvil-1"; errors begin with it."""
+    default_url: ClassVar[str] = ""
+    """The provider's own address, where `base_url` names no other."""
     key_variables: ClassVar[Sequence[str]] = ()
+    """Variables of the environment that may hold the key, the first one first."""
     needs_key: ClassVar[bool] = True
+    """Whether a call without a key is refused before it is sent."""
     error_table: ClassVar[Mapping[str, type[ModelError]]] = {}
     """Vendor code or type -> error class."""
 
@@ -114,6 +119,7 @@ class Endpoint(BaseModel):
         return named if isinstance(named, str) else None
 
     def _auth_headers(self, key: str) -> dict[str, str]:
+        """Return the headers that carry the key."""
         return {"authorization": f"Bearer {key}"}
 
     async def _authorize(self, sent: Request, io: IO) -> Request:
@@ -121,7 +127,14 @@ class Endpoint(BaseModel):
         return sent
 
     def _root_url(self) -> str:
-        raise NotImplementedError
+        """Return the address that paths are added to."""
+        address = self.base_url or self.default_url
+        if not address:
+            name = type(self).__name__
+            raise UsageError(
+                f"{name} has no address: pass base_url=..., or set default_url in the class"
+            )
+        return address
 
     def _secret_headers(self) -> set[str]:
         """Give the names of headers that are never shown."""

@@ -49,6 +49,7 @@ from foldline.providers._wire import (
     dump_body,
     guarded,
     is_error_body,
+    merge_settings,
     request_id,
     retry_after,
 )
@@ -71,7 +72,11 @@ HARMLESS_FIELDS = frozenset(
 
 
 class HttpChatModel(Endpoint, BaseChatModel):
-    """A chat model behind an HTTP API.
+    """A chat model behind an HTTP API: the base class of every provider here, and of yours.
+
+    A provider sets `provider_name`, `default_url` and `key_variables`, and writes two pure methods: `_encode` (path and
+    body of a request) and `_decoder` (what turns the answer into events). Keys, retries, clocks, streams, errors,
+    limits, caching and `explain` are here. docs/write-a-provider.md builds one.
 
     The fields are LangChain's, under all the names it accepts. What is not set is not sent.
     """
@@ -111,13 +116,15 @@ class HttpChatModel(Endpoint, BaseChatModel):
     # -- what a provider writes: pure
 
     def _encode(self, request: ChatRequest) -> tuple[str, Body]:
-        """Give path and body of the request; what is lost on the way goes to `request.notes`."""
+        """Return path and body of the request; what is lost on the way goes to `request.notes`."""
         raise NotImplementedError
 
     def _decoder(self, request: ChatRequest) -> WireDecoder:
+        """Return what turns the answer to this request into events."""
         raise NotImplementedError
 
     def _extra_headers(self, request: ChatRequest) -> dict[str, str]:
+        """Return headers that this request has beside the usual ones."""
         return {}
 
     def _is_end(self, data: str) -> bool:
@@ -148,7 +155,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
             return super().__getattr__(name)
 
     def _parameters(self) -> Body:
-        """Give the parameters that this model's fields set."""
+        """Return the parameters that this model's fields set."""
         own = self.__dict__
         values = _values_of(type(self))(own)
         kept = own.get("_kept_parameters")
@@ -158,6 +165,10 @@ class HttpChatModel(Endpoint, BaseChatModel):
             kept = own["_kept_parameters"] = (values, given)
         said = {name: own[name] for name in kept[1]}
         return said | own["model_kwargs"] if own["model_kwargs"] else said
+
+    def _request_settings(self, request: ChatRequest) -> Body:
+        """Return the parameters of a request: the fields that are set, and over them the options of the call."""
+        return merge_settings(self._parameters(), request)
 
     def _request(self, value: object, run: Run, *, stream: bool) -> ChatRequest:
         request = super()._request(value, run, stream=stream)
@@ -350,14 +361,14 @@ class HttpChatModel(Endpoint, BaseChatModel):
         config: RunnableConfig | None,
         kwargs: Mapping[str, Any],
     ) -> tuple[str, Body, int]:
-        """Give path and body of a request for the provider's batch, and about how many tokens it has."""
+        """Return path and body of a request for the provider's batch, and about how many tokens it has."""
         prepared = (await prepare(self, input, io, config, kwargs)).replace(stream=False)
         path, body = self._encode(prepared)
         if not (prepared.options.get("model") or self.model):
             self._omit_model_name(body)
         return path, body, self.count_tokens(prepared.messages, prepared.tools).n
 
-    def _answered(self, status: int, body: bytes) -> Self:
+    def _replay(self, status: int, body: bytes) -> Self:
         """Copy this model as one whose request is answered with this, which came in a batch of the provider."""
         return self.model_copy(
             update={
@@ -379,7 +390,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
         stream: bool = False,
         **kwargs: object,
     ) -> Explained:
-        """Give the exact request without sending it, bound tools and options included; secrets are masked."""
+        """Return the exact request without sending it, bound tools and options included; secrets are masked."""
         prepared = drive(prepare(self, input, BLOCKING, config, kwargs, stream=stream))
         sent = self._composed(prepared, MASK if self._has_key() else None)
         secret = self._secret_headers()
@@ -397,7 +408,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
         )
 
     def _has_key(self) -> bool:
-        """Say whether a key would be sent; nobody is asked for it, and one that is missing counts."""
+        """Return whether a key would be sent; nobody is asked for it, and one that is missing counts."""
         try:
             return self._key() is not None
         except ModelAuthenticationError:
@@ -434,7 +445,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
 
 @cache
 def _values_of(cls: type[HttpChatModel]) -> Callable[[dict[str, Any]], tuple[Any, ...]]:
-    """Give what reads the fields that are sent off a model's values."""
+    """Return what reads the fields that are sent off a model's values."""
     first, *rest = cls.sent_fields or ("model",)
     return itemgetter(first, *rest, "model")  # one name alone would give no tuple
 

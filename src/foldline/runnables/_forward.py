@@ -322,7 +322,7 @@ async def batch_on(
     keep_errors: bool,
 ) -> list[Any]:
     """Run for each input on the executor that a call of `batch` names; other arguments are bound."""
-    from foldline.batches.plain import batch_on as run
+    from foldline.batches.executor_batch import batch_on as run
 
     bound = {name: value for name, value in kwargs.items() if name not in ("executor", "secrets")}
     limit = config.get("max_concurrency") if isinstance(config, Mapping) else None

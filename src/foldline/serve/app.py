@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from importlib import import_module
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
@@ -15,19 +11,18 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
-from starlette.routing import BaseRoute, Mount, Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.routing import BaseRoute, Route
 
 from foldline.callbacks.base import BaseCallbackHandler
 from foldline.serve.apps import ServedApp, as_apps
-from foldline.serve.errors import ServeError
 from foldline.serve.host import RunHost
 from foldline.serve.keys import KeyStore
 from foldline.serve.log.run_log import RunLog
 from foldline.serve.metrics import Metrics
 from foldline.serve.openapi import openapi_json
-from foldline.serve.server import JsonResponse, Server, is_loopback
+from foldline.serve.server import JsonResponse, Server
 from foldline.serve.settings import Settings
+from foldline.serve.studio_mount import studio_routes
 from foldline.serve.wires import (
     agui,
     anthropic_messages,
@@ -36,20 +31,19 @@ from foldline.serve.wires import (
     langserve,
     mcp,
     native,
+    openai_models,
     responses,
     thread_protocol,
     vercel,
 )
-from foldline.tracers.sqlite import SQLiteTracer
+from foldline.tracers._open import open_tracer
 from foldline.utils.short_repr import short_repr
 
 __all__ = ["ServeApp", "create_app"]
 
-logger = logging.getLogger("foldline.serve")
-
 WIRES = (
-    chat_completions, responses, anthropic_messages, langgraph, thread_protocol, native, vercel, agui, mcp,
-    langserve,
+    chat_completions, openai_models, responses, anthropic_messages, langgraph, thread_protocol, native, vercel,
+    agui, mcp, langserve,
 )  # fmt: skip
 """In the order in which their routes are looked at: the first that fits answers."""
 
@@ -74,15 +68,15 @@ def create_app(
     Options are those of `Settings`: `create_app({"weather": agent}, log="runs.db")`. Served alone or mounted into
     another app; where that one does not run the lifespan of what it mounts, the first request does.
     """
-    chosen = settings or Settings(**options)
+    settings = settings or Settings(**options)
     served: dict[str, ServedApp] = as_apps(apps)
-    log = RunLog(chosen.log)
+    log = RunLog(settings.log)
     listeners = list(callbacks)
-    tracer = SQLiteTracer(chosen.traces) if chosen.traces is not None else None
+    tracer = open_tracer(settings.traces) if settings.traces is not None else None
     if tracer is not None:
         listeners.append(tracer)
-    host = RunHost(log, chosen, Metrics(), listeners)
-    server = Server(served, chosen, host, KeyStore(log.tables))
+    host = RunHost(log, settings, Metrics(), listeners)
+    server = Server(served, settings, host, KeyStore(log.tables))
     routes: list[BaseRoute] = [
         Route("/healthz", _healthz),
         Route("/readyz", _Ready(server).answer),
@@ -92,8 +86,8 @@ def create_app(
     for wire in WIRES:
         routes += wire.routes(server)
 
-    if chosen.studio:
-        routes += _studio_routes(server)
+    if settings.studio:
+        routes += studio_routes(server)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncGenerator[None, None]:
@@ -105,11 +99,11 @@ def create_app(
             yield
 
     middleware = []
-    if chosen.cors_origins:
+    if settings.cors_origins:
         middleware.append(
             Middleware(
                 CORSMiddleware,
-                allow_origins=list(chosen.cors_origins),
+                allow_origins=list(settings.cors_origins),
                 allow_methods=["*"],
                 allow_headers=["*"],
                 expose_headers=["x-vercel-ai-ui-message-stream", "retry-after"],
@@ -118,46 +112,6 @@ def create_app(
     app = ServeApp(routes=routes, lifespan=lifespan, middleware=middleware)
     app.server = server
     return app
-
-
-def _studio_routes(server: Server) -> list[BaseRoute]:
-    """Mount the studio where it is installed and runs are traced; it has a guard of its own."""
-    traces = server.settings.traces
-    if traces is None or find_spec("foldline.studio") is None:
-        return []
-    try:
-        agents = {name: app.target for name, app in server.apps.items() if app.has_threads}
-        studio = import_module("foldline.studio").create_app(traces=Path(traces), apps=agents)
-    except Exception:
-        # It is beside the server, not a part of it.
-        logger.warning("the studio is not shown", exc_info=True)
-        return []
-    return [Mount("/studio", _Guarded(server, studio))]
-
-
-class _Guarded:
-    """The studio, for whoever sits at the machine of a server without keys."""
-
-    def __init__(self, server: Server, app: ASGIApp) -> None:
-        self._server = server
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request of this machine through."""
-        if scope["type"] == "http":
-            try:
-                caller = await self._server.caller(Request(scope, receive))
-                client = scope.get("client") or ("", 0)
-                if caller.key is not None or not is_loopback(client[0]):
-                    # It shows the runs of all keys.
-                    raise ServeError(
-                        "permission", "the studio is for a server without keys, on its own machine"
-                    )
-            except ServeError as error:
-                response = self._server.error_response(native.WIRE, error)
-                await response(scope, receive, send)
-                return
-        await self._app(scope, receive, send)
 
 
 async def _healthz(_: Request) -> Response:

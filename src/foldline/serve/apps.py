@@ -1,14 +1,9 @@
-"""`ServedApp`: a model, an agent, a graph, a chain or embeddings under a name; and how one run of it becomes events.
-
-A chat model speaks in message events. An agent or a graph says more: tools, updates, questions. Whatever else is
-runnable gives pieces of its output. All of it goes to the run log in the published protocol's form.
-"""
+"""`ServedApp`: a model, an agent, a graph, a chain or embeddings under a name; and what one run of it is asked."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias
 
 from foldline._config import RunnableConfig
@@ -16,42 +11,25 @@ from foldline.agents.agent import Agent
 from foldline.embeddings.base import Embeddings
 from foldline.exceptions import UsageError
 from foldline.language_models.base_chat_model import BaseChatModel
-from foldline.language_models.call.chunk_bridge import ChunkBridge
-from foldline.load import dumpd
-from foldline.messages import AIMessageChunk, BaseMessage, convert_to_messages
-from foldline.outputs import ChatGenerationChunk
+from foldline.messages import BaseMessage
 from foldline.prices import find_prices
 from foldline.prices.types import Prices
-from foldline.protocol.writer import EventWriter
 from foldline.runnables.base import Runnable
 from foldline.runnables.binding import RunnableBindingBase
 from foldline.runnables.fallbacks import RunnableWithFallbacks
 from foldline.runnables.lambda_ import RunnableLambda
-from foldline.runnables.utils import AddableDict
 from foldline.utils.short_repr import short_repr
-from foldline.workflows.events import jsonable
-from foldline.workflows.flow import Workflow
 from foldline.workflows.interrupts import Command
 from foldline.workflows.loop_runnable import LoopRunnable
 
-__all__ = ["AppKind", "Emit", "RunRequest", "ServedApp", "as_apps"]
+__all__ = ["AppKind", "Emit", "InsideView", "RunRequest", "ServedApp", "as_apps"]
 
 Json: TypeAlias = Any
 AppKind = Literal["model", "agent", "runnable", "embeddings"]
 Emit = Callable[[str, Json, "list[str] | None", "str | None"], None]
 """Takes an event's method, data, namespace and node."""
-CHANNELS: Final = frozenset(
-    {
-        "lifecycle",
-        "messages",
-        "tools",
-        "input.requested",
-        "updates",
-        "values",
-        "checkpoints",
-        "custom",
-    }
-)
+InsideView = Literal["stream_log", "stream_events"]
+"""The ways in which LangServe's clients watch a run from inside."""
 CHATTY_NAMES: Final = ("messages", "chat_history", "history")
 
 
@@ -70,6 +48,16 @@ class RunRequest:
     config: RunnableConfig = field(default_factory=lambda: RunnableConfig())
     keeps_values: bool = False
     """Whether the state after each step goes into the log."""
+    streams: bool = True
+    """Whether a model is asked for a stream; an answer that is wanted at once costs less."""
+    inside: InsideView | None = None
+    """The form in which the steps inside go into the log, in the place of the app's own events."""
+    inside_options: dict[str, Json] = field(default_factory=dict)
+    """Filters of what is seen inside: `include_names` and so on."""
+
+    def copy(self) -> RunRequest:
+        """Return the same for another run: each run has a config and a thread of its own."""
+        return replace(self, config=RunnableConfig(**self.config))
 
 
 class ServedApp:
@@ -117,65 +105,6 @@ class ServedApp:
         own = (self.model.profile or {}).get("prices")
         return own or find_prices(self.model._provider, self.model._model_name)
 
-    # -- running
-
-    async def run(self, request: RunRequest, emit: Emit) -> Json:
-        """Run once; say what happens; return the output as JSON."""
-        if self.kind == "model":
-            return await self._run_model(self.target, request, emit)
-        if isinstance(self.target, LoopRunnable):
-            return await self._run_loop(self.target, request, emit)
-        return await self._run_runnable(request, emit)
-
-    async def _run_model(self, target: Runnable[Any, Any], request: RunRequest, emit: Emit) -> Json:
-        stream = await target.astream_v2(
-            messages_from(request.input), request.config, **request.options
-        )
-        try:
-            async for event in stream:
-                if event["event"] != "error":  # the run says it, in its own words
-                    emit("messages", event, None, None)
-        finally:
-            await stream.aclose()
-        return dumpd(stream.output_message)
-
-    async def _run_loop(
-        self, target: LoopRunnable[Any, Any], request: RunRequest, emit: Emit
-    ) -> Json:
-        value = request.command if request.command is not None else request.input
-        output = LoopOutput(emit, keeps_values=request.keeps_values)
-        mode: Any = "events" if isinstance(target, Agent) else ["events", "messages"]
-        async with aclosing(target.astream(value, request.config, stream_mode=mode)) as pieces:
-            async for piece in pieces:
-                output.take(piece)
-        return output.result()
-
-    async def _run_runnable(self, request: RunRequest, emit: Emit) -> Json:
-        value: Any = request.command if request.command is not None else request.input
-        if not isinstance(self.target, Workflow):
-            try:
-                await self.target.astream_v2(None, request.config)
-            except UsageError:
-                pass
-            else:
-                stream = await self.target.astream_v2(value, request.config)
-                async for event in stream:
-                    if event["event"] != "error":
-                        emit("messages", event, None, None)
-                return dumpd(stream.output_message)
-        total: Any = None
-        async with aclosing(self.target.astream(value, request.config)) as pieces:
-            async for piece in pieces:
-                data = jsonable_lc(piece)
-                emit("chunk", data, None, None)
-                total = piece if total is None else _added(total, piece)
-        output = jsonable_lc(total)
-        if isinstance(total, Mapping) and total.get("__interrupt__"):
-            for item in total["__interrupt__"]:
-                data = {"interrupt_id": item.id, "payload": jsonable(item.value)}
-                emit("input.requested", data, None, None)
-        return output
-
     def input_of_chat(self, messages: list[BaseMessage]) -> Json:
         """Return a conversation as this app's input."""
         if self.kind == "model":
@@ -204,92 +133,6 @@ class ServedApp:
         return value
 
 
-class LoopOutput:
-    """Takes what an agent or a graph streams; passes its events on, and keeps the state it comes to."""
-
-    def __init__(self, emit: Emit, *, keeps_values: bool) -> None:
-        self._emit = emit
-        self._keeps_values = keeps_values
-        self._chunks = ChunkEvents(emit)
-        self._state: Json = None
-        self._questions: list[Json] = []
-
-    def take(self, piece: Json) -> None:
-        """Take a piece of the stream: an event, or a labelled one."""
-        if isinstance(piece, tuple):
-            label, piece = piece
-            if label == "messages":
-                self._chunks.feed(piece[0])
-                return
-        method, params = piece["method"], piece["params"]
-        if method in CHANNELS and self._is_wanted(method, params):
-            self._emit(method, params["data"], params["namespace"], params.get("node"))
-
-    def _is_wanted(self, method: str, params: Json) -> bool:
-        is_inner, data = bool(params["namespace"]), params["data"]
-        if method == "messages" and data.get("event") == "message-start":
-            self._chunks.seen.add(data["id"])
-        elif method == "updates":
-            self._chunks.finish()
-        elif method == "input.requested" and not is_inner:
-            self._questions.append(data)
-        elif method == "values":
-            if not is_inner:
-                self._state = data
-            return self._keeps_values
-        return True
-
-    def result(self) -> Json:
-        """Return the last state, with the questions that are open."""
-        self._chunks.finish()
-        if self._questions and isinstance(self._state, dict):
-            asked = [as_interrupt(item) for item in self._questions]
-            return {**self._state, "__interrupt__": asked}
-        return self._state
-
-
-class ChunkEvents:
-    """Turns the chunks that a graph's models stream into message events."""
-
-    def __init__(self, emit: Emit) -> None:
-        self._emit = emit
-        self._open: dict[str, tuple[EventWriter, ChunkBridge]] = {}
-        self.seen: set[str] = set()
-
-    def feed(self, chunk: Json) -> None:
-        """Say what a chunk says, but for messages that said their own events."""
-        if not isinstance(chunk, AIMessageChunk) or chunk.id in self.seen:
-            return
-        id = chunk.id or ""
-        if id not in self._open:
-            metadata = chunk.response_metadata
-            about = {
-                "provider": metadata.get("model_provider"),
-                "model": metadata.get("model_name"),
-            }
-            writer = EventWriter(
-                id, metadata={name: word for name, word in about.items() if word is not None}
-            )
-            self._open[id] = (writer, ChunkBridge(writer, id))
-        writer, bridge = self._open[id]
-        for event in bridge.feed(ChatGenerationChunk(message=chunk)):
-            self._emit("messages", event, None, None)
-        if chunk.chunk_position == "last":
-            self._finish(id)
-
-    def finish(self) -> None:
-        """End the messages that are open."""
-        for id in list(self._open):
-            self._finish(id)
-
-    def _finish(self, id: str) -> None:
-        writer, _ = self._open.pop(id)
-        self.seen.add(id)
-        if not writer.is_over:
-            for event in writer.finish():
-                self._emit("messages", event, None, None)
-
-
 def kind_of(name: str, target: Any) -> AppKind:
     """Return what an object is served as."""
     if isinstance(target, Embeddings):
@@ -312,8 +155,8 @@ def model_of(target: Any) -> BaseChatModel | None:
     if isinstance(target, RunnableBindingBase):
         return model_of(target.bound)
     if isinstance(target, RunnableWithFallbacks):
-        inner = [model_of(one) for one in (target.runnable, *target.fallbacks)]
-        return inner[0] if all(one is not None for one in inner) else None
+        inner = [model_of(inner_target) for inner_target in (target.runnable, *target.fallbacks)]
+        return inner[0] if all(inner_target is not None for inner_target in inner) else None
     return None
 
 
@@ -324,40 +167,13 @@ def as_apps(apps: Any) -> dict[str, ServedApp]:
     if not isinstance(apps, Mapping):
         name = getattr(apps, "name", None) or "app"
         apps = {str(name): apps}
-    made: dict[str, ServedApp] = {}
+    served: dict[str, ServedApp] = {}
     for name, target in apps.items():
         if not isinstance(target, ServedApp):
             if callable(target) and not isinstance(target, Runnable | Embeddings):
                 target = RunnableLambda(target)
             target = ServedApp(name, target)
-        made[name] = target
-    if not made:
+        served[name] = target
+    if not served:
         raise UsageError("nothing to serve: name an app or a model")
-    return made
-
-
-def messages_from(value: Json) -> list[BaseMessage]:
-    """Return an input of a chat model as messages."""
-    if isinstance(value, Mapping) and "messages" in value:
-        value = value["messages"]
-    messages: list[BaseMessage] = convert_to_messages(value)
-    return messages
-
-
-def as_interrupt(data: Mapping[str, Json]) -> dict[str, Json]:
-    """Return a question in LangGraph's form."""
-    return {"id": data["interrupt_id"], "value": data["payload"]}
-
-
-def jsonable_lc(value: Json) -> Json:
-    """Return a value as JSON; messages, documents and the like in LangChain's serialised form."""
-    return jsonable(dumpd(value)) if not isinstance(value, str | int | float | None) else value
-
-
-def _added(total: Any, piece: Any) -> Any:
-    try:
-        return total + piece
-    except TypeError:
-        if isinstance(total, Mapping) and isinstance(piece, Mapping):
-            return AddableDict(total) + AddableDict(piece)
-        return piece
+    return served

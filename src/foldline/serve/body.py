@@ -81,7 +81,7 @@ class Body:
             raise self.refuse(name, f"must be from {low:g} to {high:g}")
         return value
 
-    def whole(self, name: str, low: int, high: int) -> int | None:
+    def integer(self, name: str, low: int, high: int) -> int | None:
         """Return a field that is a whole number within bounds, or absent."""
         value = self.number(name, low, high)
         if value is None:
@@ -119,8 +119,8 @@ class Body:
 
     def mapping(self, name: str) -> dict[str, Json]:
         """Return a field that is an object, empty where it is absent."""
-        found = self.object(name)
-        return {} if found is None else found.value
+        inner = self.object(name)
+        return {} if inner is None else inner.value
 
 
 def refused(place: str, sentence: str) -> ServeError:
@@ -138,8 +138,8 @@ async def read_body(request: Request, largest: int, *, may_be_empty: bool = Fals
 
 async def read_bytes(request: Request, largest: int) -> bytes:
     """Read a request's body, up to a size."""
-    said = request.headers.get("content-length", "")
-    if said.isdigit() and int(said) > largest:
+    length = request.headers.get("content-length", "")
+    if length.isdigit() and int(length) > largest:
         raise ServeError("too_large", f"the request is larger than {largest} bytes")
     data = bytearray()
     try:

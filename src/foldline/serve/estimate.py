@@ -30,11 +30,11 @@ class Estimate:
     def of(cls, app: ServedApp, request: RunRequest) -> Estimate:
         """Guess what a run will use."""
         length = _length(request.input) + len(json.dumps(request.options.get("tools") or []))
-        given = length / CHARACTERS_PER_TOKEN
+        input_tokens = length / CHARACTERS_PER_TOKEN
         longest = request.options.get("max_tokens")
         answer = longest if isinstance(longest, int) and longest > 0 else USUAL_ANSWER
-        usage = {"input_tokens": int(given), "output_tokens": int(answer)}
-        return cls(given + answer, cost_of(usage, app.prices))
+        usage = {"input_tokens": int(input_tokens), "output_tokens": int(answer)}
+        return cls(input_tokens + answer, cost_of(usage, app.prices))
 
 
 def _length(value: Json) -> int:

@@ -46,16 +46,16 @@ def load_object(place: str) -> Any:
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     try:
-        found: Any = import_module(module)
+        target: Any = import_module(module)
     except ImportError as error:
         raise UsageError(
             f"{place}: {module} cannot be imported ({error}); is it in this folder or installed?"
         ) from error
     for part in name.split("."):
-        if not hasattr(found, part):
+        if not hasattr(target, part):
             raise UsageError(f"{place}: {module} has no {name}")
-        found = getattr(found, part)
-    return found
+        target = getattr(target, part)
+    return target
 
 
 def read_config(path: str | Path) -> dict[str, Any]:
@@ -72,12 +72,12 @@ def read_config(path: str | Path) -> dict[str, Any]:
     return config
 
 
-def _check_names(section: Any, known: frozenset[str], place: str) -> None:
+def _check_names(section: Any, allowed: frozenset[str], place: str) -> None:
     if not isinstance(section, Mapping):
         raise UsageError(f"{place} must be a table")
     for name in section:
-        if name not in known:
-            raise UsageError(f"{place}: there is no {name!r}{suggestion(name, sorted(known))}")
+        if name not in allowed:
+            raise UsageError(f"{place}: there is no {name!r}{suggestion(name, sorted(allowed))}")
 
 
 def make_alias(name: str, rule: Any) -> Any:
@@ -87,7 +87,11 @@ def make_alias(name: str, rule: Any) -> Any:
     _check_names(rule, MODEL_KEYS, f"[models] {name}")
     used = rule.get("use")
     names = THEN.split(used.strip()) if isinstance(used, str) else used
-    if not isinstance(names, list) or not names or not all(isinstance(one, str) for one in names):
+    if (
+        not isinstance(names, list)
+        or not names
+        or not all(isinstance(model, str) for model in names)
+    ):
         raise UsageError(f'[models] {name}: use = "provider:model, then provider:model"')
     options: dict[str, Any] = dict(rule.get("options") or {})
     if "retries" in rule:
@@ -97,7 +101,7 @@ def make_alias(name: str, rule: Any) -> Any:
     cache = rule.get("cache")
     if cache:
         options["cache"] = InMemoryCache() if cache is True else SQLiteCache(str(cache))
-    models = [init_chat_model(one, **options) for one in names]
+    models = [init_chat_model(model, **options) for model in names]
     return models[0].with_fallbacks(models[1:]) if len(models) > 1 else models[0]
 
 
@@ -105,26 +109,28 @@ def make_apps(
     targets: Sequence[str], models: Sequence[str], config: Mapping[str, Any]
 ) -> dict[str, ServedApp]:
     """Return what is to be served, by name."""
-    leaving = config.get("on_disconnect") or {}
-    found: dict[str, Any] = {}
+    rules = config.get("on_disconnect") or {}
+    targets_by_name: dict[str, Any] = {}
     for name, rule in (config.get("models") or {}).items():
-        found[name] = make_alias(name, rule)
+        targets_by_name[name] = make_alias(name, rule)
     for name, place in (config.get("apps") or {}).items():
-        found[name] = load_object(place)
+        targets_by_name[name] = load_object(place)
     for target in targets:
         name, equals, place = target.partition("=")
         place = place if equals else target
-        made = load_object(place)
-        own = getattr(made, "name", None)
-        usual = own if isinstance(own, str) and own else place.rpartition(":")[2]
-        found[name if equals else usual] = made
+        target_object = load_object(place)
+        own_name = getattr(target_object, "name", None)
+        default_name = (
+            own_name if isinstance(own_name, str) and own_name else place.rpartition(":")[2]
+        )
+        targets_by_name[name if equals else default_name] = target_object
     for model in models:
-        found[model] = init_chat_model(model)
-    if not found:
+        targets_by_name[model] = init_chat_model(model)
+    if not targets_by_name:
         raise UsageError(
             "nothing to serve: `foldline serve module:agent`, `foldline serve -m openai:gpt-5`, or --config FILE"
         )
     return {
-        name: ServedApp(name, target, on_disconnect=leaving.get(name))
-        for name, target in found.items()
+        name: ServedApp(name, target, on_disconnect=rules.get(name))
+        for name, target in targets_by_name.items()
     }

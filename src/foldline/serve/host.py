@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncGenerator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
 from foldline._config import RunnableConfig
+from foldline._io import ASYNC, shield
+from foldline._io.serving import BackgroundTask, Cancelled, Workers, join_all
 from foldline.callbacks.base import BaseCallbackHandler
 from foldline.language_models.policies.usage_scope import Limits, UsageScope, usage_scope
 from foldline.prices import cost_of, find_prices
@@ -24,6 +24,7 @@ from foldline.serve.log.records import RunInfo, RunStatus
 from foldline.serve.log.run_log import RunLog
 from foldline.serve.metrics import Metrics
 from foldline.serve.quotas import Quotas, Reservation
+from foldline.serve.running import run_app
 from foldline.serve.settings import Settings
 from foldline.utils.uuid import uuid7
 
@@ -66,8 +67,8 @@ class RunHost:
         self.is_open = False
         self._callbacks = callbacks
         self._committer = Committer(log, self._drop)
-        self._readers = ThreadPoolExecutor(4, "foldline-serve-read")
-        self._beating: asyncio.Task[None] | None = None
+        self._readers = Workers(4, "foldline-serve-read")
+        self._heartbeat: BackgroundTask | None = None
         self._stopped: set[str] = set()
 
     # -- the process
@@ -81,25 +82,25 @@ class RunHost:
         await self.call(self.log.beat)
         if self.settings.keep_days is not None:
             await self.call(self.log.prune, time.time() - self.settings.keep_days * 86_400)
-        self._beating = asyncio.get_running_loop().create_task(self._beat_on())
+        self._heartbeat = BackgroundTask(self._beat_on())
 
     async def close(self) -> None:
         """Let runs finish for the time that is allowed, stop the others, and leave."""
         self.is_closing = True
         deadline = time.monotonic() + self.settings.drain_seconds
         while self.live and time.monotonic() < deadline:
-            await asyncio.sleep(0.02)
+            await ASYNC.sleep(0.02)
         tasks = [run.task for run in self.live.values() if run.task is not None]
         for task in tasks:
-            task.cancel("the server is shutting down")
-        await asyncio.gather(*tasks, return_exceptions=True)
-        if self._beating is not None:
-            self._beating.cancel()
-            await asyncio.gather(self._beating, return_exceptions=True)
+            task.cancel()
+        await join_all(tasks)
+        if self._heartbeat is not None:
+            self._heartbeat.cancel()
+            await self._heartbeat.join()
         await self._committer.close()
         with suppress(Exception):
             await self.call(self.log.leave)
-        self._readers.shutdown(wait=True)
+        self._readers.close()
         self.log.close()
 
     @property
@@ -109,22 +110,22 @@ class RunHost:
 
     async def call(self, function: Any, *values: Any) -> Any:
         """Call a function that blocks in a thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._readers, function, *values)
+        return await self._readers.call(function, *values)
 
     async def _beat_on(self) -> None:
         count = 0
         while True:
-            await asyncio.sleep(BEAT)
+            await ASYNC.sleep(BEAT)
             count += 1
             with suppress(Exception):
-                asked: set[str] = (
+                run_ids: set[str] = (
                     await self.call(self.log.beat)
                     if count % 6 == 0
-                    else await self.call(self.log.asked_to_stop)
+                    else await self.call(self.log.runs_to_stop)
                     if self.live
                     else set()
                 )
-                for id in asked:
+                for id in run_ids:
                     if id in self.live:
                         self._cancel(self.live[id])
 
@@ -139,7 +140,7 @@ class RunHost:
         wire: str,
         thread: str | None = None,
         run_id: str | None = None,
-        kept_request: Json = None,
+        logged_request: Json = None,
     ) -> LiveRun:
         """Start a run; raise `ServeError` where its owner may not."""
         if self.is_closing:
@@ -151,14 +152,12 @@ class RunHost:
         reservation = await self._reserve(caller, app, request)
         info = RunInfo(
             run_id or str(uuid7()), caller.owner, app.name, wire, thread, "running", time.time(),
-            self.log.worker, kept_request,
+            self.log.worker, logged_request,
         )  # fmt: skip
         run = LiveRun(info, self._committer, self.settings.max_events)
         self.live[info.id] = run
         self.metrics.started(wire)
-        run.task = asyncio.get_running_loop().create_task(
-            self._run(_Work(run, app, request, reservation))
-        )
+        run.task = BackgroundTask(self._run(_Work(run, app, request, reservation)))
         return run
 
     async def _reserve(
@@ -184,20 +183,20 @@ class RunHost:
         limits = Limits(cost=remaining) if remaining is not None else None
         status: RunStatus = "success"
         result: dict[str, Json] = {}
-        needs_scope = limits is not None or app.kind != "model"
+        needs_scope = limits is not None or app.kind != "model" or request.inside is not None
         scope: UsageScope | None = None
         request.config = self._config(run, app, request)
         try:
             run.emit("run", {"event": "started", "run_id": run.info.id, "app": app.name})
             if needs_scope:
                 with usage_scope(limits) as scope:
-                    run.output = await app.run(request, run.emit)
+                    run.output = await run_app(app, request, run.emit)
             else:
-                run.output = await app.run(request, run.emit)
+                run.output = await run_app(app, request, run.emit)
             questions = _questions(run)
             if questions:
                 status, result["interrupts"] = "waiting", questions
-        except asyncio.CancelledError:
+        except Cancelled:
             status = "stopped"
             if self.is_closing and run.info.id not in self._stopped:
                 status = "interrupted"
@@ -222,7 +221,7 @@ class RunHost:
         run.end(status, result)
         self.metrics.ended(run.info.wire, status, usage, cost)
         try:
-            await asyncio.shield(run.ended())
+            await shield(run.ended())
             if work.reservation is not None:
                 tokens = usage.get("total_tokens") if usage else None
                 reservation = work.reservation
@@ -247,6 +246,7 @@ class RunHost:
                 **config.get("configurable", {}),
                 "thread_id": request.thread,
             }
+        if run.info.thread is not None:
             metadata["thread_id"] = run.info.thread
         config["metadata"] = metadata
         if self._callbacks:
@@ -262,7 +262,7 @@ class RunHost:
     def _drop(self, runs: list[LiveRun]) -> None:
         for run in runs:
             self.live.pop(run.info.id, None)
-            if run.task is not None and not run.task.done():
+            if run.task is not None and not run.task.is_done:
                 run.task.cancel()
             run.info.status = "error"
             failure = ServeError("unavailable", "the server's run log cannot be written", 5.0)
@@ -284,27 +284,12 @@ class RunHost:
             raise failure from error
         finally:
             if reservation is not None:
-                taken = reservation
+                booking = reservation
                 await self.call(
-                    lambda: self.quotas.settle(taken, tokens=taken.tokens, cost=taken.cost)
+                    lambda: self.quotas.settle(booking, tokens=booking.tokens, cost=booking.cost)
                 )
         self.metrics.ended("embeddings", "success", None, None)
         return vectors
-
-    async def admit(self, caller: Caller, app: ServedApp) -> Callable[[], Awaitable[None]]:
-        """Let a call through that is no run, within the caller's limits; return what to call when it is over."""
-        if self.is_closing:
-            raise ServeError("unavailable", "the server is shutting down: try again", 1.0)
-        reservation = await self._reserve(caller, app, RunRequest("", {}))
-
-        async def release() -> None:
-            if reservation is not None:
-                taken = reservation
-                await self.call(
-                    lambda: self.quotas.settle(taken, tokens=taken.tokens, cost=taken.cost)
-                )
-
-        return release
 
     # -- stopping
 
@@ -320,7 +305,7 @@ class RunHost:
             self._cancel(live)
             return
         if not info.is_over:
-            await self.call(self.log.ask_to_stop, info.id)
+            await self.call(self.log.request_stop, info.id)
 
     # -- reading
 
@@ -355,7 +340,7 @@ class RunHost:
             if ping is not None and time.monotonic() - last_sign > ping:
                 last_sign = time.monotonic()
                 yield []
-            await asyncio.sleep(POLL)
+            await ASYNC.sleep(POLL)
 
 
 def _questions(run: LiveRun) -> list[Json]:

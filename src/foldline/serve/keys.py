@@ -43,6 +43,8 @@ class ApiKey:
     tpm: int | None = None
     """Tokens per minute."""
     created: float = 0.0
+    studio: bool = False
+    """Whether it opens the studio, which shows the runs of all keys."""
 
     def allows(self, name: str) -> bool:
         """Whether the key may use an app."""
@@ -84,6 +86,7 @@ class KeyStore:
         budget: float | None = None,
         rpm: int | None = None,
         tpm: int | None = None,
+        studio: bool = False,
     ) -> tuple[str, ApiKey]:
         """Make a key; return it, this one time, and what is kept of it."""
         for word, number in (("budget", budget), ("rpm", rpm), ("tpm", tpm)):
@@ -92,9 +95,8 @@ class KeyStore:
         if not name.strip():
             raise UsageError("a key needs a name")
         id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
-        key = ApiKey(
-            id, name, tuple(models) if models is not None else None, budget, rpm, tpm, time.time()
-        )
+        names = tuple(models) if models is not None else None
+        key = ApiKey(id, name, names, budget, rpm, tpm, time.time(), studio)
         settings = {
             field: value for field, value in asdict(key).items() if field not in ("id", "name")
         }
@@ -134,8 +136,8 @@ class KeyStore:
         """Whether there is any key; the answer may be some seconds old."""
         now = time.monotonic()
         if self._has_keys[0] < now:
-            found = bool(self._tables.read("SELECT 1 FROM serve_keys LIMIT 1"))
-            self._has_keys = (now + FRESH_FOR, found)
+            has_any = bool(self._tables.read("SELECT 1 FROM serve_keys LIMIT 1"))
+            self._has_keys = (now + FRESH_FOR, has_any)
         return self._has_keys[1]
 
     def known(self, text: str) -> ApiKey | None:

@@ -6,13 +6,13 @@ transaction: at once while little happens, and after a wait of up to 20 ms while
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import AsyncGenerator, Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
+from foldline._io import ASYNC
+from foldline._io.serving import BackgroundTask, Notice, Workers
 from foldline.exceptions import FoldlineError
 from foldline.serve.errors import ServeError
 from foldline.serve.log.records import EventsToKeep, RunInfo, RunStatus, make_event
@@ -35,20 +35,20 @@ class LiveRun:
     def __init__(self, info: RunInfo, committer: Committer, largest: int) -> None:
         self.info = info
         self.events: list[dict[str, Json]] = []
-        self.kept = 0
+        self.logged_count = 0
         """How many events are in the log."""
         self.is_new = True
         self.is_over = False
         """Whether its end is in the log."""
         self.is_ending = False
         self.output: Json = None
-        self.task: asyncio.Task[None] | None = None
+        self.task: BackgroundTask | None = None
         self.followers = 0
         self.forgets = False
         """Whether it is deleted when it is over and read."""
         self._committer = committer
         self._left = largest
-        self._waiters: list[asyncio.Future[None]] = []
+        self._change = Notice()
 
     def emit(
         self, method: str, data: Json, namespace: list[str] | None = None, node: str | None = None
@@ -71,59 +71,41 @@ class LiveRun:
 
     def take(self) -> EventsToKeep:
         """Return what is not in the log yet."""
-        first = self.kept + 1
+        first = self.logged_count + 1
         batch = EventsToKeep(
-            self.info, first, self.events[self.kept :], self.is_new, self.is_ending
+            self.info, first, self.events[self.logged_count :], self.is_new, self.is_ending
         )
         self.is_new = False
         return batch
 
-    def note_kept(self, batch: EventsToKeep) -> None:
+    def note_commit(self, batch: EventsToKeep) -> None:
         """Take note that a batch is in the log, and wake the followers."""
-        self.kept += len(batch.events)
-        self.info.last_seq = self.kept
+        self.logged_count += len(batch.events)
+        self.info.last_seq = self.logged_count
         self.is_over = batch.is_over
-        self._wake_followers()
+        self._change.set()
 
     def lose(self) -> None:
         """Take note that the log cannot be written: what is not in it was not said."""
-        del self.events[self.kept :]
+        del self.events[self.logged_count :]
         self.is_over = True
-        self._wake_followers()
-
-    def _wake_followers(self) -> None:
-        waiters, self._waiters = self._waiters, []
-        for waiter in waiters:
-            if not waiter.done():
-                waiter.set_result(None)
-
-    async def changed(self, seconds: float | None = None) -> None:
-        """Wait until more is in the log, or for some time."""
-        loop = asyncio.get_running_loop()
-        waiter: asyncio.Future[None] = loop.create_future()
-        self._waiters.append(waiter)
-        timer = loop.call_later(seconds, _wake, waiter) if seconds is not None else None
-        try:
-            await waiter
-        finally:
-            if timer is not None:
-                timer.cancel()
+        self._change.set()
 
     async def follow(self, after: int, ping: float | None) -> AsyncGenerator[Events, None]:
         """Give events as they get into the log; an empty list when nothing came for `ping` seconds."""
         self.followers += 1
         try:
             while True:
-                if after < self.kept:
-                    batch = self.events[after : self.kept]
+                if after < self.logged_count:
+                    batch = self.events[after : self.logged_count]
                     numbered = list(enumerate(batch, after + 1))
-                    after = self.kept
+                    after = self.logged_count
                     yield numbered
                 elif self.is_over:
                     return
                 else:
-                    await self.changed(ping)
-                    if after >= self.kept and not self.is_over:
+                    await self._change.wait(ping)
+                    if after >= self.logged_count and not self.is_over:
                         yield []
         finally:
             self.followers -= 1
@@ -131,12 +113,7 @@ class LiveRun:
     async def ended(self) -> None:
         """Wait until the end is in the log."""
         while not self.is_over:
-            await self.changed()
-
-
-def _wake(waiter: asyncio.Future[None]) -> None:
-    if not waiter.done():
-        waiter.set_result(None)
+            await self._change.wait()
 
 
 class Committer:
@@ -146,53 +123,49 @@ class Committer:
         self._log = log
         self._on_failure = on_failure
         self._dirty: dict[LiveRun, None] = {}
-        self._wake: asyncio.Event | None = None
-        self._task: asyncio.Task[None] | None = None
-        self._thread = ThreadPoolExecutor(1, "foldline-serve-log")
+        self._arrival = Notice()
+        self._task: BackgroundTask | None = None
+        self._thread = Workers(1, "foldline-serve-log")
         self.is_failing = False
         self.commits = 0
 
     def note(self, run: LiveRun) -> None:
         """Take note that a run has something for the log."""
         self._dirty[run] = None
-        if self._wake is None:
-            self._wake = asyncio.Event()
         if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._commit_on())
-        self._wake.set()
+            self._task = BackgroundTask(self._commit_on())
+        self._arrival.set()
 
     async def close(self) -> None:
         """Write what is left, and stop."""
         while self._dirty and not self.is_failing:
-            await asyncio.sleep(0.01)
+            await ASYNC.sleep(0.01)
         if self._task is not None:
             self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            await self._task.join()
             self._task = None
-        self._thread.shutdown(wait=True)
+        self._thread.close()
 
     async def _commit_on(self) -> None:
-        assert self._wake is not None
-        loop = asyncio.get_running_loop()
         count = 0
         while True:
-            await self._wake.wait()
+            if not self._dirty:
+                await self._arrival.wait()
             # One step of the loop lets a run say all that came at once; more where many runs speak.
-            await asyncio.sleep(min(LONGEST_WAIT, count * WAIT_PER_RUN) if count > 1 else 0)
-            self._wake.clear()
+            await ASYNC.sleep(min(LONGEST_WAIT, count * WAIT_PER_RUN) if count > 1 else 0)
             runs = list(self._dirty)
             self._dirty.clear()
             batches = [run.take() for run in runs]
             count = len(batches)
             try:
-                await loop.run_in_executor(self._thread, self._log.keep, batches)
+                await self._thread.call(self._log.keep, batches)
             except (FoldlineError, OSError) as error:
                 await self._fail(runs, error)
                 continue
             self.is_failing = False
             self.commits += 1
             for run, batch in zip(runs, batches, strict=True):
-                run.note_kept(batch)
+                run.note_commit(batch)
 
     async def _fail(self, runs: list[LiveRun], error: Exception) -> None:
         """A log that cannot be written ends its runs: what a client saw must be in it."""
@@ -200,4 +173,4 @@ class Committer:
             logger.error("the run log cannot be written, its runs end: %s", error)
         self.is_failing = True
         self._on_failure(runs)
-        await asyncio.sleep(0.05)
+        await ASYNC.sleep(0.05)

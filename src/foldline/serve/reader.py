@@ -156,10 +156,10 @@ class ChatReader:
             return
         kind = content["type"]
         if kind in ("text", "reasoning"):
-            whole = content.get(kind) or ""
-            yield from self._say(block, kind, whole[block.length :], opens=True)
+            full_text = content.get(kind) or ""
+            yield from self._say(block, kind, full_text[block.length :], opens=True)
             end: Any = "text-end" if kind == "text" else "reasoning-end"
-            yield Op(end, block.number, whole, content)
+            yield Op(end, block.number, full_text, content)
         elif kind in CALLS:
             yield from self._finish_call(block, content)
         else:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import ipaddress
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing
+from base64 import b64decode
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -21,7 +21,7 @@ from foldline.serve.keys import Caller, KeyStore
 from foldline.serve.live import Events, LiveRun
 from foldline.serve.log.records import RunInfo
 from foldline.serve.settings import Settings
-from foldline.serve.sse import dump, watch_disconnect
+from foldline.serve.sse import EventStream, cancel_on_disconnect, dump
 from foldline.utils.strings import suggestion
 from foldline.utils.uuid import uuid7
 
@@ -30,6 +30,7 @@ __all__ = ["Call", "Handler", "JsonResponse", "Server", "Wire"]
 logger = logging.getLogger("foldline.serve")
 
 Json = Any
+LEFT: Final = "the client left"
 LOCAL_NAMES: Final = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 
 
@@ -87,7 +88,7 @@ class Call:
         *,
         thread: str | None = None,
         run_id: str | None = None,
-        kept_request: Json = None,
+        logged_request: Json = None,
     ) -> LiveRun:
         """Start a run."""
         run_id = run_id or str(uuid7())
@@ -102,7 +103,7 @@ class Call:
             wire=self.wire.name,
             thread=thread,
             run_id=run_id,
-            kept_request=kept_request,
+            logged_request=logged_request,
         )
 
     def cancels(self, app: ServedApp) -> bool:
@@ -111,29 +112,40 @@ class Call:
             return app.on_disconnect == "cancel"
         return self.wire.cancels
 
-    async def wait(self, run: LiveRun, app: ServedApp) -> None:
-        """Wait for a run's end; where the client leaves meanwhile, stop it or let it go on."""
-        async with watch_disconnect(self.request.receive) as watch:
-            try:
-                await run.ended()
-            except asyncio.CancelledError:
-                if not watch.has_left:
-                    raise
-                watch.forgive()
-                await self._leave(run, app)
-                raise ServeError("invalid_request", "the client left") from None
+    @asynccontextmanager
+    async def leaving(self) -> AsyncGenerator[None, None]:
+        """Cancel the body inside when the client leaves; raise `ServeError` then."""
+        async with cancel_on_disconnect(self.request.receive) as watch:
+            yield
+        if watch.has_fired:
+            raise ServeError("invalid_request", LEFT)
 
-    def on_leave(self, run: LiveRun, app: ServedApp) -> Callable[[], Awaitable[None]]:
+    async def wait(self, app: ServedApp, *runs: LiveRun) -> None:
+        """Wait for the end of runs; where the client leaves meanwhile, stop them or let them go on."""
+        async with cancel_on_disconnect(self.request.receive) as watch:
+            for run in runs:
+                await run.ended()
+        if watch.has_fired:
+            await self._leave(app, runs)
+            raise ServeError("invalid_request", LEFT)
+
+    def on_leave(self, app: ServedApp, *runs: LiveRun) -> Callable[[], Awaitable[None]]:
         """Return what happens when the reader of a stream leaves."""
 
         async def leave() -> None:
-            await self._leave(run, app)
+            await self._leave(app, runs)
 
         return leave
 
-    async def _leave(self, run: LiveRun, app: ServedApp) -> None:
-        if self.cancels(app) and not run.is_ending:
-            await self.server.host.stop(run.info)
+    async def _leave(self, app: ServedApp, runs: Sequence[LiveRun]) -> None:
+        if self.cancels(app):
+            await self.stop(*runs)
+
+    async def stop(self, *runs: LiveRun) -> None:
+        """End runs that are under way."""
+        for run in runs:
+            if not run.is_ending:
+                await self.server.host.stop(run.info)
 
     async def opened(self, run: LiveRun, app: ServedApp) -> AsyncGenerator[Events, None]:
         """Follow a run that has something to show; one that fails before that raises its error.
@@ -141,24 +153,20 @@ class Call:
         So a fault before the first word is an HTTP error, not a stream.
         """
         follow = self.server.host.follow(run.info.id) if run.is_over else run.follow(0, 15.0)
-        held: Events = []
-        async with watch_disconnect(self.request.receive) as watch:
-            try:
-                async for batch in follow:
-                    held += batch
-                    if any(_is_content(event) for _, event in batch):
-                        break
-            except asyncio.CancelledError:
-                if not watch.has_left:
-                    raise
-                watch.forgive()
-                await follow.aclose()
-                await self._leave(run, app)
-                raise ServeError("invalid_request", "the client left") from None
-        if run.info.is_over and run.info.status == "error" and not _has_content(held):
+        first_events: Events = []
+        async with cancel_on_disconnect(self.request.receive) as watch:
+            async for batch in follow:
+                first_events += batch
+                if any(_is_content(event) for _, event in batch):
+                    break
+        if watch.has_fired:
+            await follow.aclose()
+            await self._leave(app, [run])
+            raise ServeError("invalid_request", LEFT)
+        if run.info.is_over and run.info.status == "error" and not _has_content(first_events):
             await follow.aclose()
             raise error_of(run.info)
-        return _rejoin(held, follow)
+        return _rejoin(first_events, follow)
 
 
 def _is_content(event: dict[str, Json]) -> bool:
@@ -173,11 +181,11 @@ def _has_content(events: Events) -> bool:
 
 
 async def _rejoin(
-    held: Events, follow: AsyncGenerator[Events, None]
+    first_events: Events, follow: AsyncGenerator[Events, None]
 ) -> AsyncGenerator[Events, None]:
     async with aclosing(follow):
-        if held:
-            yield held
+        if first_events:
+            yield first_events
         async for batch in follow:
             yield batch
 
@@ -217,6 +225,7 @@ class Server:
         self.settings = settings
         self.host = host
         self.keys = keys
+        self._streams = 0
 
     def app(self, name: str | None) -> ServedApp:
         """Return an app by name; where there is only one, no name means it."""
@@ -235,8 +244,8 @@ class Server:
 
     def _by_short_name(self, name: str) -> ServedApp | None:
         """`gpt-5` means `openai:gpt-5` where no other model has that name."""
-        found = [app for key, app in self.apps.items() if key.partition(":")[2] == name]
-        return found[0] if len(found) == 1 else None
+        matches = [app for key, app in self.apps.items() if key.partition(":")[2] == name]
+        return matches[0] if len(matches) == 1 else None
 
     def endpoint(self, wire: Wire, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
         """Return the handler as Starlette calls it: with a caller, and with its errors in the wire's shape."""
@@ -246,7 +255,10 @@ class Server:
                 if not self.host.is_open:  # mounted into an app that runs no lifespan of ours
                     await self.host.open()
                 caller = await self.caller(request)
-                return await handler(Call(self, wire, request, caller))
+                response = await handler(Call(self, wire, request, caller))
+                if isinstance(response, EventStream):
+                    await self._admit(response)
+                return response
             except ServeError as error:
                 return self.error_response(wire, error)
             except RecursionError:
@@ -260,6 +272,17 @@ class Server:
                 )
 
         return call
+
+    async def _admit(self, stream: EventStream) -> None:
+        """Count a stream that opens; refuse it where too many are open."""
+        if self._streams >= self.settings.max_streams:
+            await stream.discard()
+            raise ServeError("overloaded", "the server has too many streams open", 1.0)
+        self._streams += 1
+        stream.on_close = self._note_closed
+
+    def _note_closed(self) -> None:
+        self._streams -= 1
 
     def error_response(self, wire: Wire, error: ServeError) -> Response:
         """Return an error in a wire's shape."""
@@ -288,8 +311,12 @@ class Server:
         return Caller(key.id, key)
 
     def _without_key(self, request: Request) -> Caller:
-        if self.settings.no_auth:
-            return Caller("")
+        if not self.settings.no_auth:
+            self.check_local(request)
+        return Caller("")
+
+    def check_local(self, request: Request) -> None:
+        """Refuse what does not come from this machine, under one of its own names, from a page of its own."""
         client = request.client.host if request.client is not None else ""
         if not is_loopback(client):
             raise ServeError(
@@ -307,7 +334,6 @@ class Server:
             raise ServeError(
                 "permission", "pages of other origins may not call a server without keys"
             )
-        return Caller("")
 
     def _is_allowed(self, origin: str, host: str) -> bool:
         origins = self.settings.cors_origins
@@ -321,7 +347,17 @@ def _key_text(request: Request) -> str:
     scheme, _, text = header.partition(" ")
     if scheme.lower() == "bearer" and text.strip():
         return text.strip()
+    if scheme.lower() == "basic":
+        return _password(text)
     return request.headers.get("x-api-key", "").strip()
+
+
+def _password(text: str) -> str:
+    """Return the password of HTTP's basic scheme, which is how a browser sends a key."""
+    try:
+        return b64decode(text.strip(), validate=True).decode().partition(":")[2].strip()
+    except ValueError:
+        return ""
 
 
 def is_loopback(host: str) -> bool:

@@ -20,7 +20,7 @@ class Settings:
     log: str = ":memory:"
     """Where runs are kept: a SQLite file, `postgresql://…`, or `:memory:`."""
     traces: str | None = None
-    """The file that every run is traced to; None for none."""
+    """The file, or the PostgreSQL database by its URL, that every run is traced to; None for none."""
     no_auth: bool = False
     """Whether requests from other machines need no key. Without keys and without this, only loopback is served."""
     cors_origins: Sequence[str] = ()
@@ -34,6 +34,8 @@ class Settings:
     """Inputs of one batch or one request for embeddings."""
     max_runs: int = 2_000
     """Runs under way in one process."""
+    max_streams: int = 4_000
+    """Streams that are open in one process, those of readers of other runs included."""
     max_events: int = 1_000_000
     """Events of one run."""
     drain_seconds: float = 30.0
@@ -48,7 +50,14 @@ class Settings:
     """Names under which a server without keys may be called, besides localhost."""
 
     def __post_init__(self) -> None:
-        for name in ("max_body", "max_messages", "max_batch", "max_runs", "max_events"):
+        for name in (
+            "max_body",
+            "max_messages",
+            "max_batch",
+            "max_runs",
+            "max_streams",
+            "max_events",
+        ):
             if getattr(self, name) < 1:
                 raise UsageError(f"{name} is a number from 1, not {getattr(self, name)!r}")
         if "*" in self.cors_origins and len(self.cors_origins) > 1:

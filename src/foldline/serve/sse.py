@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from typing import Any, Final
 
 from pydantic_core import PydanticSerializationError, to_json
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from foldline._io.serving import CancelWhen
 from foldline.workflows.events import jsonable
 
-__all__ = ["PING", "EventStream", "dump", "event", "watch_disconnect"]
+__all__ = ["PING", "EventStream", "cancel_on_disconnect", "dump", "event"]
 
 PING: Final = b": still here\n\n"
 HEADERS: Final = {
@@ -66,6 +66,8 @@ class EventStream(Response):
         self.status_code = status
         self.background = None
         self.body = b""
+        self.on_close: Callable[[], None] | None = None
+        """Called when the stream is over, however it ends."""
         self._pieces = pieces
         self._on_leave = on_leave
         self.init_headers({**HEADERS, **(headers or {})})
@@ -74,6 +76,19 @@ class EventStream(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the stream."""
+        try:
+            await self._send(receive, send)
+        finally:
+            if self.on_close is not None:
+                self.on_close()
+
+    async def discard(self) -> None:
+        """Close a stream that will not be sent, as if its reader had left."""
+        await self._pieces.aclose()
+        if self._on_leave is not None:
+            await self._on_leave()
+
+    async def _send(self, receive: Receive, send: Send) -> None:
         await send(
             {
                 "type": "http.response.start",
@@ -81,52 +96,24 @@ class EventStream(Response):
                 "headers": self.raw_headers,
             }
         )
-        async with watch_disconnect(receive) as watch:
+        is_broken = False
+        async with cancel_on_disconnect(receive) as watch:
             try:
                 async with aclosing(self._pieces) as pieces:
                     async for piece in pieces:
                         await send({"type": "http.response.body", "body": piece, "more_body": True})
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
-            except asyncio.CancelledError:
-                if not watch.has_left:
-                    raise
-                watch.forgive()
             except OSError:  # the connection broke while it was written to
-                watch.has_left = True
-        if watch.has_left and self._on_leave is not None:
+                is_broken = True
+        if (watch.has_fired or is_broken) and self._on_leave is not None:
             await self._on_leave()
 
 
-class watch_disconnect:
-    """Cancels the task inside it when the client leaves."""
+def cancel_on_disconnect(receive: Receive) -> CancelWhen:
+    """Return what cancels the body inside it when the client leaves."""
 
-    def __init__(self, receive: Receive) -> None:
-        self._receive = receive
-        self.has_left = False
-        self._is_over = False
+    async def wait_for_disconnect() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
 
-    async def __aenter__(self) -> watch_disconnect:
-        self._task = asyncio.current_task()
-        self._watch = asyncio.get_running_loop().create_task(self._listen())
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self._is_over = True
-        if not self._watch.done():
-            self._watch.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._watch
-
-    async def _listen(self) -> None:
-        while True:
-            message = await self._receive()
-            if message["type"] == "http.disconnect":
-                break
-        if not self._is_over and self._task is not None:
-            self.has_left = True
-            self._task.cancel()
-
-    def forgive(self) -> None:
-        """Take back the cancellation."""
-        if self._task is not None:
-            self._task.uncancel()
+    return CancelWhen(wait_for_disconnect)

@@ -79,9 +79,10 @@ async def read_body(request: Request) -> dict[str, Any]:
     return value
 
 
-def event(name: str, value: Any) -> bytes:
-    """Return a server-sent event."""
-    return f"event: {name}\ndata: {json.dumps(value, default=str)}\n\n".encode()
+def event(name: str, value: Any, place: int | None = None) -> bytes:
+    """Return a server-sent event; a browser that lost the connection sends the last place when it asks again."""
+    number = "" if place is None else f"id: {place}\n"
+    return f"event: {name}\n{number}data: {json.dumps(value, default=str)}\n\n".encode()
 
 
 def stream(events: AsyncGenerator[bytes, None]) -> Response:

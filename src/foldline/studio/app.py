@@ -30,6 +30,7 @@ from foldline.studio.settings import StudioSettings
 from foldline.studio.threads import ThreadRoutes
 from foldline.studio.traces import TraceRoutes
 from foldline.tracers.store import TraceStore
+from foldline.utils.places import is_url
 
 __all__ = ["create_app"]
 
@@ -50,21 +51,22 @@ def create_app(settings: StudioSettings | None = None, **options: Any) -> Starle
     Served alone, or mounted: `Mount("/studio", create_app(authorize=...))`.
     """
     chosen = settings or StudioSettings(**options)
-    playground = Playground(chosen)
+    playground, store = Playground(chosen), TraceStore(chosen.traces)
     routes: list[BaseRoute] = [
         Route("/", _page),
         Route("/assets/{name}", _asset),
-        Route("/api/info", endpoint(_Info(chosen).answer)),
-        *TraceRoutes(chosen).routes(),
+        Route("/api/info", endpoint(_Info(chosen, store).answer)),
+        *TraceRoutes(chosen, store).routes(),
         *playground.routes(),
-        *ThreadRoutes(chosen, playground).routes(),
-        *DatasetRoutes(chosen, playground).routes(),
+        *ThreadRoutes(chosen, store, playground).routes(),
+        *DatasetRoutes(chosen, store, playground).routes(),
     ]
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncGenerator[None, None]:
         yield
         playground.close()
+        store.close()
 
     return Starlette(
         routes=routes, lifespan=lifespan, middleware=[Middleware(Guard, settings=chosen)]
@@ -87,28 +89,35 @@ async def _asset(request: Request) -> Response:
 class _Info:
     """What the page asks first: what there is, and what is wrong with the file."""
 
-    def __init__(self, settings: StudioSettings) -> None:
+    def __init__(self, settings: StudioSettings, store: TraceStore) -> None:
         self._settings = settings
+        self._store = store
 
     async def answer(self, request: Request) -> Response:
         """Return it."""
-        problem = await threaded(self._problem)
+        is_there, problem = await threaded(self._look)
         return answer_json(
             {
                 "version": __version__,
-                "file": self._settings.traces.name,
-                "is_there": self._settings.traces.exists(),
+                "file": self._name(),
+                "is_there": is_there,
                 "problem": problem,
                 "apps": sorted(self._settings.apps),
                 "tools": sorted(self._settings.tools),
             }
         )
 
-    def _problem(self) -> str | None:
-        if not self._settings.traces.exists():
-            return None
+    def _name(self) -> str:
+        """Return the last part of a path or a URL: the page need not know the machine."""
+        name = self._store.name.rpartition("/")[2]
+        return f"PostgreSQL: {name}" if is_url(self._settings.traces) else name
+
+    def _look(self) -> tuple[bool, str | None]:
+        """Return whether there are traces, and what is wrong with them."""
         try:
-            TraceStore(self._settings.traces).find(limit=1)
+            is_there = self._store.exists()
+            if is_there:
+                self._store.find(limit=1)
         except (StoreError, json.JSONDecodeError) as error:
-            return plain_error(error)
-        return None
+            return True, plain_error(error)
+        return is_there, None

@@ -45,25 +45,25 @@ def _text(message: dict[str, Any]) -> str:
 def _messages(state: dict[str, Any]) -> str:
     plain = []
     for message in state.get("messages") or []:
-        kept = {
+        fields = {
             "role": message.get("role"),
             "content": message.get("content", message.get("text", "")),
         }
         for name in ("tool_calls", "tool_call_id"):
             if message.get(name):
-                kept[name] = message[name]
-        plain.append(kept)
+                fields[name] = message[name]
+        plain.append(fields)
     messages_from_json(plain)  # what cannot be sent is refused here, not by whoever runs the file
     return pprint.pformat(plain, width=96, sort_dicts=False)
 
 
 def _parameters(state: dict[str, Any]) -> str:
-    given = {
+    parameters = {
         key: value
         for key, value in (state.get("parameters") or {}).items()
         if value not in (None, "") and str(key).isidentifier()
     }
-    return "".join(f", {key}={value!r}" for key, value in given.items())
+    return "".join(f", {key}={value!r}" for key, value in parameters.items())
 
 
 def _program(state: dict[str, Any]) -> str:

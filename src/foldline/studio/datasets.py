@@ -26,7 +26,7 @@ from foldline.studio.answers import (
 from foldline.studio.messages import message_to_json, messages_from_json
 from foldline.studio.playground import Playground
 from foldline.studio.settings import StudioSettings
-from foldline.tracers._schema import make_folder
+from foldline.tracers._open import make_folder
 from foldline.tracers.export import all_runs
 from foldline.tracers.store import StoredRun, TraceStore
 from foldline.utils.uuid import uuid7
@@ -53,10 +53,10 @@ ROLES = {"human": "user", "ai": "assistant"}
 class DatasetRoutes:
     """The endpoints."""
 
-    def __init__(self, settings: StudioSettings, playground: Playground) -> None:
+    def __init__(self, settings: StudioSettings, store: TraceStore, playground: Playground) -> None:
         self._settings = settings
         self._playground = playground
-        self._traces = TraceStore(settings.traces)
+        self._traces = store
 
     def routes(self) -> list[Route]:
         """Return the routes."""
@@ -166,9 +166,9 @@ class DatasetRoutes:
         if root is None:
             raise LookupError(f"there is no run {run_id!r}")
         runs = list(all_runs(root))
-        chosen = next((run for run in runs if str(run.id) == run_id), root)
+        named_run = next((run for run in runs if str(run.id) == run_id), root)
         calls = [run for run in runs if run.run_type == "llm" and "messages" in run.inputs]
-        call = chosen if chosen in calls else (calls[-1] if calls else None)
+        call = named_run if named_run in calls else (calls[-1] if calls else None)
         if call is None:
             raise UsageError(f"{root.name}: no call of a chat model is in this trace")
         return [_plain_message(one) for one in call.inputs["messages"][0]], _answer_text(call)
@@ -207,7 +207,7 @@ class DatasetRoutes:
             "metadata": {"dataset": name},
         }
         for case in cases:
-            begun = time.time()
+            start = time.time()
             result: dict[str, Any] = {
                 "case_id": case["id"],
                 "answer": None,
@@ -221,10 +221,10 @@ class DatasetRoutes:
                 result["cost"] = self._playground.cost_of(answer)
             except FoldlineError as error:
                 result["error"] = plain_error(error)
-            result["seconds"] = time.time() - begun
+            result["seconds"] = time.time() - start
             row = (
                 str(uuid7()), case["id"], model_name, result["answer"], result["error"],
-                json.dumps(result["scores"]), result["seconds"], result.get("cost"), begun,
+                json.dumps(result["scores"]), result["seconds"], result.get("cost"), start,
             )  # fmt: skip
             insert = "INSERT INTO results VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
             await threaded(self._write, (insert, row))
@@ -236,9 +236,13 @@ def score_answer(answer: str, expected: str | None) -> dict[str, float]:
     """Return how near an answer is to the expected one: `equal`, and the share of its words that come."""
     if not expected:
         return {}
-    wanted = expected.lower().split()
+    expected_words = expected.lower().split()
     words = set(answer.lower().split())
-    share = sum(word in words for word in wanted) / len(wanted) if wanted else 0.0
+    share = (
+        sum(word in words for word in expected_words) / len(expected_words)
+        if expected_words
+        else 0.0
+    )
     return {"equal": float(answer.strip() == expected.strip()), "words": round(share, 3)}
 
 

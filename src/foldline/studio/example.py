@@ -1,4 +1,4 @@
-"""An example file for the studio: two days of a made-up program, its conversations and a dataset. Nothing is asked.
+"""An example for the studio: two days of a made-up program, its conversations, a thread that waits and a dataset.
 
 `scripts/demo --studio` shows it, and the tests take their screenshots of it.
 """
@@ -14,12 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from foldline._config import RunnableConfig
+from foldline._storage.sqlite import Database
 from foldline.agents import create_agent
 from foldline.chat_history import SQLiteChatMessageHistory
 from foldline.exceptions import FoldlineError, ModelRateLimitError
 from foldline.messages import AIMessage, HumanMessage, SystemMessage
 from foldline.output_parsers import StrOutputParser
 from foldline.prompts import ChatPromptTemplate
+from foldline.studio.datasets import MIGRATIONS, score_answer
+from foldline.studio.example_agent import make_booking_agent
 from foldline.testing import Call, Fail, Reason, ScriptedChatModel
 from foldline.tools import tool
 from foldline.tracers.sqlite import SQLiteTracer
@@ -86,18 +89,18 @@ class _Filler:
 
     def model(self, script: list[Any], provider: str, name: str) -> Any:
         """Make a model that answers as scripted, under the name of a real one."""
-        made = ScriptedChatModel(script=script)
-        given = self.chance.randint(40, 900)
-        answered = self.chance.randint(8, 400)
+        model = ScriptedChatModel(script=script)
+        input_tokens = self.chance.randint(40, 900)
+        output_tokens = self.chance.randint(8, 400)
         usage = {
-            "input_tokens": given,
-            "output_tokens": answered,
-            "total_tokens": given + answered,
-            "input_token_details": {"cache_read": given // 3},
+            "input_tokens": input_tokens,
+            "output_tokens": output_tokens,
+            "total_tokens": input_tokens + output_tokens,
+            "input_token_details": {"cache_read": input_tokens // 3},
         }
         metadata = {"ls_provider": provider, "ls_model_name": name}
-        described = {"model_provider": provider, "model_name": name}
-        return made.with_config(metadata=metadata), usage, described
+        description = {"model_provider": provider, "model_name": name}
+        return model.with_config(metadata=metadata), usage, description
 
     def config(self, **metadata: Any) -> RunnableConfig:
         """Return the config of one trace, which happened some time in the last two days."""
@@ -129,16 +132,16 @@ class _Filler:
             clock = start + 0.003
             for child in children.get(run_id, []):
                 clock = place(child, clock)
-            took = (
+            duration = (
                 self.chance.uniform(0.4, 4.0) if kind == "llm" else self.chance.uniform(0.002, 0.1)
             )
-            over = clock + 0.003 if run_id in children else start + took
-            first = start + took * 0.25 if kind == "llm" else None
+            end_time = clock + 0.003 if run_id in children else start + duration
+            first = start + duration * 0.25 if kind == "llm" else None
             connection.execute(
                 "UPDATE runs SET start_time = ?, end_time = ?, first_token_time = ? WHERE id = ?",
-                (start, None if end is None else over, first, run_id),
+                (start, None if end is None else end_time, first, run_id),
             )
-            return over
+            return end_time
 
         place(rows[0], time.time() - age)
 
@@ -156,6 +159,8 @@ def fill_example(folder: Path, *, count: int = 60, seed: int = 7) -> Path:
     _special(filler)
     filler.finish()
     _sessions(folder)
+    _dataset(folder)
+    _thread(folder)
     store = TraceStore(path)
     for place, one in enumerate(store.find(limit=12)):
         if place % 3 == 0:
@@ -163,15 +168,15 @@ def fill_example(folder: Path, *, count: int = 60, seed: int = 7) -> Path:
     return path
 
 
-def _answer(text: Any, usage: dict[str, Any], described: dict[str, Any]) -> AIMessage:
-    return AIMessage(text, usage_metadata=usage, response_metadata=described)
+def _answer(text: Any, usage: dict[str, Any], description: dict[str, Any]) -> AIMessage:
+    return AIMessage(text, usage_metadata=usage, response_metadata=description)
 
 
 def _ask(
     filler: _Filler, question: str, answer: str, provider: str, name: str, number: int
 ) -> None:
-    model, usage, described = filler.model([], provider, name)
-    model = _fixed(_answer(answer, usage, described), model)
+    model, usage, description = filler.model([], provider, name)
+    model = _fixed(_answer(answer, usage, description), model)
     prompt = ChatPromptTemplate(
         [("system", "You are a helpful assistant."), ("human", "{question}")]
     )
@@ -183,11 +188,11 @@ def _ask(
     )
 
 
-def _fixed(message: AIMessage, described: Any) -> Any:
+def _fixed(message: AIMessage, named_model: Any) -> Any:
     from foldline.language_models.fake_chat_models import GenericFakeChatModel  # noqa: PLC0415
 
-    made = GenericFakeChatModel(messages=iter([message]))
-    return made.with_config(metadata=described.config["metadata"])
+    model = GenericFakeChatModel(messages=iter([message]))
+    return model.with_config(metadata=named_model.config["metadata"])
 
 
 def _agent(filler: _Filler) -> None:
@@ -236,7 +241,7 @@ def _special(filler: _Filler) -> None:
 
 
 def _sessions(folder: Path) -> None:
-    history = SQLiteChatMessageHistory("holiday plans", folder / "sessions.db")
+    history = SQLiteChatMessageHistory("holiday plans", folder / "traces.db")
     history.add_messages(
         [
             HumanMessage("Where should I go in May?"),
@@ -246,3 +251,34 @@ def _sessions(folder: Path) -> None:
         ]
     )
     history.close()
+
+
+def _dataset(folder: Path) -> None:
+    """Add a dataset with the results of two models beside each other."""
+    database = Database(folder / "datasets.db", "datasets", MIGRATIONS)
+    with database.write() as connection:
+        for number, (question, answer) in enumerate(QUESTIONS[:3]):
+            messages = json.dumps([{"role": "user", "content": question}])
+            case = (f"case-{number}", "everyday questions", None, messages, answer, time.time())
+            connection.execute("INSERT INTO cases VALUES (?, ?, ?, ?, ?, ?)", case)
+            for model, text in (
+                ("gpt-5-mini", answer),
+                ("gpt-4o-mini", answer[: len(answer) // 2]),
+            ):
+                scores = json.dumps(score_answer(text, answer))
+                result = (
+                    f"{model}-{number}", f"case-{number}", model, text, None, scores, 0.8 + number, 0.0004, time.time(),
+                )  # fmt: skip
+                connection.execute("INSERT INTO results VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", result)
+    database.close()
+
+
+def _thread(folder: Path) -> None:
+    """Leave a thread of the booking agent where it asks a person."""
+    agent = make_booking_agent(folder, [[Call("book", {"city": "Lisbon"})]])
+    with SQLiteTracer(folder / "traces.db") as tracer:
+        config = RunnableConfig(
+            callbacks=[tracer], metadata={"thread_id": "trip", "user_id": "ada"}
+        )
+        config["configurable"] = {"thread_id": "trip"}
+        agent.invoke({"messages": "Book me a trip to Lisbon."}, config)

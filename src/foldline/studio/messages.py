@@ -99,19 +99,19 @@ def message_to_json(message: Any) -> dict[str, Any]:
     kind = kind or str(field_of(message, "type") or field_of(message, "role"))
     role = ROLES.get(kind, kind)
     blocks = _blocks(field_of(message, "content"))
-    known = {block["id"] for block in blocks if block["type"] == "tool_call"}
+    known_ids = {block["id"] for block in blocks if block["type"] == "tool_call"}
     for call in field_of(message, "tool_calls") or []:
-        if call.get("id") not in known:
+        if call.get("id") not in known_ids:
             blocks.append(_call(call))
-    shown: dict[str, Any] = {"role": role, "blocks": blocks}
+    fields: dict[str, Any] = {"role": role, "blocks": blocks}
     for name in ("id", "name", "tool_call_id", "status"):
         if (value := field_of(message, name)) is not None:
-            shown[name] = value
+            fields[name] = value
     metadata = field_of(message, "response_metadata") or {}
     reason = metadata.get("finish_reason") or metadata.get("stop_reason")
     if reason:
-        shown["finish_reason"] = str(reason)
-    return shown
+        fields["finish_reason"] = str(reason)
+    return fields
 
 
 def _blocks(content: Any) -> list[dict[str, Any]]:

@@ -28,9 +28,9 @@ from foldline.studio.answers import (
 from foldline.studio.code import FORMS, write_code
 from foldline.studio.messages import message_to_json, messages_from_json
 from foldline.studio.settings import StudioSettings
+from foldline.tracers._open import open_tracer
 from foldline.tracers._redact import Redactor
-from foldline.tracers._schema import make_folder
-from foldline.tracers.sqlite import SQLiteTracer
+from foldline.tracers.database import DatabaseTracer
 from foldline.utils.json import to_jsonable
 
 __all__ = ["PARAMETERS", "Playground"]
@@ -46,7 +46,7 @@ class Playground:
 
     def __init__(self, settings: StudioSettings) -> None:
         self._settings = settings
-        self._tracer: SQLiteTracer | None = None
+        self._tracer: DatabaseTracer | None = None
         self._redactor = Redactor()
 
     def routes(self) -> list[Route]:
@@ -58,11 +58,10 @@ class Playground:
             Route("/api/code", endpoint(self.code), methods=["POST"]),
         ]
 
-    def tracer(self) -> SQLiteTracer:
+    def tracer(self) -> DatabaseTracer:
         """Return the tracer of what is run from the page."""
         if self._tracer is None:
-            make_folder(self._settings.traces)
-            self._tracer = SQLiteTracer(self._settings.traces)
+            self._tracer = open_tracer(self._settings.traces)
         return self._tracer
 
     def close(self) -> None:
@@ -126,14 +125,14 @@ class Playground:
         names = [str(name) for name in body.get("tools") or []]
         if unknown := [name for name in names if name not in self._settings.tools]:
             raise UsageError(f"this studio has no tool {unknown[0]!r}: start it with --tool")
-        asked: Any = model
+        bound_model: Any = model
         if names:
-            asked = model.bind_tools([self._settings.tools[name] for name in names])
+            bound_model = model.bind_tools([self._settings.tools[name] for name in names])
         schema = body.get("schema")
         if schema:
             schema = {"title": "answer", **schema}
             return stream(self._answer_schema(model, messages, schema, body))
-        return stream(self._answer(asked, messages, body))
+        return stream(self._answer(bound_model, messages, body))
 
     def _config(self, body: dict[str, Any]) -> dict[str, Any]:
         metadata = {"studio": "playground"}
@@ -149,22 +148,22 @@ class Playground:
     async def _answer(
         self, model: Any, messages: list[Any], body: dict[str, Any]
     ) -> AsyncGenerator[bytes, None]:
-        whole: Any = None
+        answer: Any = None
         try:
             async for chunk in model.astream(messages, self._config(body)):
-                whole = chunk if whole is None else whole + chunk
+                answer = chunk if answer is None else answer + chunk
                 for block in chunk.content_blocks:
                     if block["type"] == "text" and block.get("text"):
                         yield event("text", block["text"])
                     elif block["type"] == "reasoning" and block.get("reasoning"):
                         yield event("reasoning", block["reasoning"])
         except FoldlineError as error:
-            yield event("error", {"error": self._plain(error), "partial": whole is not None})
+            yield event("error", {"error": self._plain(error), "partial": answer is not None})
             return
-        if whole is None:
+        if answer is None:
             yield event("error", {"error": "the model gave no answer", "partial": False})
             return
-        yield event("end", _end(whole))
+        yield event("end", _end(answer))
 
     async def _answer_schema(
         self, model: Any, messages: list[Any], schema: dict[str, Any], body: dict[str, Any]

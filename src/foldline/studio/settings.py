@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from foldline.utils.places import data_dir, sessions_file, traces_file
+from foldline.utils.places import TracePlace, data_dir, sessions_file, traces_place
 
 __all__ = ["StudioSettings"]
 
@@ -18,9 +18,12 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 class StudioSettings:
     """The files a studio reads, what its playground may run, and its key."""
 
-    traces: Path = field(default_factory=traces_file)
+    traces: TracePlace = field(default_factory=traces_place)
+    """A trace file, or a PostgreSQL database by its URL."""
     sessions: Path = field(default_factory=sessions_file)
     datasets: Path = field(default_factory=lambda: data_dir() / "datasets.db")
+    run_logs: tuple[TracePlace, ...] = ()
+    """Run logs of `foldline serve`, from which the run of a deleted trace is deleted as well."""
     token: str | None = None
     """What a browser must show; None where `authorize` decides, or the app around this one has decided already."""
     authorize: Callable[[Any], bool] | None = None

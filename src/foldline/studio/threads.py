@@ -28,10 +28,10 @@ MOST_CHECKPOINTS = 500
 class ThreadRoutes:
     """The endpoints."""
 
-    def __init__(self, settings: StudioSettings, playground: Playground) -> None:
+    def __init__(self, settings: StudioSettings, store: TraceStore, playground: Playground) -> None:
         self._settings = settings
         self._playground = playground
-        self._traces = TraceStore(settings.traces)
+        self._traces = store
 
     def routes(self) -> list[Route]:
         """Return the routes."""
@@ -48,10 +48,10 @@ class ThreadRoutes:
 
     async def sessions(self, request: Request) -> Response:
         """Return the kept conversations, and the sessions that traces name."""
-        kept = await threaded(self._kept)
-        return answer_json({"sessions": kept})
+        sessions = await threaded(self._read_sessions)
+        return answer_json({"sessions": sessions})
 
-    def _kept(self) -> list[dict[str, Any]]:
+    def _read_sessions(self) -> list[dict[str, Any]]:
         if not self._settings.sessions.exists():
             return []
         history = SQLiteChatMessageHistory("any", self._settings.sessions)
@@ -70,7 +70,7 @@ class ThreadRoutes:
         return answer_json({"name": name, "messages": messages})
 
     def _messages(self, name: str) -> list[dict[str, Any]]:
-        if name not in {kept["name"] for kept in self._kept()}:
+        if name not in {session["name"] for session in self._read_sessions()}:
             raise LookupError(f"there is no session {name!r}")
         history = SQLiteChatMessageHistory(name, self._settings.sessions)
         try:
@@ -91,13 +91,13 @@ class ThreadRoutes:
 
     async def threads(self, request: Request) -> Response:
         """Return the threads that the traces know, and the agents that can show them."""
-        known = []
-        if self._settings.traces.exists():
-            known = await threaded(self._known_threads)
+        known = await threaded(self._known_threads)
         return answer_json({"threads": known, "apps": sorted(self._settings.apps)})
 
     def _known_threads(self) -> list[dict[str, Any]]:
-        threads = []
+        threads: list[dict[str, Any]] = []
+        if not self._traces.exists():
+            return threads
         for thread in self._traces.values("thread_id")[:200]:
             newest = self._traces.find(Filters(thread_id=thread), limit=1)
             last = newest[0] if newest else None

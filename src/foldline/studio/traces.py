@@ -39,16 +39,17 @@ FORMS = ("otel", "jsonl", "pytest")
 
 
 class TraceRoutes:
-    """The endpoints; the file may not be there yet."""
+    """The endpoints; there may be no traces yet."""
 
-    def __init__(self, settings: StudioSettings) -> None:
+    def __init__(self, settings: StudioSettings, store: TraceStore) -> None:
         self._settings = settings
-        self._store = TraceStore(settings.traces)
+        self._store = store
 
     def routes(self) -> list[Route]:
         """Return the routes."""
         return [
             Route("/api/traces", endpoint(self.show_all)),
+            Route("/api/traces/count", endpoint(self.count)),
             Route("/api/traces/{id}", endpoint(self.one), methods=["GET"]),
             Route("/api/traces/{id}", endpoint(self.delete), methods=["DELETE"]),
             Route("/api/traces/{id}/export", endpoint(self.export)),
@@ -56,24 +57,40 @@ class TraceRoutes:
             Route("/api/runs/{id}/scores", endpoint(self.score), methods=["POST"]),
             Route("/api/choices", endpoint(self.choices)),
             Route("/api/figures", endpoint(self.figures)),
+            Route("/api/figures/models", endpoint(self.figures_by_model)),
             Route("/api/live", endpoint(self.live)),
         ]
 
-    @property
-    def _is_there(self) -> bool:
-        return self._settings.traces.exists()
+    async def _has_traces(self) -> bool:
+        return bool(await threaded(self._store.exists))
 
     async def show_all(self, request: Request) -> Response:
-        """Return the newest traces that fit, and how many there are."""
+        """Return the newest that fit, the place after which changes are live, and how many (not for `total=0`)."""
         query = request.query_params
         limit = min(_number(query.get("limit"), 100), MOST_LISTED)
         offset = _number(query.get("offset"), 0)
-        if not self._is_there:
-            return answer_json({"traces": [], "total": 0})
+        if not await self._has_traces():
+            return answer_json({"traces": [], "place": 0, "total": 0})
         filters = _filters(query)
-        found = await threaded(self._store.find, filters, limit=limit, offset=offset)
-        total = await threaded(self._store.count, filters)
-        return answer_json({"traces": [one.to_json() for one in found], "total": total})
+
+        def read() -> dict[str, Any]:
+            place = self._store.newest_place()
+            traces = [
+                one.to_json() for one in self._store.find(filters, limit=limit, offset=offset)
+            ]
+            answer: dict[str, Any] = {"traces": traces, "place": place}
+            if query.get("total") != "0":
+                answer["total"] = self._store.count(filters)
+            return answer
+
+        return answer_json(await threaded(read))
+
+    async def count(self, request: Request) -> Response:
+        """Return how many traces fit."""
+        if not await self._has_traces():
+            return answer_json({"total": 0})
+        filters = _filters(request.query_params)
+        return answer_json({"total": await threaded(self._store.count, filters)})
 
     async def one(self, request: Request) -> Response:
         """Return the runs of a trace, without their contents."""
@@ -91,7 +108,7 @@ class TraceRoutes:
         return answer_json({**_line(run, 0), **run_content(run)})
 
     def _find(self, run_id: str) -> StoredRun:
-        trace = self._store.resolve(run_id) if self._is_there else None
+        trace = self._store.resolve(run_id) if self._store.exists() else None
         root = self._store.trace(trace) if trace else None
         if root is None:
             raise LookupError(f"there is no trace {run_id!r}")
@@ -101,7 +118,11 @@ class TraceRoutes:
         """Delete a trace."""
         root = await threaded(self._find, request.path_params["id"])
         counts = await threaded(
-            forget, trace=str(root.id), traces=self._settings.traces, histories=()
+            forget,
+            trace=str(root.id),
+            traces=self._settings.traces,
+            histories=(),
+            run_logs=self._settings.run_logs,
         )
         return answer_json({"deleted": counts["traces"]})
 
@@ -134,7 +155,7 @@ class TraceRoutes:
 
     async def choices(self, request: Request) -> Response:
         """Return what lists can be narrowed by."""
-        if not self._is_there:
+        if not await self._has_traces():
             return answer_json({"models": [], "threads": [], "sessions": [], "users": []})
         names = {
             "models": "model",
@@ -148,60 +169,66 @@ class TraceRoutes:
     async def figures(self, request: Request) -> Response:
         """Return calls, tokens, cost, latencies and errors in steps of time."""
         query = request.query_params
-        until = float(query.get("until") or time.time())
-        since = float(query.get("since") or until - 86_400)
+        since, until = _span(query)
         steps = min(max(_number(query.get("steps"), 48), 1), MOST_STEPS)
-        if not since < until:
-            raise UsageError("since must be before until")
-        if not self._is_there:
+        if not await self._has_traces():
             return answer_json({"figures": []})
         step = (until - since) / steps
-        found = await threaded(self._store.figures, since, until, step, query.get("model") or None)
-        return answer_json({"figures": found, "step": step})
+        model = query.get("model") or None
+        figures = await threaded(self._store.figures, since, until, step, model)
+        return answer_json({"figures": figures, "step": step})
+
+    async def figures_by_model(self, request: Request) -> Response:
+        """Return the same of a whole span of time, for each model."""
+        since, until = _span(request.query_params)
+        if not await self._has_traces():
+            return answer_json({"models": []})
+        return answer_json({"models": await threaded(self._store.figures_by_model, since, until)})
 
     async def live(self, request: Request) -> Response:
-        """Return the summaries of traces as they change."""
-        return stream(self._changes(request))
+        """Return the summaries of traces as they change, from a place on (`after`), or from now on."""
+        after = request.headers.get("last-event-id") or request.query_params.get("after")
+        return stream(self._changes(request, _number(after, -1) if after else -1))
 
-    async def _changes(self, request: Request) -> AsyncGenerator[bytes, None]:
-        place, watched = -1, set[str]()
+    async def _changes(self, request: Request, place: int) -> AsyncGenerator[bytes, None]:
+        open_traces: set[str] | None = None
         quiet = 0.0
         yield event("hello", {})
         while not await request.is_disconnected():
             await ASYNC.sleep(LIVE_EVERY)
             quiet += LIVE_EVERY
-            if not self._is_there:
-                continue
             try:
-                place, changed, watched = await threaded(self._look, place, watched)
+                if not await self._has_traces():
+                    continue
+                place, changed, open_traces = await threaded(self._look, place, open_traces)
             except StoreError as error:
                 yield event("trouble", {"error": plain_error(error)})
                 await ASYNC.sleep(2)
                 continue
             if changed:
                 quiet = 0.0
-                yield event("traces", changed)
+                yield event("traces", changed, place)
             elif quiet >= 15:
                 quiet = 0.0
                 yield b": still here\n\n"
 
-    def _look(self, place: int, watched: set[str]) -> tuple[int, dict[str, Any] | None, set[str]]:
+    def _look(
+        self, place: int, open_traces: set[str] | None
+    ) -> tuple[int, dict[str, Any] | None, set[str]]:
+        """Return the newest place, what changed since the last look, and the traces that are under way now."""
         if place < 0:
-            newest, _ = self._store.changed_since(0, limit=1)
-            return newest, None, set(self._store.under_way())
+            place = self._store.newest_place()
         newest, new = self._store.changed_since(place, limit=2_000)
-        if not new and not watched:
-            return newest, None, watched
+        if open_traces is not None and not new and not open_traces:
+            return newest, None, open_traces
         running = set(self._store.under_way())
-        wanted = [*new[:MOST_LIVE], *[trace for trace in watched - running if trace not in new]]
-        if not wanted:
+        ended = (open_traces or set()) - running - set(new)
+        changed = [*new[:MOST_LIVE], *ended][: 2 * MOST_LIVE]
+        if not changed:
             return newest, None, running
-        summaries = self._store.summaries(wanted[: 2 * MOST_LIVE])
-        return (
-            newest,
-            {"traces": [one.to_json() for one in summaries], "new": len(new)},
-            running,
-        )
+        summaries = self._store.summaries(changed)
+        traces = [one.to_json() for one in summaries]
+        return newest, {"traces": traces, "new": len(new)}, running
 
 
 def _filters(query: Any) -> Filters:
@@ -221,6 +248,15 @@ def _filters(query: Any) -> Filters:
         since=float(query["since"]) if query.get("since") else None,
         until=float(query["until"]) if query.get("until") else None,
     )
+
+
+def _span(query: Any) -> tuple[float, float]:
+    """Return from when until when: a day by default."""
+    until = float(query.get("until") or time.time())
+    since = float(query.get("since") or until - 86_400)
+    if not since < until:
+        raise UsageError("since must be before until")
+    return since, until
 
 
 def _number(text: str | None, default: int) -> int:

@@ -1,8 +1,8 @@
 """`ScriptedChatModel`: a chat model that answers as its script says, and remembers what it was asked.
 
-A script is a list of turns. A turn is a text, a message, an error to raise, or a list of steps, each of which the model
-takes in order: a `str` is a piece of text, the classes below are the rest, a dict is a raw event and a chunk is a v1
-chunk, both passed on as they are.
+A script is a list of turns. A turn is a text, a message, an error to raise, a step, or a list of steps, each of which
+the model takes in order: a `str` is a piece of text, the classes below are the rest, a dict is a raw event and a chunk
+is a v1 chunk, both passed on as they are.
 """
 
 from __future__ import annotations
@@ -81,12 +81,13 @@ Step: TypeAlias = (
     | AIMessageChunk
     | ChatGenerationChunk
 )
-Turn: TypeAlias = "str | BaseMessage | BaseException | Sequence[Step]"
+Turn: TypeAlias = "str | BaseMessage | BaseException | Step | Sequence[Step]"
+STEP_CLASSES = (Reason, Call, Stall, Fail, Finish, BaseMessage, ChatGenerationChunk, dict)
 Script: TypeAlias = "Sequence[Turn] | Callable[[ChatRequest], Turn]"
 
 
 class ScriptedChatModel(BaseChatModel):
-    """Answers as scripted, piece by piece, in both colours.
+    """Answers as scripted, piece by piece, sync and async.
 
     ```python
     from foldline.testing import Call, ScriptedChatModel
@@ -144,13 +145,13 @@ class ScriptedChatModel(BaseChatModel):
         self._requests.append(request)
         is_whole = False
         try:
-            for count, said in enumerate(self._said(turn)):
+            for count, item in enumerate(self._items(turn)):
                 if count == self.fail_at:
                     raise self.fail_with or _interruption(count)
-                if isinstance(said, Stall):
-                    await run.io.sleep(said.seconds)
+                if isinstance(item, Stall):
+                    await run.io.sleep(item.seconds)
                     continue
-                yield said
+                yield item
             is_whole = True
         finally:
             self._interrupted += not is_whole
@@ -168,19 +169,23 @@ class ScriptedChatModel(BaseChatModel):
             )
         return cast("Turn", self.script[place])
 
-    def _said(self, turn: Turn) -> Iterator[Any]:
+    def _items(self, turn: Turn) -> Iterator[Any]:
+        """Return the events of a turn, and the waits between them."""
         if isinstance(turn, BaseException):
             raise turn
         if isinstance(turn, BaseMessage) and not isinstance(turn, AIMessageChunk):
             yield from message_to_events(turn)
             return
-        steps = (
-            _words(turn)
-            if isinstance(turn, str)
-            else [turn]
-            if isinstance(turn, BaseMessage)
-            else turn
-        )
+        steps: Any = turn
+        if isinstance(turn, str):
+            steps = _words(turn)
+        elif isinstance(turn, STEP_CLASSES):
+            steps = [turn]
+        elif not isinstance(turn, Sequence):
+            raise UsageError(
+                f"the script has a turn of type {type(turn).__name__}: write a text, a message, an error, or a list of "
+                "steps (Call, Reason, Fail, ...)"
+            )
         yield from _Speaker(self, f"msg_{len(self._requests)}").take_all(steps)
 
 

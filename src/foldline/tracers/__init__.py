@@ -1,4 +1,4 @@
-"""Tracers: handlers that record runs in memory, on a terminal, in SQLite, in OpenTelemetry, in LangSmith, as events.
+"""Tracers: handlers that record runs in memory, on a terminal, in SQLite or PostgreSQL, in OpenTelemetry, in LangSmith.
 
 Every model imports the markers of `_streaming`; the recorders themselves are loaded when asked for.
 """
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from foldline.tracers.langchain import LangChainTracer
     from foldline.tracers.log_stream import LogStreamCallbackHandler, RunLog, RunLogPatch
     from foldline.tracers.otel import OpenTelemetryTracer
+    from foldline.tracers.postgres import PostgresTracer
     from foldline.tracers.run_collector import RunCollectorCallbackHandler
     from foldline.tracers.schemas import Run
     from foldline.tracers.sqlite import SQLiteTracer
@@ -27,6 +28,7 @@ __all__ = [
     "LangChainTracer",
     "LogStreamCallbackHandler",
     "OpenTelemetryTracer",
+    "PostgresTracer",
     "Run",
     "RunCollectorCallbackHandler",
     "RunLog",
@@ -42,6 +44,7 @@ __getattr__: Loader = lazily(
         ".langchain": "LangChainTracer",
         ".log_stream": "LogStreamCallbackHandler RunLog RunLogPatch",
         ".otel": "OpenTelemetryTracer",
+        ".postgres": "PostgresTracer",
         ".run_collector": "RunCollectorCallbackHandler",
         ".schemas": "Run",
         ".sqlite": "SQLiteTracer",

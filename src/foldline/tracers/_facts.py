@@ -100,9 +100,9 @@ def _response_metadata(outputs: dict[str, Any]) -> Mapping[str, Any]:
     for generations in outputs.get("generations") or []:
         for generation in generations:
             message = generation.get("message") if isinstance(generation, dict) else None
-            found = field_of(message, "response_metadata")
-            if isinstance(found, Mapping):
-                return found
+            metadata = field_of(message, "response_metadata")
+            if isinstance(metadata, Mapping):
+                return metadata
     return {}
 
 

@@ -1,4 +1,4 @@
-"""A run as a row of SQLite and back. Nothing here opens a file.
+"""A run as a row of a database and back. Nothing here opens one.
 
 A `RunRecord` is what the tracer's thread knows of a run; `RowWriter` writes the records of one batch as rows, without
 secrets.
@@ -21,6 +21,7 @@ from foldline.load.lazy_dump import LazyDump
 from foldline.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from foldline.messages.base import BaseMessage
 from foldline.prompt_values import ChatPromptValue
+from foldline.tracers._columns import COLUMNS, ENDS, form_key
 from foldline.tracers._facts import (
     ANSWER_KEYS,
     QUESTION_KEYS,
@@ -29,7 +30,6 @@ from foldline.tracers._facts import (
     first_words,
 )
 from foldline.tracers._redact import Redactor
-from foldline.tracers._schema import COLUMNS, ENDS, form_key
 from foldline.tracers.schemas import Run
 from foldline.utils._surrogates import mend_surrogates
 
@@ -180,11 +180,11 @@ class RowWriter:
         """Show the values to the hook, as JSON values, and write down what it returns."""
         if self._hook is None or record.is_refused:
             return None
-        shown = dict(values)
+        visible = dict(values)
         for name in JSON_COLUMNS:
-            if isinstance(shown.get(name), str):
-                shown[name] = json.loads(shown[name])
-        changed = self._hook(shown)
+            if isinstance(visible.get(name), str):
+                visible[name] = json.loads(visible[name])
+        changed = self._hook(visible)
         if changed is None:
             record.is_refused = True
             return None
@@ -373,7 +373,7 @@ DAMAGE = (ValueError, TypeError, OverflowError, OSError, RecursionError)
 READ = (*COLUMNS, "serialized")
 
 
-def runs_of(rows: Iterable[tuple[Any, ...]], path: Path) -> list[StoredRun]:
+def runs_of(rows: Iterable[tuple[Any, ...]], place: str) -> list[StoredRun]:
     """Read runs back; a damaged row is left out and reported, the others are kept (F-K02)."""
     runs: list[StoredRun] = []
     for row in rows:
@@ -381,7 +381,7 @@ def runs_of(rows: Iterable[tuple[Any, ...]], path: Path) -> list[StoredRun]:
             runs.append(run_of(row))
         except DAMAGE as error:
             logger.warning(
-                "%s: the run %.40s is damaged and was left out: %.200s", path, row[0], error
+                "%s: the run %.40s is damaged and was left out: %.200s", place, row[0], error
             )
     return runs
 

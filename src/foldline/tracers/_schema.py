@@ -1,4 +1,4 @@
-"""The schema of the trace file and its versions: made, checked and brought up to date when the file is opened.
+"""The schema of the trace file (SQLite) and its versions: made, checked and brought up to date when the file is opened.
 
 Version 1: `runs`, one row each, values as JSON; `tags`, one row per tag of a run.
 Version 2: `runs` begins with what lists and charts show (model, tokens, cost, session, first words); the long JSON is
@@ -17,29 +17,10 @@ from typing import Any
 
 from foldline._storage.sqlite import create_privately, schema_version, set_schema_version
 from foldline.exceptions import StoreError
+from foldline.tracers._columns import COLUMNS, UPSERT, VERSION, form_key
 from foldline.tracers._facts import describe_run
-from foldline.utils.private_files import make_private_folder
 
 logger = logging.getLogger("foldline.tracers")
-
-VERSION = 2
-SUMMARY = (
-    "seq", "id", "trace_id", "parent_run_id", "name", "run_type", "start_time", "first_token_time", "end_time",
-    "provider", "model", "input_tokens", "output_tokens", "total_tokens", "cost", "session_id", "thread_id", "user_id",
-    "error_class", "question", "answer",
-)  # fmt: skip
-"""The short columns: what a list shows."""
-CONTENT = (
-    "usage", "tags", "error", "form", "events", "extra", "inputs", "outputs", "request",
-)  # fmt: skip
-"""The long columns."""
-COLUMNS = (*SUMMARY[1:], *CONTENT)
-"""What is written of a run."""
-ENDS = (
-    "first_token_time", "end_time", "provider", "model", "input_tokens", "output_tokens", "total_tokens", "cost",
-    "error_class", "answer", "usage", "error", "events", "outputs", "request",
-)  # fmt: skip
-"""What is known only when a run has ended."""
 
 SCHEMA = """
 CREATE TABLE runs (
@@ -78,7 +59,9 @@ CREATE INDEX runs_by_trace ON runs (trace_id);
 CREATE INDEX runs_by_time ON runs (start_time);
 CREATE INDEX roots_by_time ON runs (start_time) WHERE parent_run_id IS NULL;
 CREATE INDEX runs_by_error ON runs (start_time) WHERE error_class IS NOT NULL;
-CREATE INDEX runs_by_model ON runs (model, start_time) WHERE model IS NOT NULL;
+CREATE INDEX calls_by_model ON runs (
+    model, start_time, end_time, first_token_time, input_tokens, output_tokens, cost, error_class
+) WHERE model IS NOT NULL;
 CREATE INDEX runs_by_thread ON runs (thread_id, start_time) WHERE thread_id IS NOT NULL;
 CREATE INDEX runs_by_session ON runs (session_id, start_time) WHERE session_id IS NOT NULL;
 CREATE INDEX runs_by_user ON runs (user_id, start_time) WHERE user_id IS NOT NULL;
@@ -104,28 +87,22 @@ CREATE TABLE indexed_to (seq INTEGER NOT NULL) STRICT;
 INSERT INTO indexed_to VALUES (0);
 """
 WORDS = "CREATE VIRTUAL TABLE words USING fts5 (text, content='', tokenize='unicode61 remove_diacritics 2')"
-UPSERT = (
-    f"INSERT INTO runs ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))}) "
-    f"ON CONFLICT (id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in COLUMNS[1:])}"
-)
 KIND = "traces"
 PATIENCE_MS = 2_000
 """How long SQLite itself waits for another writer before it says BUSY."""
 
 
-def connect(path: Path, *, make: bool = True) -> sqlite3.Connection:
+def connect(path: Path) -> sqlite3.Connection:
     """Open the file, make or check its schema; what cannot be is a `StoreError`.
 
-    With `make=False` nothing is made: a file that is not there is an error, and one that may only be read is read.
+    A file that may only be read is read; one of an older version is upgraded, so it must be writable.
     """
     try:
-        if make:
-            create_privately(path)
-        connection = sqlite3.connect(path, timeout=PATIENCE_MS / 1000, check_same_thread=False)
+        create_privately(path)
+        connection = _open(path)
     except sqlite3.Error as error:
         raise StoreError(f"{path}: cannot open the trace file: {error}") from error
     try:
-        connection.isolation_level = None
         version = schema_version(connection, KIND)
         if version > VERSION:
             raise StoreError(
@@ -137,6 +114,11 @@ def connect(path: Path, *, make: bool = True) -> sqlite3.Connection:
             _upgrade(connection, path)
     except sqlite3.Error as error:
         connection.close()
+        if "readonly" in str(error):
+            raise StoreError(
+                f"{path}: the file may only be read, and has no traces of version {VERSION}: make it writable, "
+                "or copy it, to have it upgraded"
+            ) from error
         raise StoreError(f"{path}: no file of traces: {error}") from error
     except StoreError:
         connection.close()
@@ -144,14 +126,29 @@ def connect(path: Path, *, make: bool = True) -> sqlite3.Connection:
     return connection
 
 
-def make_folder(path: Path) -> None:
-    """Make the folder of a trace file, for its owner alone."""
+def _open(path: Path) -> sqlite3.Connection:
+    connection = _connect(path)
     try:
-        make_private_folder(path.parent)
-    except OSError as error:
-        raise StoreError(
-            f"{path.parent}: cannot be made: {error.strerror}; set FOLDLINE_DATA_DIR to a folder you may write to"
-        ) from error
+        connection.execute("SELECT 1 FROM sqlite_master")
+    except sqlite3.OperationalError as error:
+        connection.close()
+        if not any(word in str(error) for word in ("readonly", "unable to open")):
+            raise
+        # In a folder where nothing can be written SQLite cannot make the file by which readers and writers agree.
+        connection = _connect(f"{path.absolute().as_uri()}?immutable=1")
+    except sqlite3.DatabaseError:  # no database at all, as the caller finds
+        return connection
+    return connection
+
+
+def _connect(path: str | Path) -> sqlite3.Connection:
+    return sqlite3.connect(
+        path,
+        timeout=PATIENCE_MS / 1000,
+        isolation_level=None,
+        check_same_thread=False,
+        uri=isinstance(path, str),
+    )
 
 
 def _upgrade(connection: sqlite3.Connection, path: Path) -> None:
@@ -239,13 +236,6 @@ def _loaded(text: str | None) -> Any:
         return json.loads(text) if text else None
     except (ValueError, RecursionError):  # a damaged row is carried over as it is
         return None
-
-
-def form_key(body: str) -> str:
-    """Return the key under which the form of a model or chain is kept."""
-    from hashlib import sha256  # noqa: PLC0415  most files hold a handful of forms
-
-    return sha256(body.encode("utf-8", "surrogatepass")).hexdigest()[:24]
 
 
 MIGRATIONS: tuple[Callable[[sqlite3.Connection, Path], None] | None, ...] = (None, _second_version)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from foldline.tracers._index import has_index, index_words, match_expression
+from foldline.tracers._database import Search, Statements, TraceDatabase, marks
 
 __all__ = ["Filters", "TraceSummary", "summarize"]
 
@@ -67,48 +66,53 @@ class Filters:
     since: float | None = None
     until: float | None = None
 
-    def select(self, connection: sqlite3.Connection, limit: int, offset: int) -> list[str]:
+    def select(
+        self, database: TraceDatabase, statements: Statements, limit: int, offset: int
+    ) -> list[str]:
         """Return the ids of the newest traces that fit."""
         if not self._restricts:
-            rows = connection.execute(
+            roots = statements.execute(
                 "SELECT id FROM runs WHERE parent_run_id IS NULL ORDER BY start_time DESC LIMIT ? OFFSET ?",
                 (limit, offset),
             )
-            return [row[0] for row in rows]
-        source, values = self._matches(connection)
-        rows = connection.execute(
-            f"SELECT trace_id, max(start_time) AS at FROM ({source}) GROUP BY trace_id "
-            "ORDER BY at DESC LIMIT ? OFFSET ?",
-            [*values, limit, offset],
-        )
-        return [row[0] for row in rows]
+            return [row[0] for row in roots]
+        rows: list[Any] = []
+        for most in (min(FEW_MATCHES * (limit + offset), MOST_MATCHES), MOST_MATCHES):
+            source, values = self._matches(database, statements, most)
+            rows = statements.execute(
+                f"SELECT trace_id, max(start_time) AS newest, count(*) FROM ({source}) AS matches "
+                "GROUP BY trace_id ORDER BY newest DESC",
+                values,
+            ).fetchall()
+            if len(rows) >= limit + offset or sum(row[2] for row in rows) < most:
+                break
+        return [row[0] for row in rows[offset : offset + limit]]
 
-    def count(self, connection: sqlite3.Connection) -> int:
+    def count(self, database: TraceDatabase, statements: Statements) -> int:
         """Return how many traces fit."""
         if not self._restricts:
-            return int(
-                connection.execute(
-                    "SELECT count(*) FROM runs WHERE parent_run_id IS NULL"
-                ).fetchone()[0]
-            )
-        source, values = self._matches(connection)
-        counted = f"SELECT count(DISTINCT trace_id) FROM ({source})"
-        return int(connection.execute(counted, values).fetchone()[0])
+            roots = "SELECT count(*) FROM runs WHERE parent_run_id IS NULL"
+            return int(statements.execute(roots).fetchone()[0])
+        source, values = self._matches(database, statements, MOST_MATCHES)
+        distinct = f"SELECT count(DISTINCT trace_id) FROM ({source}) AS matches"
+        return int(statements.execute(distinct, values).fetchone()[0])
 
     @property
     def _restricts(self) -> bool:
         return any(value not in (None, False, "") for value in asdict(self).values())
 
-    def _matches(self, connection: sqlite3.Connection) -> tuple[str, list[Any]]:
-        """Return the query for the newest runs that fit, at most `MOST_MATCHES` of them."""
+    def _matches(
+        self, database: TraceDatabase, statements: Statements, most: int
+    ) -> tuple[str, list[Any]]:
+        """Return the query for the newest runs that fit, at most so many of them."""
         wheres: list[str] = []
         values: list[Any] = []
-        order = "start_time"
-        source = "runs"
+        source, order = "runs", "start_time"
         if self.text:
-            source, wheres, values = self._search(connection, self.text)
-            if source != "runs":
-                order = "words.rowid"
+            search = database.search(statements, self.text) or _search_rows(self.text)
+            source, order = search.source, search.order
+            wheres.append(search.where)
+            values += search.values
         for name in ("model", "run_type", "name", "session_id", "thread_id", "user_id"):
             if value := getattr(self, name):
                 wheres.append(f"runs.{name} = ?")
@@ -122,32 +126,23 @@ class Filters:
             if value is not None:
                 wheres.append(f"runs.start_time {sign} ?")
                 values.append(value)
-        where = " AND ".join(wheres) or "1"
         return (
-            f"SELECT runs.trace_id, runs.start_time FROM {source} WHERE {where} "
-            f"ORDER BY {order} DESC LIMIT {MOST_MATCHES}",
-            values,
+            f"SELECT runs.trace_id, runs.start_time FROM {source} WHERE {' AND '.join(wheres)} "
+            f"ORDER BY {order} DESC LIMIT ?",
+            [*values, most],
         )
 
-    @staticmethod
-    def _search(connection: sqlite3.Connection, text: str) -> tuple[str, list[str], list[Any]]:
-        expression = match_expression(text)
-        if expression is not None and has_index(connection):
-            try:
-                index_words(connection)
-            except (
-                sqlite3.OperationalError
-            ) as error:  # a file that may only be read has what it has
-                if "readonly" not in str(error) and "locked" not in str(error):
-                    raise
-            source = "words CROSS JOIN runs ON runs.seq = words.rowid"
-            return source, ["words MATCH ?"], [expression]
-        pattern = "%" + text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
-        columns = ("inputs", "outputs", "error", "name")
-        like = " OR ".join(f"{name} LIKE ? ESCAPE '\\'" for name in columns)
-        return "runs", [f"({like})"], [pattern] * len(columns)
+
+def _search_rows(text: str) -> Search:
+    """Return how to search without an index: by reading every run."""
+    pattern = "%" + text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
+    columns = ("inputs", "outputs", "error", "name")
+    like = " OR ".join(f"{name} LIKE ? ESCAPE '\\'" for name in columns)
+    return Search("runs", f"({like})", [pattern] * len(columns), "start_time")
 
 
+FEW_MATCHES = 8
+"""Runs that are looked at for each trace of a list, at first: most lists are full then."""
 MOST_MATCHES = 20_000
 """Runs that a list with filters looks at, the newest: a longer list is no list that anybody reads to its end."""
 SHOWN = (
@@ -156,35 +151,44 @@ SHOWN = (
 )  # fmt: skip
 
 
-def summarize(connection: sqlite3.Connection, traces: list[str]) -> list[TraceSummary]:
+def summarize(statements: Statements, traces: list[str]) -> list[TraceSummary]:
     """Return the summaries of traces, in this order; one that is gone meanwhile is left out."""
-    marks = ", ".join("?" for _ in traces)
+    if not traces:
+        return []
+    among = f"IN ({marks(traces)})"
     roots = {
         row[0]: {**dict(zip(SHOWN, row, strict=False)), "error": _first_line(row[-1])}
-        for row in connection.execute(
-            f"SELECT {', '.join(SHOWN)}, substr(error, 1, 300) FROM runs WHERE id IN ({marks})",
-            traces,
+        for row in statements.execute(
+            f"SELECT {', '.join(SHOWN)}, substr(error, 1, 300) FROM runs WHERE id {among}", traces
         )
     }
     sums = {
         row[0]: row[1:]
-        for row in connection.execute(
-            "SELECT trace_id, count(*), count(model), sum(input_tokens), sum(output_tokens), sum(cost), "
-            "sum(total_tokens IS NOT NULL AND cost IS NULL), group_concat(DISTINCT model), min(first_token_time), "
-            f"sum(error_class IS NOT NULL) FROM runs WHERE trace_id IN ({marks}) GROUP BY trace_id",
+        for row in statements.execute(
+            "SELECT trace_id, count(*), count(model), CAST(sum(input_tokens) AS BIGINT), "
+            "CAST(sum(output_tokens) AS BIGINT), sum(cost), "
+            "count(CASE WHEN total_tokens IS NOT NULL AND cost IS NULL THEN 1 END), min(first_token_time), "
+            f"count(error_class) FROM runs WHERE trace_id {among} GROUP BY trace_id",
             traces,
         )
     }
+    models: dict[str, list[str]] = {}
+    for trace, model in statements.execute(
+        "SELECT DISTINCT trace_id, model FROM runs "
+        f"WHERE model IS NOT NULL AND trace_id {among} ORDER BY model",
+        traces,
+    ):
+        models.setdefault(trace, []).append(model)
     scores: dict[str, dict[str, float]] = {}
-    for trace, name, value in connection.execute(
+    for trace, name, value in statements.execute(
         "SELECT runs.trace_id, scores.name, avg(scores.value) FROM scores JOIN runs ON runs.id = scores.run_id "
-        f"WHERE runs.trace_id IN ({marks}) GROUP BY runs.trace_id, scores.name",
+        f"WHERE runs.trace_id {among} GROUP BY runs.trace_id, scores.name",
         traces,
     ):
         if value is not None:
             scores.setdefault(trace, {})[name] = value
     return [
-        _summary(roots[trace], sums[trace], scores.get(trace, {}))
+        _summary(roots[trace], sums[trace], models.get(trace, []), scores.get(trace, {}))
         for trace in traces
         if trace in roots and trace in sums
     ]
@@ -194,15 +198,17 @@ def _first_line(error: str | None) -> str | None:
     return error.split("\n", 1)[0] if error else None
 
 
-def _summary(root: dict[str, Any], sums: tuple[Any, ...], scores: dict[str, float]) -> TraceSummary:
-    runs, calls, given, made, cost, unpriced, models, first, failed = sums
+def _summary(
+    root: dict[str, Any], sums: tuple[Any, ...], models: list[str], scores: dict[str, float]
+) -> TraceSummary:
+    runs, calls, input_tokens, output_tokens, cost, unpriced, first, failed = sums
     return TraceSummary(
         **{**root, "first_token_time": root["first_token_time"] or first},
-        models=sorted(models.split(",")) if models else [],
+        models=models,
         runs=runs,
         calls=calls,
-        input_tokens=given,
-        output_tokens=made,
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
         cost=None if unpriced else cost,
         failed_runs=failed,
         scores=scores,

@@ -16,7 +16,7 @@ from foldline.exceptions import MissingExtraError, StoreError
 from foldline.utils.places import VARIABLE, traces_variable
 
 if TYPE_CHECKING:
-    from foldline.tracers.sqlite import SQLiteTracer
+    from foldline.tracers.database import DatabaseTracer
 
 __all__ = ["file_tracer", "langsmith_tracer", "tracing_variable"]
 
@@ -56,21 +56,19 @@ def langsmith_tracer() -> object:
 
 
 @cache
-def file_tracer() -> SQLiteTracer | None:
-    """Return the tracer into the file that `FOLDLINE_TRACES` names; None where it names none.
+def file_tracer() -> DatabaseTracer | None:
+    """Return the tracer into the file or the database that `FOLDLINE_TRACES` names; None where it names none.
 
     Read at the first run and kept; `file_tracer.cache_clear()` reads it again.
     """
-    path = traces_variable()
-    if path is None:
+    place = traces_variable()
+    if place is None:
         return None
-    from foldline.tracers._schema import make_folder  # noqa: PLC0415  most programs trace nothing
-    from foldline.tracers.sqlite import SQLiteTracer  # noqa: PLC0415
+    from foldline.tracers._open import open_tracer  # noqa: PLC0415  most programs trace nothing
 
     try:
-        make_folder(path)
-        return SQLiteTracer(path)
-    except StoreError as error:
+        return open_tracer(place)
+    except (StoreError, MissingExtraError) as error:
         warnings.warn(
             f"{VARIABLE} is set, but no run is traced: {error}", UserWarning, stacklevel=2
         )

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import logging
 import os
-import sqlite3
 from collections import deque
 from enum import IntEnum
-from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -21,11 +19,13 @@ from foldline._io.locks import mutex
 from foldline._io.waiting import THREADS
 from foldline.callbacks.stdout import name_of
 from foldline.exceptions import StoreError
-from foldline.tracers import _schema as schema
+from foldline.tracers._columns import END_RUN, LATE, UPSERT
+from foldline.tracers._database import Session, Statements, TraceDatabase, open_database
 from foldline.tracers._index import index_words
 from foldline.tracers._redact import Redactor
 from foldline.tracers._rows import RedactHook, Row, RowWriter, RunRecord
 from foldline.tracers.core import describe_retry, llm_outputs
+from foldline.utils.places import TracePlace
 
 __all__ = ["Action", "TraceWriter"]
 
@@ -39,12 +39,10 @@ ATTEMPTS = 3
 """How often a transaction is tried that finds the file locked."""
 INDEX_BACKLOG = 5_000
 """Runs that may wait for the full-text index while there is other work."""
-LATE = "INSERT OR IGNORE INTO unindexed SELECT seq FROM runs WHERE id = ? AND seq <= (SELECT seq FROM indexed_to)"
-END_RUN = f"UPDATE runs SET {', '.join(f'{name} = ?' for name in schema.ENDS)} WHERE id = ?"
-
-
-INHERITED: list[sqlite3.Connection | None] = []
-"""Connections that a fork carried over: SQLite forbids to use, or even close, them."""
+ADD_TAG = "INSERT INTO tags (tag, run_id) VALUES (?, ?) ON CONFLICT DO NOTHING"
+ADD_FORM = "INSERT INTO forms (id, body) VALUES (?, ?) ON CONFLICT DO NOTHING"
+INHERITED: list[Session] = []
+"""Sessions that a fork carried over: SQLite forbids to use, or even close, their connections."""
 
 
 class Action(IntEnum):
@@ -62,19 +60,19 @@ Entry = tuple[Any, float, Any, Any, Any]
 
 
 class _Changes(NamedTuple):
-    whole: list[RunRecord]
+    whole_records: list[RunRecord]
     """Runs of which the file has nothing yet."""
     ended: list[RunRecord]
     """Runs whose beginning is in the file."""
 
 
 class TraceWriter:
-    """Takes entries without waiting and writes them into a trace file."""
+    """Takes entries without waiting and writes them into a database of traces."""
 
     def __init__(
-        self, path: Path, limit: int, redactor: Redactor, hook: RedactHook | None = None
+        self, place: TracePlace, limit: int, redactor: Redactor, hook: RedactHook | None = None
     ) -> None:
-        self.path = path
+        self.place = place
         self.dropped = 0
         self._limit = limit
         self._redactor = redactor
@@ -83,13 +81,14 @@ class TraceWriter:
         self._has_complained = False
         self._unindexed = 0
         self._begin()
-        # A file that cannot be used is refused here, not in the middle of a run.
-        schema.connect(path).close()
+        # A database that cannot be used is refused here, not in the middle of a run.
+        self._session.read(lambda statements: statements.execute("SELECT 1"))
+        self._session.close()
 
     def _begin(self) -> None:
         self._pid = os.getpid()
-        self._connection: sqlite3.Connection | None = None
-        self._inode: int | None = None
+        self._database: TraceDatabase = open_database(self.place)
+        self._session: Session = self._database.session()
         self._waiting: deque[Entry] = deque()
         self._open: dict[UUID, RunRecord] = {}
         """Runs under way, by id: only whoever holds `_file_lock` looks at them."""
@@ -102,7 +101,7 @@ class TraceWriter:
     def _begin_again_after_fork(self) -> None:
         """A forked child has its parent's locks but not the thread that holds them."""
         if self._pid != os.getpid():
-            INHERITED.append(self._connection)
+            INHERITED.append(self._session)
             self._begin()
 
     def put(self, entry: Entry) -> None:
@@ -149,7 +148,8 @@ class TraceWriter:
         with self._file_lock:
             if self._unindexed:
                 self._index()
-            self._disconnect()
+            self._session.close()
+            self._database.close()
 
     def _write_waiting(self) -> None:
         while True:
@@ -161,7 +161,7 @@ class TraceWriter:
                 if self._unindexed:
                     self._index()
                     continue
-                self._disconnect()
+                self._session.close()
             self._is_writing = False
             # Looked at again: what was put in between found a writer, and sent for no other.
             if self._is_closed or not self._waiting or not self._become_writer():
@@ -180,19 +180,21 @@ class TraceWriter:
     # -- entries as records
 
     def _write(self, entries: list[Entry]) -> None:
-        begun: dict[int, RunRecord] = {}
+        new_records: dict[int, RunRecord] = {}
         """Records of this batch that the file does not have, in the order in which they began."""
         ended: list[RunRecord] = []
         for entry in entries:
             if type(entry[0]) is not Action:
                 record = self._begin_record(entry)
-                begun[id(record)] = record
+                new_records[id(record)] = record
             elif (ending := self._apply(entry)) is not None and ending.is_written:
                 ended.append(ending)
-        whole = list(begun.values())
+        whole_records = list(new_records.values())
         # Begun in an earlier batch that could not be written: tried again as a whole.
-        whole += [record for record in self._unwritten(ended) if id(record) not in begun]
-        self._store(_Changes(whole, [record for record in ended if record.is_written]))
+        whole_records += [
+            record for record in self._unwritten(ended) if id(record) not in new_records
+        ]
+        self._store(_Changes(whole_records, [record for record in ended if record.is_written]))
 
     @staticmethod
     def _unwritten(records: list[RunRecord]) -> list[RunRecord]:
@@ -255,14 +257,16 @@ class TraceWriter:
     # -- records as rows
 
     def _store(self, changes: _Changes) -> None:
-        count = len(changes.whole) + len(changes.ended)
+        count = len(changes.whole_records) + len(changes.ended)
         try:
             writer = RowWriter(self._redactor, self._hook)
-            rows = [row for record in changes.whole if (row := writer.row(record)) is not None]
+            rows = [
+                row for record in changes.whole_records if (row := writer.row(record)) is not None
+            ]
             ends = [row for record in changes.ended if (row := writer.end_row(record)) is not None]
             tags = [
                 row
-                for record in changes.whole
+                for record in changes.whole_records
                 if record.tags and not record.is_refused
                 for row in writer.tag_rows(record)
             ]
@@ -271,14 +275,16 @@ class TraceWriter:
                 try:
                     self._transact(rows, ends, tags, forms)
                     break
-                except (sqlite3.OperationalError, StoreError) as error:
+                except StoreError as error:
                     if "locked" not in str(error) or attempt == ATTEMPTS:
                         raise
         except Exception as error:  # noqa: BLE001  whatever is wrong with the file, the run goes on
             self._lose(count, error)
             return
-        self._unindexed += len(ends) + sum(record.end is not None for record in changes.whole)
-        for record in changes.whole:
+        self._unindexed += len(ends) + sum(
+            record.end is not None for record in changes.whole_records
+        )
+        for record in changes.whole_records:
             record.release()
 
     def _transact(
@@ -288,58 +294,35 @@ class TraceWriter:
         tags: list[tuple[str, str]],
         forms: list[tuple[str, str]],
     ) -> None:
-        connection = self._connect()
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-            connection.executemany(schema.UPSERT, rows)
+        def write(statements: Statements) -> None:
+            statements.executemany(UPSERT, rows)
             if ends:
-                connection.executemany(END_RUN, ends)
-                connection.executemany(LATE, [(row[-1],) for row in ends])
-            connection.executemany("INSERT OR IGNORE INTO tags (tag, run_id) VALUES (?, ?)", tags)
-            connection.executemany("INSERT OR IGNORE INTO forms (id, body) VALUES (?, ?)", forms)
-            connection.execute("COMMIT")  # closing before this line undoes it all
-        except BaseException:
-            self._disconnect()
-            raise
+                statements.executemany(END_RUN, ends)
+                statements.executemany(LATE, [(row[-1],) for row in ends])
+            if tags:
+                statements.executemany(ADD_TAG, tags)
+            if forms:
+                statements.executemany(ADD_FORM, forms)
 
-    def _connect(self) -> sqlite3.Connection:
-        """Return the connection of batches that follow each other; a file that was replaced is opened anew."""
-        if self._connection is not None and self._inode != _inode(self.path):
-            self._disconnect()
-        if self._connection is None:
-            self._connection = schema.connect(self.path)
-            self._inode = _inode(self.path)
-        return self._connection
-
-    def _disconnect(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
+        self._session.write(write)
 
     def _index(self) -> None:
         """Bring the full-text index up to date; where that fails, a search will do it."""
         self._unindexed = 0
         try:
-            index_words(self._connect())
-        except (sqlite3.Error, StoreError) as error:
-            logger.debug("%s: the index was not brought up to date: %r", self.path, error)
+            index_words(self._database, self._session)
+        except StoreError as error:
+            logger.debug("%s: the index was not brought up to date: %r", self._database.name, error)
 
     def _lose(self, count: int, error: Exception) -> None:
         self._count_lost(count)
         if self._has_complained:
-            logger.debug("%s: %d more runs were not written: %r", self.path, count, error)
+            logger.debug("%s: %d more runs were not written: %r", self._database.name, count, error)
             return
         self._has_complained = True
         logger.warning(
             "%s: %d runs were not written: %r; what is lost from now on is counted in `dropped`",
-            self.path,
+            self._database.name,
             count,
             error,
         )
-
-
-def _inode(path: Path) -> int | None:
-    try:
-        return os.stat(path).st_ino
-    except OSError:
-        return None

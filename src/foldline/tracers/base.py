@@ -1,4 +1,4 @@
-"""Tracers: handlers that keep a `Run` of every run, in both colours from one table.
+"""Tracers: handlers that keep a `Run` of every run, sync and async from one table.
 
 A subclass says what becomes of a finished trace (`_persist_run`) and may override the hooks: `_on_run_create`,
 `_on_run_update`, `_on_chain_start`, ... The blocking and the awaited class differ only in who waits.
@@ -146,13 +146,13 @@ def _hears(step: Step) -> Callable[..., Run]:
     begins = step.phase == "start"
 
     def hear(self: BaseTracer, *args: object, **kwargs: object) -> Run:
-        done, given = _as_text(self, step, args) if begins else (step, args)
-        run: Run = getattr(self, done.make)(*given, **kwargs)
+        run_step, step_args = _as_text(self, step, args) if begins else (step, args)
+        run: Run = getattr(self, run_step.make)(*step_args, **kwargs)
         if begins:
             self._start_trace(run)
         else:
             self._end_trace(run)
-        getattr(self, done.hook)(run)
+        getattr(self, run_step.hook)(run)
         return run
 
     return hear
@@ -160,10 +160,10 @@ def _hears(step: Step) -> Callable[..., Run]:
 
 def _hears_awaited(step: Step) -> Callable[..., Coroutine[Any, Any, Run]]:
     async def hear(self: AsyncBaseTracer, *args: object, **kwargs: object) -> Run:
-        done, given = _as_text(self, step, args)
-        run: Run = getattr(self, done.make)(*given, **kwargs)
+        run_step, step_args = _as_text(self, step, args)
+        run: Run = getattr(self, run_step.make)(*step_args, **kwargs)
         await (self._start_trace if step.phase == "start" else self._end_trace)(run)
-        await getattr(self, done.hook)(run)
+        await getattr(self, run_step.hook)(run)
         return run
 
     return hear

@@ -60,8 +60,8 @@ class _TracerCore(StreamObserver):
             )
         if run_type is None:
             return run
-        wanted = {run_type} if isinstance(run_type, str) else run_type
-        if run.run_type not in wanted:
+        run_types = {run_type} if isinstance(run_type, str) else run_type
+        if run.run_type not in run_types:
             raise TracerException(f"the run {run_id} is a {run.run_type} run, not {run_type!r}")
         return run
 
@@ -148,10 +148,10 @@ class _TracerCore(StreamObserver):
         **kwargs: Any,
     ) -> Run:
         if self._schema_format == "streaming_events":
-            given: dict[str, Any] = {"input": inputs}
+            values: dict[str, Any] = {"input": inputs}
         else:
-            given = inputs if isinstance(inputs, dict) else {"input": input_str}
-        return self._create("tool", serialized, given, **kwargs)
+            values = inputs if isinstance(inputs, dict) else {"input": input_str}
+        return self._create("tool", serialized, values, **kwargs)
 
     def _create_retrieval_run(self, serialized: dict[str, Any], query: str, **kwargs: Any) -> Run:
         return self._create("retriever", serialized, {"query": query}, **kwargs)
@@ -177,10 +177,10 @@ class _TracerCore(StreamObserver):
         if first:
             run.first_token_time = at
         if self.keep_tokens or first:
-            said: dict[str, Any] = {"token": token}
+            event_kwargs: dict[str, Any] = {"token": token}
             if chunk is not None and self.keep_tokens:
-                said["chunk"] = chunk
-            run.events.append({"name": "new_token", "time": at, "kwargs": said})
+                event_kwargs["chunk"] = chunk
+            run.events.append({"name": "new_token", "time": at, "kwargs": event_kwargs})
         return run
 
     def _note_stream_event(self, event: dict[str, Any], run_id: UUID) -> None:

@@ -217,8 +217,8 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
         self, serialized: object, input_str: str, *, inputs: object = None, **kwargs: object
     ) -> None:
         """A tool starts."""
-        given = inputs if inputs is not None else {}
-        self._begin("tool", {"input": given}, given, serialized, kwargs)
+        values = inputs if inputs is not None else {}
+        self._begin("tool", {"input": values}, values, serialized, kwargs)
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """A tool returned."""

@@ -148,8 +148,8 @@ class LangChainTracer(BaseTracer):
         """Return the page of the last trace that ended."""
         if self.latest_run is None:
             raise ValueError("no trace has ended yet: run something with this tracer first")
-        shown: LangSmithRun = self.client.read_run(self.latest_run.id)
-        return str(self.client.get_run_url(run=shown, project_name=self.project_name))
+        sent_run: LangSmithRun = self.client.read_run(self.latest_run.id)
+        return str(self.client.get_run_url(run=sent_run, project_name=self.project_name))
 
     def wait_for_futures(self) -> None:
         """Wait until the client has sent what it holds."""

@@ -68,7 +68,7 @@ class Run(BaseModel):
     @classmethod
     def trusted(cls, **fields: object) -> Run:
         """Make a run from values known to be right, without validation; what is not given is as if new."""
-        made = {
+        fields = {
             "end_time": None,
             "first_token_time": None,
             "outputs": None,
@@ -79,7 +79,7 @@ class Run(BaseModel):
             "dotted_order": "",
             **fields,
         }
-        return build_trusted(cls, made, set(fields))
+        return build_trusted(cls, fields, set(fields))
 
     def note(self, **fields: Any) -> None:
         """Set fields to values known to be right, at a quarter of the cost of setting them one by one."""
@@ -89,8 +89,8 @@ class Run(BaseModel):
     @property
     def metadata(self) -> dict[str, Any]:
         """What the caller said of this run; kept in `extra`, as LangChain does."""
-        kept: dict[str, Any] = self.extra.setdefault("metadata", {})
-        return kept
+        metadata: dict[str, Any] = self.extra.setdefault("metadata", {})
+        return metadata
 
     def __repr__(self) -> str:
         """Name the run and how it went; what went in and out may be long."""

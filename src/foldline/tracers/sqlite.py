@@ -1,36 +1,19 @@
-"""A tracer that writes runs into one SQLite file, safe under many threads and processes.
-
-The run pays for one entry in a queue that has no lock: what it was told, and when. A thread from foldline's pool makes
-rows of that, many at a time, writes them in short transactions and leaves when there is nothing more. A file that is
-locked, full or gone costs rows, never the run: they are counted in `dropped`, and the trouble is logged once.
-"""
+"""`SQLiteTracer`: runs in one SQLite file, safe under many threads and processes."""
 
 from __future__ import annotations
 
-import time
-import traceback
-import weakref
 from collections.abc import Iterable
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
-from uuid import UUID
 
-from foldline._io import ASYNC
-from foldline.callbacks.base import BaseCallbackHandler
-from foldline.callbacks.dispatch import inline
-from foldline.tracers._redact import Redactor
+from foldline.exceptions import UsageError
 from foldline.tracers._rows import RedactHook
-from foldline.tracers._streaming import StreamObserver
-from foldline.tracers._writer import Action, TraceWriter
-
-if TYPE_CHECKING:
-    from foldline.outputs import LLMResult
+from foldline.tracers.database import DatabaseTracer
+from foldline.utils.places import is_url, place_name
 
 __all__ = ["SQLiteTracer"]
 
 
-class SQLiteTracer(StreamObserver, BaseCallbackHandler):
+class SQLiteTracer(DatabaseTracer):
     """Writes every run into a SQLite file; read it with `TraceStore`.
 
     ```python
@@ -48,8 +31,6 @@ class SQLiteTracer(StreamObserver, BaseCallbackHandler):
     ```
     """
 
-    run_inline = True
-
     def __init__(
         self,
         path: str | Path,
@@ -58,174 +39,14 @@ class SQLiteTracer(StreamObserver, BaseCallbackHandler):
         secrets: Iterable[str] = (),
         redact: RedactHook | None = None,
     ) -> None:
-        """Open or make the file.
-
-        `limit` runs may wait to be written; `secrets` are values never to write; `redact` sees every run as a dict of
-        columns before it is written, and returns what to write, or None to leave the run out.
-        """
-        super().__init__()
-        self._writer = TraceWriter(Path(path), limit, Redactor(secrets), redact)
-        self._put = self._writer.put
-        self._streaming: set[UUID] = set()
-        """Runs whose first piece was seen."""
-        self._finalizer = weakref.finalize(self, self._writer.close)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> SQLiteTracer:
-        return self  # a config may be copied; the tracer in it stays the one the user holds
-
-    def __copy__(self) -> SQLiteTracer:
-        return self
+        """Open or make the file; options are those of `DatabaseTracer`."""
+        if is_url(path):
+            raise UsageError(
+                f"SQLiteTracer takes a path: write PostgresTracer({place_name(path)!r}), or tracing.enable(...)"
+            )
+        super().__init__(Path(path), limit=limit, secrets=secrets, redact=redact)
 
     @property
     def path(self) -> Path:
         """Where the traces are."""
-        return self._writer.path
-
-    @property
-    def dropped(self) -> int:
-        """How many runs were not written."""
-        return self._writer.dropped
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def flush(self) -> None:
-        """Write what is still to be written."""
-        self._writer.flush()
-
-    async def aflush(self) -> None:
-        """Write what is still to be written."""
-        await ASYNC.call(self._writer.flush)
-
-    def close(self) -> None:
-        """Write what is still to be written, and close the file; runs told of later are dropped and counted."""
-        self._finalizer()
-
-    # -- what is told: a name, the time, and what there is to say; the writer makes sense of it
-
-    def on_chat_model_start(
-        self, serialized: dict[str, Any], messages: list[list[Any]], **kwargs: Any
-    ) -> None:
-        """Note it."""
-        self._put(("llm", time.time(), serialized, {"messages": messages}, kwargs))
-
-    def on_llm_start(self, serialized: dict[str, Any], prompts: list[str], **kwargs: Any) -> None:
-        """Note it."""
-        self._put(("llm", time.time(), serialized, {"prompts": prompts}, kwargs))
-
-    def on_chain_start(self, serialized: dict[str, Any] | None, inputs: Any, **kwargs: Any) -> None:
-        """Note it."""
-        given = inputs if isinstance(inputs, dict) else {"input": inputs}
-        self._put((kwargs.pop("run_type", None) or "chain", time.time(), serialized, given, kwargs))
-
-    def on_tool_start(
-        self,
-        serialized: dict[str, Any],
-        input_str: str,
-        *,
-        inputs: dict[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> None:
-        """Note it."""
-        given = inputs if isinstance(inputs, dict) else {"input": input_str}
-        self._put(("tool", time.time(), serialized, given, kwargs))
-
-    def on_retriever_start(self, serialized: dict[str, Any], query: str, **kwargs: Any) -> None:
-        """Note it."""
-        self._put(("retriever", time.time(), serialized, {"query": query}, kwargs))
-
-    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:
-        """Note it."""
-        self._streaming.discard(run_id)
-        self._put((Action.ANSWER, time.time(), run_id, response, None))
-
-    def on_chain_end(
-        self, outputs: Any, *, run_id: UUID, inputs: Any = None, **kwargs: Any
-    ) -> None:
-        """Note it."""
-        self._streaming.discard(run_id)
-        given = outputs if isinstance(outputs, dict) else {"output": outputs}
-        self._put((Action.END, time.time(), run_id, given, inputs))
-
-    def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        """Note it."""
-        self._put((Action.END, time.time(), run_id, {"output": output}, None))
-
-    def on_retriever_end(self, documents: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        """Note it."""
-        self._put((Action.END, time.time(), run_id, {"documents": documents}, None))
-
-    def on_llm_error(
-        self,
-        error: BaseException,
-        *,
-        run_id: UUID,
-        **kwargs: Any,
-    ) -> None:
-        """Note it, with what was said until then."""
-        self._fail(error, run_id, kwargs.get("response"))
-
-    def on_chain_error(
-        self, error: BaseException, *, run_id: UUID, inputs: Any = None, **kwargs: Any
-    ) -> None:
-        """Note it."""
-        self._fail(error, run_id, None, inputs)
-
-    def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        """Note it."""
-        self._fail(error, run_id, None)
-
-    def on_retriever_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        """Note it."""
-        self._fail(error, run_id, None)
-
-    def _fail(
-        self, error: BaseException, run_id: UUID, response: LLMResult | None, inputs: Any = None
-    ) -> None:
-        self._streaming.discard(run_id)
-        failure = (_stacktrace(error), type(error).__name__, response, inputs)
-        self._put((Action.FAIL, time.time(), run_id, failure, None))
-
-    def on_llm_new_token(self, token: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        """Note the time of the first."""
-        if run_id not in self._streaming:
-            self._note_first(run_id)
-
-    @inline
-    def on_stream_event(self, event: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        """Note when the first content arrived."""
-        if run_id not in self._streaming and event.get("event") == "content-block-delta":
-            self._note_first(run_id)
-
-    def on_chunk(self, run_id: UUID | None, chunk: Any) -> None:
-        """Note when the first piece of a streamed run passed by."""
-        if run_id is not None and run_id not in self._streaming:
-            self._note_first(run_id)
-
-    def _note_first(self, run_id: UUID) -> None:
-        self._streaming.add(run_id)
-        self._put((Action.FIRST, time.time(), run_id, None, None))
-
-    def on_retry(self, retry_state: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        """Note another try."""
-        self._put((Action.RETRY, time.time(), run_id, retry_state, None))
-
-    def on_model_request(self, request: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        """Note the request as it is sent."""
-        self._put((Action.REQUEST, time.time(), run_id, request, None))
-
-
-def _stacktrace(error: BaseException) -> str:
-    try:
-        lines = traceback.format_exception(type(error), error, error.__traceback__)
-        return f"{error!r}\n\n{''.join(lines)}"
-    except Exception:  # noqa: BLE001  an error whose own text cannot be made still has a name
-        return repr(type(error))
+        return Path(self.place)

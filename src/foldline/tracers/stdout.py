@@ -72,16 +72,22 @@ class FunctionCallbackHandler(BaseTracer):
 
     def _end(self, run: Run) -> None:
         kind = WORDS.get(run.run_type, run.run_type.capitalize())
-        spent = f"[{elapsed(run)}] "
+        duration = f"[{elapsed(run)}] "
         self._say(
-            run, "end", "blue", spent, f"Exiting {kind} run with output:", run.outputs, "[outputs]"
+            run,
+            "end",
+            "blue",
+            duration,
+            f"Exiting {kind} run with output:",
+            run.outputs,
+            "[outputs]",
         )
 
     def _error(self, run: Run) -> None:
         kind = WORDS.get(run.run_type, run.run_type.capitalize())
-        spent = f"[{elapsed(run)}] "
+        duration = f"[{elapsed(run)}] "
         self._say(
-            run, "error", "red", spent, f"{kind} run errored with error:", run.error, "[error]"
+            run, "error", "red", duration, f"{kind} run errored with error:", run.error, "[error]"
         )
 
     def _say(
@@ -89,14 +95,14 @@ class FunctionCallbackHandler(BaseTracer):
         run: Run,
         what: str,
         color: str,
-        spent: str,
+        duration: str,
         sentence: str,
         value: object,
         fallback: str,
     ) -> None:
         told_as = run.run_type if run.run_type in WORDS else "chain"
         mark = get_colored_text(f"[{told_as}/{what}]", color)
-        where = _bold(f"[{self.get_breadcrumbs(run)}] {spent}{sentence}")
+        where = _bold(f"[{self.get_breadcrumbs(run)}] {duration}{sentence}")
         self.function_callback(f"{mark} {where}\n{try_json_stringify(value, fallback)}")
 
     _on_chain_start = _on_llm_start = _on_chat_model_start = _on_tool_start = (

@@ -1,4 +1,4 @@
-"""Read traces from the file that `SQLiteTracer` writes: lists, trees, searches, figures; score and delete.
+"""Read traces from where a tracer writes them, SQLite or PostgreSQL: lists, trees, searches, figures; score and delete.
 
 Reading does not disturb who writes. Every method has an awaited twin whose name begins with `a`.
 """
@@ -6,23 +6,24 @@ Reading does not disturb who writes. Every method has an awaited twin whose name
 from __future__ import annotations
 
 import json
-import sqlite3
 import time
-from collections.abc import Callable, Generator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 from foldline._io import ASYNC
 from foldline.exceptions import StoreError, UsageError
-from foldline.tracers._index import has_index, unindex
+from foldline.tracers._columns import COLUMNS
+from foldline.tracers._database import Statements, TraceDatabase, marks, open_database
+from foldline.tracers._figures import read_figures
+from foldline.tracers._index import index_words, unindex
 from foldline.tracers._rows import StoredRun, runs_of
-from foldline.tracers._schema import COLUMNS, connect
 from foldline.tracers._summary import Filters, TraceSummary, summarize
-from foldline.utils.short_repr import short_repr
+from foldline.utils.places import is_url
 from foldline.utils.uuid import uuid7
 
 __all__ = ["Filters", "StoredRun", "TraceStore", "TraceSummary"]
@@ -35,8 +36,17 @@ SELECT = (
 DELETED_AT_ONCE = 500
 
 
+class TraceNames(NamedTuple):
+    """The names under which other stores know what was traced."""
+
+    threads: set[str]
+    sessions: set[str]
+    served_runs: set[str]
+    """Ids in the run log of `foldline serve`."""
+
+
 class TraceStore:
-    """Reads traces; may be used while a tracer writes.
+    """Reads traces, from a file or a PostgreSQL database; may be used while a tracer writes.
 
     ```python
     import tempfile
@@ -49,9 +59,25 @@ class TraceStore:
     """
 
     def __init__(self, path: str | Path) -> None:
-        self.path: Path = Path(path)
+        """Read the traces of a file, or of a database by its URL (`postgresql://user@host/name`)."""
+        self.path: str | Path = path if is_url(path) else Path(path)
+        self._database: TraceDatabase = open_database(self.path)
 
-    __repr__ = short_repr
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(path={self.name!r})"
+
+    @property
+    def name(self) -> str:
+        """Where the traces are, for people to read: without the password of a URL."""
+        return self._database.name
+
+    def exists(self) -> bool:
+        """Whether there are traces: the file, or the tables in the database."""
+        return self._database.exists()
+
+    def close(self) -> None:
+        """Close connections that nobody uses; the next call opens new ones."""
+        self._database.close()
 
     # -- whole runs
 
@@ -107,30 +133,50 @@ class TraceStore:
 
         A trace fits where one of its runs does; a search (`text`) brings the full-text index up to date first.
         """
-        with self._reading() as connection:
-            traces = (filters or Filters()).select(connection, limit, offset)
-            return summarize(connection, traces)
+        chosen = filters or Filters()
+        self._index_for(chosen)
+
+        def read(statements: Statements) -> list[TraceSummary]:
+            traces = chosen.select(self._database, statements, limit, offset)
+            return summarize(statements, traces)
+
+        return self._read(read)
 
     def count(self, filters: Filters | None = None) -> int:
         """Return how many traces fit."""
-        with self._reading() as connection:
-            return (filters or Filters()).count(connection)
+        chosen = filters or Filters()
+        self._index_for(chosen)
+        return self._read(lambda statements: chosen.count(self._database, statements))
+
+    def _index_for(self, filters: Filters) -> None:
+        """Bring the full-text index up to date for a search."""
+        if not filters.text:
+            return
+        try:
+            with closing(self._database.session()) as session:
+                index_words(self._database, session)
+        except StoreError as error:
+            # What may only be read, or is written for long, is searched as far as it is indexed.
+            if not any(
+                word in str(error) for word in ("readonly", "read-only", "locked", "denied")
+            ):
+                raise
 
     def resolve(self, short_id: str) -> str | None:
         """Return the id of the trace that has a run whose id begins or ends so; None where there is none."""
-        wanted = short_id.lower().strip()
-        exact = self._all("SELECT trace_id FROM runs WHERE id = ?", (wanted,))
+        prefix = short_id.lower().strip()
+        exact = self._all("SELECT trace_id FROM runs WHERE id = ?", (prefix,))
         if exact:
             return str(exact[0][0])
-        if len(wanted) < 4 or not set(wanted) <= set("0123456789abcdef-"):
+        if len(prefix) < 4 or not set(prefix) <= set("0123456789abcdef-"):
             return None
-        found = self._all(
+        traces = self._all(
             "SELECT DISTINCT trace_id FROM runs WHERE id LIKE ? OR id LIKE ? LIMIT 2",
-            (f"{wanted}%", f"%{wanted}"),
+            (f"{prefix}%", f"%{prefix}"),
         )
-        if len(found) > 1:
+        if len(traces) > 1:
             raise UsageError(f"more than one trace has an id like {short_id!r}: write more of it")
-        return str(found[0][0]) if found else None
+        return str(traces[0][0]) if traces else None
 
     def values(self, column: str) -> list[str]:
         """Return the values of one column, for a choice: `model`, `session_id`, `thread_id`, `user_id`, ..."""
@@ -148,38 +194,50 @@ class TraceStore:
         self, start: float, end: float, step: float, model: str | None = None
     ) -> list[dict[str, Any]]:
         """Return model calls in steps of time: count, errors, tokens, cost, and latencies at 50 and 95 percent."""
-        where, values = "", [start, end]
-        if model:
-            where = " AND model = ?"
-        rows = self._all(
-            "SELECT start_time, end_time, first_token_time, input_tokens, output_tokens, cost, error_class, model "
-            f"FROM runs WHERE model IS NOT NULL AND start_time >= ? AND start_time < ?{where} ORDER BY start_time",
-            [*values, *([model] if model else [])],
-        )
-        return _figures(rows, start, end, step)
+        # Where nothing was called, the figures of no model are asked for: zeros.
+        models = [model] if model else self.values("model") or [""]
+        return self._read(lambda statements: read_figures(statements, models, start, end, step))
+
+    def figures_by_model(self, start: float, end: float) -> list[dict[str, Any]]:
+        """Return the figures of a span of time for each model, the most called first."""
+        models = self.values("model")
+
+        def read(statements: Statements) -> list[dict[str, Any]]:
+            return [
+                {"model": model, **read_figures(statements, [model], start, end, end - start)[0]}
+                for model in models
+            ]
+
+        rows = [row for row in self._read(read) if row["calls"]]
+        return sorted(rows, key=lambda row: row["calls"], reverse=True)
+
+    def newest_place(self) -> int:
+        """Return the place of the run that was written last; 0 where there is none."""
+        return int(self._all("SELECT max(seq) FROM runs")[0][0] or 0)
 
     def changed_since(self, seq: int, limit: int = 500) -> tuple[int, list[str]]:
-        """Return the newest place in the file, and the traces with runs written after a place."""
-        with self._reading() as connection:
-            newest = connection.execute("SELECT max(seq) FROM runs").fetchone()[0] or 0
-            traces = [
-                row[0]
-                for row in connection.execute(
-                    "SELECT DISTINCT trace_id FROM runs WHERE seq > ? ORDER BY seq DESC LIMIT ?",
-                    (seq, limit),
-                )
-            ]
-        return int(newest), traces
+        """Return the newest place, and the traces with runs written after a place, the newest first."""
+
+        def read(statements: Statements) -> tuple[int, list[str]]:
+            newest = statements.execute("SELECT max(seq) FROM runs").fetchone()[0] or 0
+            rows = statements.execute(
+                "SELECT trace_id FROM runs WHERE seq > ? ORDER BY seq DESC LIMIT ?",
+                (seq, limit * 8),
+            )
+            return int(newest), list(dict.fromkeys(row[0] for row in rows))[:limit]
+
+        return self._read(read)
 
     def under_way(self) -> list[str]:
-        """Return the traces that have a run which did not end yet."""
-        rows = self._all("SELECT DISTINCT trace_id FROM runs WHERE end_time IS NULL LIMIT 500")
-        return [str(row[0]) for row in rows]
+        """Return the traces that have a run which did not end yet, the newest first."""
+        rows = self._all(
+            "SELECT trace_id FROM runs WHERE end_time IS NULL ORDER BY start_time DESC LIMIT 2000"
+        )
+        return list(dict.fromkeys(str(row[0]) for row in rows))[:500]
 
     def summaries(self, trace_ids: Sequence[str]) -> list[TraceSummary]:
         """Return the summaries of these traces."""
-        with self._reading() as connection:
-            return summarize(connection, list(trace_ids))
+        return self._read(lambda statements: summarize(statements, list(trace_ids)))
 
     # -- scores
 
@@ -193,33 +251,40 @@ class TraceStore:
         author: str | None = None,
     ) -> str:
         """Note what somebody or something says of a run; return the score's id."""
-        score_id = str(uuid7())
-        with self._writing() as connection:
-            known = connection.execute("SELECT 1 FROM runs WHERE id = ?", (str(run_id),)).fetchone()
+        row = (str(uuid7()), str(run_id), name, value, comment, author, time.time())
+
+        def write(statements: Statements) -> None:
+            known = statements.execute("SELECT 1 FROM runs WHERE id = ?", (str(run_id),)).fetchone()
             if known is None:
                 raise UsageError(f"there is no run {str(run_id)!r} to score")
-            row = (score_id, str(run_id), name, value, comment, author, time.time())
-            connection.execute("INSERT INTO scores VALUES (?, ?, ?, ?, ?, ?, ?)", row)
-        return score_id
+            statements.execute(
+                "INSERT INTO scores VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", row
+            )
+
+        self._write(write)
+        return row[0]
 
     # -- deleting
 
     def names_of(
         self, *, trace: str | None = None, thread: str | None = None, user: str | None = None
-    ) -> tuple[set[str], set[str], set[str]]:
-        """Return the threads, the sessions and the runs that belong to one trace, thread or user."""
+    ) -> TraceNames:
+        """Return under which names a trace, or all traces of a thread or a user, are known elsewhere."""
         column, value = next(
             (column, value)
             for column, value in (("trace_id", trace), ("thread_id", thread), ("user_id", user))
             if value is not None
         )
         rows = self._all(
-            "SELECT thread_id, session_id, id FROM runs WHERE trace_id IN "
+            "SELECT thread_id, session_id, extra FROM runs WHERE trace_id IN "
             f"(SELECT trace_id FROM runs WHERE {column} = ?)",
             (str(value),),
         )
-        threads, sessions, runs = ({row[place] for row in rows} - {None} for place in range(3))
-        return threads, sessions, runs
+        return TraceNames(
+            threads={row[0] for row in rows} - {None},
+            sessions={row[1] for row in rows} - {None},
+            served_runs={run for row in rows if (run := _served_run(row[2])) is not None},
+        )
 
     def delete(
         self,
@@ -259,7 +324,7 @@ class TraceStore:
         if max_age is not None:
             deleted += self.delete(before=time.time() - max_age)
         if max_bytes is not None:
-            while (used := self._used_bytes()) > max_bytes:
+            while (used := self._database.used_bytes()) > max_bytes:
                 roots = self.count()
                 share = min(1.0, max(0.02, 1.1 * (used - max_bytes) / used))
                 limit = max(1, int(roots * share))
@@ -273,71 +338,50 @@ class TraceStore:
                 self._delete([row[0] for row in rows])
                 deleted += len(rows)
         if deleted:
-            self._shrink()
+            self._database.shrink()
         return deleted
 
     def _delete(self, seqs: list[int]) -> None:
         for at in range(0, len(seqs), DELETED_AT_ONCE):
-            some = seqs[at : at + DELETED_AT_ONCE]
-            marks = ", ".join("?" for _ in some)
-            with self._writing() as connection:
-                unindex(connection, some)
-                tags = f"SELECT tags, id FROM runs WHERE tags IS NOT NULL AND seq IN ({marks})"
-                pairs = [
-                    (tag, run_id)
-                    for text, run_id in connection.execute(tags, some)
-                    for tag in json.loads(text)
-                ]
-                connection.executemany("DELETE FROM tags WHERE tag = ? AND run_id = ?", pairs)
-                connection.execute(f"DELETE FROM runs WHERE seq IN ({marks})", some)
-        with self._writing() as connection:
+            self._write(partial(self._delete_some, seqs[at : at + DELETED_AT_ONCE]))
+
+        def clean(statements: Statements) -> None:
             used = "SELECT form FROM runs WHERE form IS NOT NULL"
-            connection.execute(f"DELETE FROM forms WHERE id NOT IN ({used})")
-            if has_index(connection):  # what was deleted must not stay in old segments of the index
-                connection.execute("INSERT INTO words (words) VALUES ('optimize')")
+            statements.execute(f"DELETE FROM forms WHERE id NOT IN ({used})")
+            self._database.end_deletion(statements)
 
-    def _used_bytes(self) -> int:
-        with self._reading() as connection:
-            pages, free, size = (
-                connection.execute(f"PRAGMA {name}").fetchone()[0]
-                for name in ("page_count", "freelist_count", "page_size")
-            )
-        return int((pages - free) * size)
+        self._write(clean)
 
-    def _shrink(self) -> None:
-        with self._explaining(), closing(connect(self.path)) as connection:
-            connection.execute("VACUUM")
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    def _delete_some(self, seqs: list[int], statements: Statements) -> None:
+        self._database.begin_deletion(statements)
+        unindex(self._database, statements, seqs)
+        among = f"seq IN ({marks(seqs)})"
+        tags = f"SELECT tags, id FROM runs WHERE tags IS NOT NULL AND {among}"
+        pairs = [
+            (tag, run_id)
+            for text, run_id in statements.execute(tags, seqs)
+            for tag in json.loads(text)
+        ]
+        statements.executemany("DELETE FROM tags WHERE tag = ? AND run_id = ?", pairs)
+        runs = f"SELECT id FROM runs WHERE {among}"
+        statements.execute(f"DELETE FROM scores WHERE run_id IN ({runs})", seqs)
+        statements.execute(f"DELETE FROM runs WHERE {among}", seqs)
 
-    # -- the file
+    # -- the database
 
-    @contextmanager
-    def _explaining(self) -> Generator[None, None, None]:
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise StoreError(f"{self.path}: cannot read the traces: {error}") from error
+    def _read(self, work: Callable[[Statements], T]) -> T:
+        with closing(self._database.session()) as session:
+            return session.read(work)
 
-    @contextmanager
-    def _reading(self) -> Generator[sqlite3.Connection, None, None]:
-        with self._explaining(), closing(connect(self.path)) as connection:
-            yield connection
-
-    @contextmanager
-    def _writing(self) -> Generator[sqlite3.Connection, None, None]:
-        with self._reading() as connection:
-            connection.execute("PRAGMA foreign_keys = ON")
-            connection.execute("PRAGMA secure_delete = ON")
-            connection.execute("BEGIN IMMEDIATE")
-            yield connection
-            connection.execute("COMMIT")  # closing before this line undoes it all
+    def _write(self, work: Callable[[Statements], T]) -> T:
+        with closing(self._database.session()) as session:
+            return session.write(work)
 
     def _all(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        with self._reading() as connection:
-            return connection.execute(statement, values).fetchall()
+        return self._read(lambda statements: statements.execute(statement, values).fetchall())
 
     def _runs(self, where: str, *values: Any) -> list[StoredRun]:
-        return runs_of(self._all(f"{SELECT} {where}", values), self.path)
+        return runs_of(self._all(f"{SELECT} {where}", values), self.name)
 
     # -- awaited
 
@@ -389,40 +433,10 @@ def _tree(runs: list[StoredRun]) -> StoredRun | None:
     return root
 
 
-def _figures(
-    rows: list[tuple[Any, ...]], start: float, end: float, step: float
-) -> list[dict[str, Any]]:
-    buckets: dict[int, list[tuple[Any, ...]]] = {}
-    for row in rows:
-        buckets.setdefault(int((row[0] - start) // step), []).append(row)
-    figures = []
-    for place in range(max(1, int((end - start) // step))):
-        some = buckets.get(place, [])
-        times = sorted(row[1] - row[0] for row in some if row[1] is not None)
-        firsts = sorted(row[2] - row[0] for row in some if row[2] is not None)
-        costs = [row[5] for row in some if row[5] is not None]
-        figures.append(
-            {
-                "time": start + place * step,
-                "calls": len(some),
-                "errors": sum(row[6] is not None for row in some),
-                "input_tokens": sum(row[3] or 0 for row in some),
-                "output_tokens": sum(row[4] or 0 for row in some),
-                "cost": sum(costs) if costs else None,
-                "p50": percentile(times, 0.5),
-                "p95": percentile(times, 0.95),
-                "first_p50": percentile(firsts, 0.5),
-                "first_p95": percentile(firsts, 0.95),
-            }
-        )
-    return figures
-
-
-def percentile(ordered: Sequence[float], share: float) -> float | None:
-    """Return the value below which a share of ordered values lies; None of none."""
-    if not ordered:
+def _served_run(extra: str) -> str | None:
+    """Return the id of the server's run that a run belongs to."""
+    if "serve_run_id" not in extra:
         return None
-    place = share * (len(ordered) - 1)
-    low = int(place)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+    metadata = json.loads(extra).get("metadata") or {}
+    run = metadata.get("serve_run_id")
+    return None if run is None else str(run)

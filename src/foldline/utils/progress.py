@@ -30,6 +30,9 @@ WIDGET_PERIOD = 0.1
 
 
 class _View(Protocol):
+    details: str
+    """What is shown beside the numbers."""
+
     def update(self, done: int, total: int | None) -> None: ...
     def close(self, done: int, total: int | None) -> None: ...
 
@@ -100,12 +103,13 @@ class Progress:
         else:
             self.done += count
 
-    def update(self, done: int, total: int | None = None) -> None:
-        """Say how much is done, and if it is known now, of how much."""
+    def update(self, done: int, total: int | None = None, *, details: str = "") -> None:
+        """Say how much is done, and if it is known now, of how much; `details` are shown beside the numbers."""
         self.done = done
         self.total = self.total if total is None else total
         if self._view is None:
             return
+        self._view.details = details
         if isinstance(self._view, _CallbackView):
             self._view.update(
                 self.done, self.total
@@ -147,6 +151,8 @@ def _is_notebook() -> bool:
 
 
 class _CallbackView:
+    details = ""
+
     def __init__(self, callback: ProgressCallback) -> None:
         self._callback = callback
 
@@ -159,6 +165,8 @@ class _CallbackView:
 
 class _LineView:
     """A line now and then, the last one when the work is over; none for work that is over at once."""
+
+    details = ""
 
     def __init__(
         self, label: str, stream: TextIO, clock: Callable[[], float], *, is_bytes: bool
@@ -187,7 +195,8 @@ class _LineView:
             else ""
         )
         seconds = self._last - self._began
-        self._stream.write(f"{self._label}: {self._amount(done)}{of}, {seconds:.0f} s\n")
+        details = f" · {self.details}" if self.details else ""
+        self._stream.write(f"{self._label}: {self._amount(done)}{of}, {seconds:.0f} s{details}\n")
         self._stream.flush()
 
     def _amount(self, count: int) -> str:
@@ -195,6 +204,8 @@ class _LineView:
 
 
 class _RichView:
+    details = ""
+
     def __init__(self, label: str, stream: TextIO, *, is_bytes: bool) -> None:
         console = import_module("rich.console").Console(file=stream, highlight=False, markup=False)
         rich = import_module("rich.progress")
@@ -203,20 +214,23 @@ class _RichView:
             columns += [rich.DownloadColumn(), rich.TransferSpeedColumn()]
         else:
             columns += [rich.MofNCompleteColumn(), rich.TimeRemainingColumn()]
+        columns.append(rich.TextColumn("{task.fields[details]}", markup=False))
         self._bars = rich.Progress(*columns, console=console, transient=True)
-        self._task = self._bars.add_task(label, total=None)
+        self._task = self._bars.add_task(label, total=None, details="")
         self._bars.start()
 
     def update(self, done: int, total: int | None) -> None:
-        self._bars.update(self._task, completed=done, total=total)
+        self._bars.update(self._task, completed=done, total=total, details=self.details)
 
     def close(self, done: int, total: int | None) -> None:
-        self._bars.update(self._task, completed=done, total=total)
+        self._bars.update(self._task, completed=done, total=total, details=self.details)
         self._bars.stop()
 
 
 class _WidgetView:
     """A bar in a notebook's page."""
+
+    details = ""
 
     def __init__(self, label: str, clock: Callable[[], float]) -> None:
         widgets = import_module("ipywidgets")
@@ -232,7 +246,8 @@ class _WidgetView:
         self._last = self._clock()
         self._bar.max = total or max(done, 1)
         self._bar.value = done
-        self._text.value = f"{done}" if total is None else f"{done}/{total}"
+        count = f"{done}" if total is None else f"{done}/{total}"
+        self._text.value = f"{count} · {self.details}" if self.details else count
 
     def close(self, done: int, total: int | None) -> None:
         self._last = 0.0

@@ -7,7 +7,14 @@ from typing import Any
 
 from foldline.utils.suggest import nearest
 
-__all__ = ["comma_list", "sanitize_for_postgres", "stringify_dict", "stringify_value", "suggestion"]
+__all__ = [
+    "comma_list",
+    "count_of",
+    "sanitize_for_postgres",
+    "stringify_dict",
+    "stringify_value",
+    "suggestion",
+]
 
 MAX_DEPTH = 200
 
@@ -34,6 +41,11 @@ def stringify_dict(data: Mapping[Any, Any], *, max_depth: int = MAX_DEPTH) -> st
 def comma_list(items: Iterable[Any]) -> str:
     """Join with commas."""
     return ", ".join(str(item) for item in items)
+
+
+def count_of(count: int, noun: str) -> str:
+    """Return a count with its noun: `1 file`, `2 files`."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def sanitize_for_postgres(text: str, replacement: str = "") -> str:

@@ -17,7 +17,15 @@ from foldline.utils.uuid import new_id
 from foldline.workflows.interrupts import FlowInterrupt
 from foldline.workflows.journal import decode_error, encode_error
 
-__all__ = ["ENGINE", "Body", "Durability", "KeptStep", "durable_step"]
+__all__ = [
+    "ENGINE",
+    "Body",
+    "Durability",
+    "KeptStep",
+    "check_call_option",
+    "check_engine",
+    "durable_step",
+]
 
 T = TypeVar("T")
 Body = Callable[[Any, IO], Coroutine[Any, Any, Any]]
@@ -115,3 +123,29 @@ async def durable_step(
     if "error" in envelope:
         raise failures[0] if failures else decode_error(envelope["error"], name)
     return decode(envelope["value"])
+
+
+def check_engine(durability: object, checkpointer: object) -> None:
+    """Refuse what is no engine as `durability=` of an agent or a flow, and an engine beside a checkpointer."""
+    if durability is None:
+        return
+    if isinstance(durability, str):
+        raise UsageError(
+            f"durability={durability!r} says when a checkpointer writes: pass it to invoke or stream. Here it is the "
+            "engine that keeps the run: DbosDurability(…) or TemporalDurability(…)"
+        )
+    if not isinstance(durability, Durability):
+        raise UsageError(
+            f"durability= is an engine (DbosDurability, TemporalDurability), not {type(durability).__name__}"
+        )
+    if checkpointer is not None:
+        raise UsageError("give a checkpointer or durability, not both: each keeps the steps")
+
+
+def check_call_option(name: str, engine: Durability, option: object) -> None:
+    """Refuse `durability=` of a call where an engine keeps the run: it would say when a checkpointer writes."""
+    if option is not None:
+        raise UsageError(
+            f"{name} is kept by {type(engine).__name__}, which writes every step before the next: "
+            f"durability={option!r} of a call says when a checkpointer writes. Leave it out"
+        )

@@ -24,7 +24,7 @@ from foldline.runnables.base import Runnable
 from foldline.utils.short_repr import short_repr
 from foldline.utils.uuid import new_id
 from foldline.workflows.background import run_in_background
-from foldline.workflows.durability import ENGINE, Durability
+from foldline.workflows.durability import ENGINE, Durability, check_call_option, check_engine
 from foldline.workflows.events import Emit
 from foldline.workflows.flow_run import Arguments, FlowRun
 from foldline.workflows.interrupts import Command, FlowInterrupt, Interrupt
@@ -82,8 +82,7 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
         durability: Durability | None = None,
     ) -> None:
         update_wrapper(self, function)
-        if durability is not None and checkpointer is not None:
-            raise UsageError("give a checkpointer or durability, not both: each keeps the steps")
+        check_engine(durability, checkpointer)
         if checkpointer is not None and not isinstance(checkpointer, BaseCheckpointSaver):
             raise UsageError(
                 f"checkpointer must be a saver of foldline.checkpoint, not {type(checkpointer).__name__}"
@@ -121,6 +120,7 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
         return pack(output, f"the result of {self.flow_name}", self.returns)
 
     async def _durably(self, durability: Durability, value: object, run: Run) -> object:
+        check_call_option(self.flow_name, durability, run.kwargs.get("durability"))
         args, kwargs = self.arguments(value)
         types = self.parameter_types
         payload = [

@@ -128,7 +128,10 @@ class Log:
     def set_durability(self, durability: str | None) -> None:
         """Choose when entries are written: before the run goes on, beside the next step, or when the run ends."""
         if durability not in (None, "sync", "async", "exit"):
-            raise UsageError(f'durability={durability!r}: say "sync", "async" or "exit"')
+            raise UsageError(
+                f'durability={durability!r}: say "sync", "async" or "exit"; an engine, as DbosDurability, is given to '
+                "create_agent or @workflow"
+            )
         self.durability = durability or "sync"
 
     async def release(self, io: IO) -> None:

@@ -14,6 +14,12 @@ try {
   } else {
     result = await agent.runAgent({ tools }, subscriber);
   }
+  if (action === 'regenerate') {
+    agent.setMessages(agent.messages.filter(message => message.role === 'user'));
+    await agent.runAgent({}, subscriber);
+    agent.addMessage({ id: 'u2', role: 'user', content: 'remember' });
+    await agent.runAgent({}, subscriber);
+  }
   if (resume) {
     const last = events.at(-1);
     const entries = last.outcome.interrupts.map(item => ({ interruptId: item.id, status: 'resolved', payload: resume }));

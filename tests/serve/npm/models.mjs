@@ -21,6 +21,12 @@ try {
     for await (const piece of made.textStream) said += piece;
     result = { text: said, errors };
     if (!errors.length) Object.assign(result, { reasoning: (await made.reasoningText) ?? null, usage: await made.usage, finish: await made.finishReason });
+  } else if (action === 'abort') {
+    const abort = new AbortController();
+    const made = streamText({ ...options, prompt: text, abortSignal: abort.signal, onError: () => {} });
+    let count = 0;
+    for await (const piece of made.textStream) if (++count === 5) abort.abort();
+    result = { count };
   } else if (action === 'tools') {
     const made = await generateText({ ...options, prompt: text, tools, stopWhen: stepCountIs(3) });
     result = { text: made.text, calls: made.steps[0].toolCalls.map(call => call.input.city) };

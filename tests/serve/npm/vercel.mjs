@@ -37,6 +37,14 @@ if (action === 'chunks') {
   for (let i = 0; i < 200 && !(chat.status === 'ready' && chat.messages.at(-1).parts.some(p => p.type === 'text' && p.text.startsWith('The tools said'))); i++)
     await new Promise(resolve => setTimeout(resolve, 50));
   result = { asked: asked.length, messages: chat.messages, status: chat.status };
+} else if (action === 'regenerate') {
+  const chat = new Chat({ id: chatId, transport });
+  for (const [place, line] of text.entries()) await chat.sendMessage({ id: `q${place}`, role: 'user', parts: [{ type: 'text', text: line }] });
+  await chat.regenerate();
+  const again = structuredClone(chat.messages);
+  await chat.sendMessage({ text: 'changed', messageId: chat.messages[0].id });
+  await chat.sendMessage({ id: 'q9', role: 'user', parts: [{ type: 'text', text: 'remember' }] });
+  result = { again, messages: chat.messages };
 } else if (action === 'reconnect') {
   const abort = new AbortController();
   const stream = await send([user], abort.signal);

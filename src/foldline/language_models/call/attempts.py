@@ -90,7 +90,7 @@ async def attempts(call: Call, request: ChatRequest) -> AsyncGenerator[Batch, No
         try:
             if attempt.comes_whole:
                 # Awaited, not iterated: two microseconds of the thirty that a fake model's `invoke` takes.
-                last = attempt.pass_on(await generate_answer(call.model, request, call.run))
+                last = await attempt.ask_once()
                 break
             source = await attempt.ask()
             try:
@@ -108,7 +108,7 @@ async def attempts(call: Call, request: ChatRequest) -> AsyncGenerator[Batch, No
             failure = attempt.read_failure(error)
             attempt.note_failure(failure)
         finally:
-            if attempt.usage is not None:
+            if attempt.usage is not None and not attempt.usage.is_settled:
                 attempt.settle()
         outcome = await attempt.judge(failure)
         if attempt.parting:
@@ -160,24 +160,43 @@ class _Attempt:
 
     @property
     def comes_whole(self) -> bool:
-        """Whether the answer is one message of `_generate` that nothing waits for and no policy sees."""
-        call, request = self._call, self._request
-        if self.usage is not None or call.event_policies or call.model.rate_limiter is not None:
+        """Whether the answer is one message of `_generate`, with no deadline to wait within."""
+        call = self._call
+        if not call.hooks.generates or self._request.stream or call.stream:
             return False
-        return call.hooks.generates and not (request.stream or call.stream)
+        return self.usage is None or not self.usage.has_limits
 
-    async def ask(self) -> AsyncGenerator[Any, None]:
-        """Wait for the rate limit and a share of the usage; ask the model."""
+    async def ask_once(self) -> Batch:
+        """Ask the model for its answer as one message; return it."""
         call, request, usage = self._call, self._request, self.usage
+        if usage is not None or call.model.rate_limiter is not None:
+            await self._wait_for_share()
+        self._is_asked = True
+        answer = await generate_answer(call.model, request, call.run)
+        if not call.event_policies:
+            return self.pass_on(answer)
+        await self.receive(answer)
+        return await self.finish()
+
+    async def _wait_for_share(self) -> None:
+        """Wait for the rate limit and for a share of the usage."""
+        call, usage = self._call, self.usage
         limiter = call.model.rate_limiter
         if limiter is not None and not limiter.takes_reservations:
             await wait_for_rate_limit(limiter, call.run.io)
         if usage is not None:
-            await usage.reserve(request)
+            await usage.reserve(self._request)
+
+    async def ask(self) -> AsyncGenerator[Any, None]:
+        """Ask the model, once there is a share for it; return its answer piece by piece."""
+        call, request, usage = self._call, self._request, self.usage
+        await self._wait_for_share()
         self._is_asked = True
         as_one_batch = call.stream and not request.stream
         source = author_events(call.model, request, call.run, as_one_batch=as_one_batch)
-        return source if usage is None else bounded_source(source, call.run.io, usage.held)
+        if usage is None or not usage.has_limits:
+            return source
+        return bounded_source(source, call.run.io, usage.held)
 
     # -- what comes in
 
@@ -302,8 +321,7 @@ class _Attempt:
 
     def read_failure(self, error: Exception) -> Exception:
         """Return an error of the author's network as the error of a model call; any other as it is."""
-        is_authors = self._is_asked or self.comes_whole
-        return read_author_error(error) if is_authors else error
+        return read_author_error(error) if self._is_asked else error
 
     def note_failure(self, error: Exception) -> None:
         """Count what a failed attempt says it has cost; keep what guards held back of it."""

@@ -48,10 +48,13 @@ class Expectation(NamedTuple):
 class Spending:
     """The share of one request in the scopes around it: reserved, then settled once."""
 
-    __slots__ = ("_costs", "_expected", "_reservation", "scope")
+    __slots__ = ("_costs", "_expected", "_reservation", "_scopes", "is_limited", "scope")
 
     def __init__(self, scope: UsageScope, expected: Expectation) -> None:
         self.scope: UsageScope = scope
+        self._scopes: tuple[UsageScope, ...] = tuple(scope.chain())
+        self.is_limited: bool = scope.is_limited
+        """Whether a request may have to wait, or to be refused; else it is only counted."""
         self._expected = expected
         self._reservation: Reservation | None = None
         self._costs: dict[tuple[int, int], float | None] = {}
@@ -61,6 +64,12 @@ class Spending:
 
     async def reserve(self, io: IO) -> None:
         """Take a share of every scope's limits, waiting for calls under way where they leave no room."""
+        if not self.is_limited:
+            self._reservation = Reservation(scopes=self._scopes)
+            with scope_lock:
+                for scope in self._scopes:
+                    scope.model_calls += 1
+            return
         line, channel = self.scope.line, None
         pause = FIRST_LOOK
         try:
@@ -82,7 +91,7 @@ class Spending:
     def _try(self, channel: Channel | None) -> bool:
         held = _holding.get()
         with scope_lock:
-            scopes = tuple(self.scope.chain())
+            scopes = self._scopes
             if not held and not self.scope.line.is_free_for(channel):
                 for scope in scopes:
                     scope.check_time()
@@ -210,10 +219,8 @@ class Spending:
             return
         with scope_lock:
             for scope in reservation.scopes:
-                scope.under_way.discard(reservation)
-                scope.reserved.add(reservation, -1)
-                if not scope.under_way:
-                    scope.reserved = Reservation()  # sums of thousands of amounts drift
+                if reservation in scope.under_way:
+                    self._give_back(scope, reservation)
                 self._count(scope, usage)
                 if cost is not None:
                     scope.known_cost += cost
@@ -223,8 +230,15 @@ class Spending:
                         scope.assumed_cost += self._cost(
                             reservation.input_tokens, self._said(usage)
                         )
-        for scope in reservation.scopes:
-            scope.line.leave(None)
+        if self.is_limited:
+            for scope in reservation.scopes:
+                scope.line.leave(None)
+
+    def _give_back(self, scope: UsageScope, reservation: Reservation) -> None:
+        scope.under_way.discard(reservation)
+        scope.reserved.add(reservation, -1)
+        if not scope.under_way:
+            scope.reserved = Reservation()  # sums of thousands of amounts drift
 
     def _said(self, usage: Mapping[str, Any] | None) -> int:
         """Return the tokens that an answer of unknown cost is taken to have had."""
@@ -251,7 +265,7 @@ class Spending:
 
     def check(self) -> None:
         """Raise if what was spent passed a limit."""
-        for scope in self.scope.chain():
+        for scope in self._scopes if self.is_limited else ():
             for name in COUNTED:
                 scope.check(name)
 

@@ -6,8 +6,9 @@ limiter. It settles both when its message is finished, or when it broke off.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 from foldline.exceptions import BudgetExceeded
@@ -63,6 +64,11 @@ class UsagePolicy(Policy):
         self._cost: float | None = 0.0
         """What the attempts have cost together; None from the first whose cost is not known."""
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing is reserved, or what was is given back."""
+        return self._expected is None and self._permit is None
+
     # -- before an attempt
 
     async def reserve(self, request: ChatRequest) -> None:
@@ -70,7 +76,8 @@ class UsagePolicy(Policy):
         scope = SCOPE.get()
         limiter = self._limiter
         is_counted = limiter is not None and limiter.rules.counts_tokens
-        expected = self._expected = self._expect(request, counts=scope is not None or is_counted)
+        counts = is_counted or (scope is not None and scope.is_limited)
+        expected = self._expected = self._expect(request, counts=counts)
         if scope is not None:
             spending = self._spending = Spending(scope, expected)
             await spending.reserve(self._call.run.io)
@@ -94,8 +101,8 @@ class UsagePolicy(Policy):
 
     def _expect(self, request: ChatRequest, *, counts: bool) -> Expectation:
         call, model, options = self._call, self._call.model, request.options
-        most = options.get("max_tokens") or getattr(model, "max_tokens", None)
-        service = options.get("service_tier") or getattr(model, "service_tier", None)
+        most = options.get("max_tokens") or _setting(model, "max_tokens")
+        service = options.get("service_tier") or _setting(model, "service_tier")
         counted = model.count_tokens(request.messages, request.tools).n if counts else 0
         return Expectation(
             counted,
@@ -103,7 +110,7 @@ class UsagePolicy(Policy):
             call.profile.get("max_output_tokens"),
             self._prices(options.get("model")),
             service_of(service),
-            call.model_label,
+            call.model_label if counts else "",
         )
 
     def _prices(self, other_model: object) -> Prices | None:
@@ -116,6 +123,12 @@ class UsagePolicy(Policy):
         return find_prices(model._provider, other_model)
 
     # -- while it runs, and after
+
+    @property
+    def has_limits(self) -> bool:
+        """Whether the scopes around the call have a limit: then it holds a share while it runs, within a deadline."""
+        scope = SCOPE.get()
+        return scope is not None and scope.is_limited
 
     def held(self) -> AbstractContextManager[None]:
         """Mark that the code inside runs for this attempt."""
@@ -181,3 +194,14 @@ class UsagePolicy(Policy):
 
     def _tokens(self, usage: Mapping[str, Any] | None) -> float | None:
         return tokens_used(usage, self._limiter)
+
+
+def _setting(model: Any, name: str) -> Any:
+    """Return a setting that not every model has; a Pydantic model takes 7 µs to say that it has none."""
+    values = model.__dict__
+    if name in values:
+        return values[name]
+    return getattr(model, name) if _has_attribute(cast("Hashable", type(model)), name) else None
+
+
+_has_attribute = lru_cache(maxsize=256)(hasattr)

@@ -15,7 +15,7 @@ from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from foldline._io import Channel, mutex
 from foldline.exceptions import BudgetExceeded, UsageError
@@ -23,6 +23,7 @@ from foldline.messages.usage import UsageMetadata, add_usage
 
 __all__ = [
     "COUNTED",
+    "NO_LIMITS",
     "SCOPE",
     "Limits",
     "Reservation",
@@ -67,6 +68,10 @@ class Limits:
     def of(self, name: str) -> float | None:
         """Give the limit of one counter."""
         return cast("float | None", getattr(self, name))
+
+
+NO_LIMITS: Final = Limits()
+NO_USAGE: Final = add_usage(None, None)
 
 
 @dataclass(slots=True, eq=False)
@@ -141,7 +146,7 @@ class UsageScope:
 
     limits: Limits = field(default_factory=Limits)
     parent: UsageScope | None = None
-    usage: UsageMetadata = field(default_factory=lambda: add_usage(None, None))
+    usage: UsageMetadata = field(default_factory=NO_USAGE.copy)
     model_calls: int = 0
     known_cost: float = 0.0
     """What the calls whose price is known have cost."""
@@ -159,6 +164,12 @@ class UsageScope:
     largest_excess: int = 0
     """By how much the input of a call was counted too low, at most."""
     line: WaitingLine = field(default_factory=lambda: WaitingLine())
+    is_limited: bool = field(init=False)
+    """Whether this scope or one around it has a limit; else calls are only counted."""
+
+    def __post_init__(self) -> None:
+        is_inside = self.parent is not None and self.parent.is_limited
+        self.is_limited = is_inside or self.limits != NO_LIMITS
 
     def __repr__(self) -> str:
         """Say what was spent."""

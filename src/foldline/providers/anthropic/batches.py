@@ -85,8 +85,8 @@ class AnthropicBatches(BatchClient):
         batch = await self.ask(f"{PATH}/{quote(provider_id)}", io)
         counts = batch.get("request_counts") or {}
         finished = sum(int(count) for name, count in counts.items() if name != "processing")
-        told = str(batch.get("processing_status"))
-        return BatchStatus("ended" if told == "ended" else "running", told, finished, batch)
+        word = str(batch.get("processing_status"))
+        return BatchStatus("ended" if word == "ended" else "running", word, finished, batch)
 
     async def answers(self, status: BatchStatus, io: IO) -> AsyncGenerator[BatchAnswer, None]:
         """Read the results, at the model's own address: nobody else is sent the key."""
@@ -116,8 +116,8 @@ def _answer(row: Mapping[str, Any]) -> BatchAnswer:
         return BatchAnswer(custom_id, 200, result.get("message"))
     if kind == "errored":
         error = result.get("error") or {}
-        told = error.get("error")
-        inner = told if isinstance(told, dict) else error
+        nested = error.get("error")
+        inner = nested if isinstance(nested, dict) else error
         body = error if error.get("type") == "error" else {"type": "error", "error": error}
         return BatchAnswer(custom_id, STATUSES.get(str(inner.get("type")), 500), body)
     return BatchAnswer(custom_id, 0, None, str(kind))

@@ -1,21 +1,25 @@
-"""Gemini's batches: requests inline in one body, results inline in the finished batch.
+"""Gemini's batches: small ones inline in one body, larger ones as a file; results come back the same way.
 
 The batch carries the part's tag as its display name, which is how it is found again after a crash.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Collection, Mapping
-from typing import Any, Final
-from urllib.parse import quote
+import json
+from collections.abc import AsyncGenerator, Collection
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any, ClassVar, Final
+from urllib.parse import quote, urlsplit, urlunsplit
 
 from foldline._io import IO
 from foldline.batches.provider import BatchAnswer, BatchStatus
 from foldline.batches.records import Part
-from foldline.providers._batch_client import BatchClient
+from foldline.providers._batch_client import UPLOAD, BatchClient
 from foldline.providers._wire import dump_body
+from foldline.transports import Request
 
-__all__ = ["GoogleBatches"]
+__all__ = ["GoogleBatches", "GoogleEmbeddingBatches"]
 
 ENDED: Final = {"SUCCEEDED": "completed", "EXPIRED": "expired", "CANCELLED": "cancelled"}
 STATUSES: Final = {3: 400, 4: 504, 5: 404, 7: 403, 8: 429, 13: 500, 14: 503, 16: 401}
@@ -23,29 +27,92 @@ STATUSES: Final = {3: 400, 4: 504, 5: 404, 7: 403, 8: 429, 13: 500, 14: 503, 16:
 UNTRIED: Final = frozenset({1})
 """The code of a request that was cancelled."""
 LOOK_BACK: Final = 20
+INLINE_BYTES: Final = 19 * 1024 * 1024
+"""The largest batch that goes inline: the API takes 20 MB, all fields included."""
+JSON_LINES: Final = "application/jsonl"
+REQUEST: Final = b',"request":'
 
 
 class GoogleBatches(BatchClient):
-    """Batches of the Gemini API."""
+    """Batches of the Gemini API, for chat models."""
 
     most_requests = 50_000
-    most_bytes = 19 * 1024 * 1024
+    most_bytes = 2 * 1024 * 1024 * 1024
+    method: ClassVar[str] = "batchGenerateContent"
+    results_field: ClassVar[str] = "inlinedResponses"
 
-    def encode_line(self, custom_id: str, path: str, body: object) -> bytes:
-        """Return a request of the batch."""
-        return dump_body({"request": body, "metadata": {"key": custom_id}})
+    def encode_line(self, custom_id: str, path: str, body: Any) -> bytes:  # noqa: ANN401  JSON, or whatever was given
+        """Return a request as a line of a file."""
+        return b'{"key":' + _text(custom_id) + REQUEST + dump_body(self.request_of(body)) + b"}"
+
+    def request_of(self, body: Any) -> Any:  # noqa: ANN401  JSON
+        """Return the body of a live call as a batch has it."""
+        return body
 
     async def submit(self, lines: list[bytes], part: Part, path: str, io: IO) -> str:
-        """Make a batch of the model that the path of the requests names."""
+        """Make a batch of the model that the path of the requests names, of a file where it is too large for a body."""
         model = path.rpartition(":")[0]
+        if sum(map(len, lines)) + 64 * len(lines) <= INLINE_BYTES:
+            requests = b",".join(map(_inline_request, lines))
+            source = b'"requests":{"requests":[' + requests + b"]}"
+        else:
+            name = await self._upload(b"\n".join(lines) + b"\n", part.tag, io)
+            source = b'"fileName":' + _text(name)
         body = (
-            b'{"batch":{"displayName":"' + part.tag.encode() + b'","inputConfig":{"requests":{"requests":['
-            + b",".join(lines) + b"]}}}}"
+            b'{"batch":{"model":' + _text(model) + b',"displayName":' + _text(part.tag)
+            + b',"inputConfig":{' + source + b"}}}"
         )  # fmt: skip
-        made = await self.ask(
-            f"{model}:batchGenerateContent", io, method="POST", body=body, may_repeat=False
+        batch = await self.ask(
+            f"{model}:{self.method}", io, method="POST", body=body, may_repeat=False
         )
-        return str(made["name"])
+        return str(batch["name"])
+
+    async def _upload(self, content: bytes, title: str, io: IO) -> str:
+        """Upload a file in the two steps of Google's resumable uploads; return its name."""
+        size = str(len(content))
+
+        async def begin() -> Request:
+            body = dump_body({"file": {"displayName": title}})
+            request = await self._request(
+                self._beside("upload", "files"), io, "POST", body, "application/json"
+            )
+            headers = {
+                "x-goog-upload-protocol": "resumable", "x-goog-upload-command": "start",
+                "x-goog-upload-header-content-length": size, "x-goog-upload-header-content-type": JSON_LINES,
+            }  # fmt: skip
+            return replace(request, headers={**request.headers, **headers})
+
+        _, headers = await self.exchange(begin, io)
+        address = {name.lower(): value for name, value in headers.items()}.get("x-goog-upload-url")
+        if not address:
+            raise self.endpoint._malformed("the answer to an upload names no x-goog-upload-url")
+
+        async def send() -> Request:  # without the key: the address alone says who sends it
+            return Request(
+                url=address,
+                method="POST",
+                headers={
+                    "x-goog-upload-offset": "0", "x-goog-upload-command": "upload, finalize",
+                    "content-type": JSON_LINES,
+                },
+                body=content,
+                timeouts=UPLOAD,
+                limits=self.endpoint.limits,
+            )  # fmt: skip
+
+        answer, _ = await self.exchange(send, io)
+        name = (answer.get("file") or {}).get("name")
+        if not name:
+            raise self.endpoint._malformed("the answer to an upload names no file")
+        return str(name)
+
+    def _beside(self, service: str, path: str) -> str:
+        """Return an address of the API's uploads or downloads, which stand before its version."""
+        parts = urlsplit(self.endpoint._url(""))
+        folder, _, version = parts.path.rstrip("/").rpartition("/")
+        address = f"{folder}/{service}/{version}/{path.partition('?')[0]}"
+        query = "&".join(text for text in (path.partition("?")[2], parts.query) if text)
+        return str(urlunsplit((parts.scheme, parts.netloc, address, query, "")))
 
     async def find(self, part: Part, known: Collection[str], io: IO) -> str | None:
         """Look for the batch whose display name is the part's tag."""
@@ -64,21 +131,42 @@ class GoogleBatches(BatchClient):
         """Ask how far a batch is; one that has ended brings its results along."""
         batch = await self.ask(provider_id, io)
         metadata = batch.get("metadata") or {}
-        told = str(metadata.get("state")).removeprefix("BATCH_STATE_").removeprefix("JOB_STATE_")
-        if told in ENDED:
-            return BatchStatus("ended", ENDED[told], details=batch)
-        if told == "FAILED":
+        word = str(metadata.get("state")).removeprefix("BATCH_STATE_").removeprefix("JOB_STATE_")
+        if word in ENDED:
+            return BatchStatus("ended", ENDED[word], details=batch)
+        if word == "FAILED":
             reason = (batch.get("error") or {}).get("message")
             return BatchStatus("failed", f"failed: {reason}", details=batch)
-        return BatchStatus("running", told.lower())
+        return BatchStatus("running", word.lower())
 
     async def answers(self, status: BatchStatus, io: IO) -> AsyncGenerator[BatchAnswer, None]:
-        """Give the results that came with the batch."""
+        """Yield the results that came with the batch, or those of its file."""
         batch = status.details
         output = batch.get("response") or (batch.get("metadata") or {}).get("output") or {}
-        rows = output.get("inlinedResponses") or {}
+        file = output.get("responsesFile")
+        if file:
+            path = self._beside("download", f"{quote(file)}:download?alt=media")
+            async with aclosing(self.lines(path, io)) as lines:
+                async for line in lines:
+                    yield self._answer(line, line.get("key"))
+            return
+        rows = output.get(self.results_field) or {}
         for row in (rows.get("inlinedResponses") if isinstance(rows, dict) else rows) or []:
-            yield _answer(row)
+            yield self._answer(row, (row.get("metadata") or {}).get("key"))
+
+    def _answer(self, row: Any, key: Any) -> BatchAnswer:  # noqa: ANN401  JSON
+        error = row.get("error")
+        if not error:
+            return BatchAnswer(str(key), 200, self.body_of(row.get("response")))
+        code = int(error.get("code") or 13)
+        if code in UNTRIED:
+            return BatchAnswer(str(key), 0, None, str(error.get("message") or "cancelled"))
+        status = STATUSES.get(code, 500)
+        return BatchAnswer(str(key), status, {"error": {**error, "code": status}})
+
+    def body_of(self, response: Any) -> Any:  # noqa: ANN401  JSON
+        """Return a result of a batch as the body that a live call would have had."""
+        return response
 
     async def cancel(self, provider_id: str, io: IO) -> None:
         """Ask for a batch to be stopped."""
@@ -86,14 +174,28 @@ class GoogleBatches(BatchClient):
             await self.ask(f"{provider_id}:cancel", io, method="POST")
 
 
-def _answer(row: Mapping[str, Any]) -> BatchAnswer:
-    custom_id = str((row.get("metadata") or {}).get("key"))
-    error = row.get("error")
-    if not error:
-        return BatchAnswer(custom_id, 200, row.get("response"))
-    code = int(error.get("code") or 13)
-    if code in UNTRIED:
-        return BatchAnswer(custom_id, 0, None, str(error.get("message") or "cancelled"))
-    return BatchAnswer(
-        custom_id, STATUSES.get(code, 500), {"error": {**error, "code": STATUSES.get(code, 500)}}
-    )
+class GoogleEmbeddingBatches(GoogleBatches):
+    """Batches of the Gemini API, for embeddings."""
+
+    method: ClassVar[str] = "asyncBatchEmbedContent"
+    results_field: ClassVar[str] = "inlinedEmbedContentResponses"
+
+    def request_of(self, body: Any) -> Any:  # noqa: ANN401  JSON
+        """Return the one request of a live call."""
+        return body["requests"][0]
+
+    def body_of(self, response: Any) -> Any:  # noqa: ANN401  JSON
+        """Return the one vector as a live call has it."""
+        if not isinstance(response, dict):
+            return response
+        return {"embeddings": [response.get("embedding")], "tokenCount": response.get("tokenCount")}
+
+
+def _inline_request(line: bytes) -> bytes:
+    """Return the line of a file as a request of a body."""
+    head, _, request = line.partition(REQUEST)
+    return b'{"metadata":' + head + b"}" + REQUEST + request
+
+
+def _text(text: str) -> bytes:
+    return json.dumps(text).encode()

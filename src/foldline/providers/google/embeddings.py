@@ -50,9 +50,13 @@ class GoogleGenerativeAIEmbeddings(GoogleEndpoint, HttpEmbeddings):
     max_concurrency: int = Field(default=8, ge=1)
     """Requests under way at once."""
 
+    batches: ClassVar[str] = "foldline.providers.google.batches:GoogleEmbeddingBatches"
     provider_name: ClassVar[str] = PROVIDER
     error_table: ClassVar[ErrorTable] = ERRORS
     aliases: ClassVar[Mapping[str, str]] = ALIASES
+
+    def _batch_api(self) -> Any:
+        return None if self._is_vertex() else super()._batch_api()
 
     async def _prepare(self, io: IO) -> None:
         await self._load_project(io)
@@ -92,7 +96,8 @@ class GoogleGenerativeAIEmbeddings(GoogleEndpoint, HttpEmbeddings):
 
     def _count(self, answer: Body, headers: Mapping[str, str]) -> int | None:
         if not self._is_vertex():
-            return None
+            count = answer.get("tokenCount")  # only a batch says it
+            return None if count is None else int(count)
         told = [(one["embeddings"].get("statistics") or {}) for one in answer["predictions"]]
         return sum(int(one["token_count"]) for one in told)
 

@@ -93,16 +93,16 @@ class OpenAIBatches(BatchClient):
     async def status(self, provider_id: str, io: IO) -> BatchStatus:
         """Ask how far a batch is."""
         batch = await self.ask(f"batches/{quote(provider_id)}", io)
-        told = str(batch.get("status"))
+        word = str(batch.get("status"))
         counts = batch.get("request_counts") or {}
         finished = int(counts.get("completed") or 0) + int(counts.get("failed") or 0)
-        if told in ENDED:
-            return BatchStatus("ended", told, finished, batch)
-        if told == "failed":
+        if word in ENDED:
+            return BatchStatus("ended", word, finished, batch)
+        if word == "failed":
             errors = (batch.get("errors") or {}).get("data") or []
             reasons = "; ".join(str(error.get("message")) for error in errors[:3])
             return BatchStatus("failed", f"failed: {reasons}", finished, batch)
-        return BatchStatus("running", told, finished)
+        return BatchStatus("running", word, finished)
 
     async def answers(self, status: BatchStatus, io: IO) -> AsyncGenerator[BatchAnswer, None]:
         """Read the file of results, then that of errors."""

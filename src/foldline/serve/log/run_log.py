@@ -97,12 +97,12 @@ class RunLog:
 
     def events(self, id: str, after: int, limit: int = 512) -> list[tuple[int, Json]]:
         """Return numbered events that come after a number, some at a time."""
-        found: list[tuple[int, Json]] = []
+        events: list[tuple[int, Json]] = []
         for seq, data in self.tables.read(EVENTS, (id, after, limit)):
             for place, event in enumerate(json.loads(data)):
                 if seq + place > after:
-                    found.append((seq + place, event))
-        return found
+                    events.append((seq + place, event))
+        return events
 
     def runs(
         self,
@@ -152,9 +152,9 @@ class RunLog:
     def beat(self) -> set[str]:
         """Say that this worker is alive; return the runs of it that somebody asked to stop."""
         self.tables.write(lambda statements: statements.do(BEAT, (self.worker, time.time())))
-        return self.asked_to_stop()
+        return self.runs_to_stop()
 
-    def asked_to_stop(self) -> set[str]:
+    def runs_to_stop(self) -> set[str]:
         """Return the runs of this worker that somebody asked to stop."""
         rows = self.tables.read(
             "SELECT id FROM serve_runs WHERE status = 'running' AND worker = ? AND stop_asked = 1",
@@ -162,7 +162,7 @@ class RunLog:
         )
         return {str(row[0]) for row in rows}
 
-    def ask_to_stop(self, id: str) -> None:
+    def request_stop(self, id: str) -> None:
         """Ask the worker of a run to end it."""
         statement = "UPDATE serve_runs SET stop_asked = 1 WHERE id = ?"
         self.tables.write(lambda statements: statements.do(statement, (id,)))
@@ -170,13 +170,13 @@ class RunLog:
     def mark_interrupted(self) -> int:
         """Mark the runs of workers that are gone; return how many."""
         rows = self.tables.read("SELECT DISTINCT worker FROM serve_runs WHERE status = 'running'")
-        gone = [str(row[0]) for row in rows if not self._is_alive(str(row[0]))]
+        dead_workers = [str(row[0]) for row in rows if not self._is_alive(str(row[0]))]
 
         def work(statements: Statements) -> int:
             now = time.time()
-            return sum(statements.do(INTERRUPT_ALL, (now, worker)) for worker in gone)
+            return sum(statements.do(INTERRUPT_ALL, (now, worker)) for worker in dead_workers)
 
-        return self.tables.write(work) if gone else 0
+        return self.tables.write(work) if dead_workers else 0
 
     def leave(self) -> None:
         """Say that this worker is gone."""
@@ -212,11 +212,11 @@ class RunLog:
 
         def work(statements: Statements) -> ThreadInfo:
             statements.lock(f"thread/{thread.owner}/{thread.id}")
-            found = _thread(statements.rows(THREAD, (thread.owner, thread.id)))
-            if found is not None:
+            existing = _thread(statements.rows(THREAD, (thread.owner, thread.id)))
+            if existing is not None:
                 if must_be_new:
                     raise KeyError(thread.id)
-                return found
+                return existing
             values = (thread.owner, thread.id, thread.app, thread.created, _dump(thread.metadata))
             statements.do(ADD_THREAD, values)
             return thread

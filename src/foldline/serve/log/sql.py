@@ -81,8 +81,8 @@ class _SqliteStatements:
         self._connection = connection
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
-        found: list[Row] = self._connection.execute(statement, values).fetchall()
-        return found
+        rows: list[Row] = self._connection.execute(statement, values).fetchall()
+        return rows
 
     def do(self, statement: str, values: Sequence[Any] = ()) -> int:
         count: int = self._connection.execute(statement, values).rowcount
@@ -119,8 +119,8 @@ class _PostgresStatements:
         self._connection = connection
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
-        found: list[Row] = self._connection.execute(_percent(statement), values).fetchall()
-        return found
+        rows: list[Row] = self._connection.execute(_percent(statement), values).fetchall()
+        return rows
 
     def do(self, statement: str, values: Sequence[Any] = ()) -> int:
         count: int = self._connection.execute(_percent(statement), values).rowcount
@@ -136,10 +136,10 @@ class PostgresTables:
     is_shared = True
 
     def __init__(self, url: str) -> None:
-        made = SCHEMA.replace("CREATE TABLE ", "CREATE TABLE IF NOT EXISTS ")
-        made = made.replace("CREATE INDEX ", "CREATE INDEX IF NOT EXISTS ")
+        schema = SCHEMA.replace("CREATE TABLE ", "CREATE TABLE IF NOT EXISTS ")
+        schema = schema.replace("CREATE INDEX ", "CREATE INDEX IF NOT EXISTS ")
         # The lock keeps two workers from making the tables at once.
-        self._server = PostgresServer(url, f"SELECT pg_advisory_xact_lock(7364529);{made}")
+        self._server = PostgresServer(url, f"SELECT pg_advisory_xact_lock(7364529);{schema}")
 
     def read(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
         """Read the rows of one query."""

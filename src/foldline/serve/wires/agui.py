@@ -10,10 +10,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from foldline.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
-from foldline.protocol.promote import parse_tool_args
 from foldline.serve.apps import RunRequest, ServedApp
 from foldline.serve.body import Body
-from foldline.serve.errors import ServeError, failure_of
+from foldline.serve.errors import ServeError
 from foldline.serve.live import Events
 from foldline.serve.log.records import RunInfo
 from foldline.serve.reader import ChatReader, Op
@@ -22,11 +21,18 @@ from foldline.serve.sse import PING, EventStream, event
 from foldline.serve.wires.approvals import (
     action_requests,
     match_calls,
-    new_messages,
     open_questions,
 )
+from foldline.serve.wires.conversation import client_id, set_conversation
 from foldline.serve.wires.media import block_of_data, block_of_url
 from foldline.serve.wires.options import check_tool_name
+from foldline.serve.wires.request_parts import (
+    decode_call,
+    decode_content,
+    decode_tools,
+    function_tool,
+    required_name,
+)
 from foldline.workflows.interrupts import Command
 
 __all__ = ["routes"]
@@ -79,15 +85,11 @@ async def run_agent(call: Call) -> Response:
         ]
         if not messages:
             raise body.refuse("messages", "must have a message")
-        messages = await new_messages(call, app, thread, messages)
-        try:
-            request.input = app.input_of_chat(messages)
-        except ValueError as error:
-            raise failure_of(error) from error
+        await set_conversation(call, app, request, thread, messages)
     run = await call.start(app, request, thread=thread)
     events = await call.opened(run, app)
     view = AguiView(run.info.id, thread, run_name)
-    return EventStream(_stream(call, view, run.info, events), on_leave=call.on_leave(run, app))
+    return EventStream(_stream(call, view, run.info, events), on_leave=call.on_leave(app, run))
 
 
 async def _stream(
@@ -211,24 +213,35 @@ class AguiView:
     def _interrupt(self, op: Op) -> Json:
         pairs = match_calls(op.data, self._calls)
         reason = "tool_call" if pairs else "input_required"
-        made: dict[str, Json] = {"id": op.text, "reason": reason, "metadata": {"value": op.data}}
+        interrupt: dict[str, Json] = {
+            "id": op.text,
+            "reason": reason,
+            "metadata": {"value": op.data},
+        }
         if len(pairs) == 1 and pairs[0][0] is not None:
-            made["toolCallId"] = pairs[0][0]
-        return made
+            interrupt["toolCallId"] = pairs[0][0]
+        return interrupt
 
     def _finish(self, op: Op) -> None:
         if op.text == "error":
             self._error = "the model's answer ended with an error"
         usage = op.data.get("usage")
         if usage:
-            given, made = usage.get("input_tokens") or 0, usage.get("output_tokens") or 0
-            counts = {"inputTokens": given, "outputTokens": made, "totalTokens": given + made}
-            thought = (usage.get("output_token_details") or {}).get("reasoning")
-            cached = (usage.get("input_token_details") or {}).get("cache_read")
-            if thought:
-                counts["reasoningTokens"] = thought
-            if cached:
-                counts["cachedInputTokens"] = cached
+            input_tokens, output_tokens = (
+                usage.get("input_tokens") or 0,
+                usage.get("output_tokens") or 0,
+            )
+            counts = {
+                "inputTokens": input_tokens,
+                "outputTokens": output_tokens,
+                "totalTokens": input_tokens + output_tokens,
+            }
+            reasoning_tokens = (usage.get("output_token_details") or {}).get("reasoning")
+            cached_tokens = (usage.get("input_token_details") or {}).get("cache_read")
+            if reasoning_tokens:
+                counts["reasoningTokens"] = reasoning_tokens
+            if cached_tokens:
+                counts["cachedInputTokens"] = cached_tokens
             about = {key: self._about[key] for key in ("provider", "model") if self._about.get(key)}
             self._usage.append({**about, **counts})
 
@@ -280,35 +293,21 @@ def _decision(entry: Body, count: int) -> Json:
 
 
 def _decode_tools(body: Body, app: ServedApp, call: Call) -> list[Json]:
-    tools = body.objects("tools", most=call.server.settings.max_tools)
-    if tools and app.kind != "model":
+    if body.get("tools") and app.kind != "model":
         raise body.refuse("tools", f"are not taken by {app.name}, which has its own")
-    return [
-        {
-            "type": "function",
-            "function": {
-                "name": check_tool_name(tool),
-                "description": tool.text("description", ""),
-                "parameters": tool.mapping("parameters") or {"type": "object", "properties": {}},
-            },
-        }
-        for tool in tools
-    ]
+    return decode_tools(body, call.server.settings, function_tool)
 
 
 def _decode_message(item: Body) -> list[BaseMessage]:
     role = item.text("role")
     if role in ("system", "developer"):
-        return [SystemMessage(_decode_content(item))]
+        return [SystemMessage(_content(item))]
     if role == "user":
-        return [HumanMessage(_decode_content(item))]
+        return [HumanMessage(_content(item), id=client_id(item))]
     if role == "assistant":
         return [_decode_assistant(item)]
     if role == "tool":
-        id = item.name("toolCallId")
-        if id is None:
-            raise item.refuse("toolCallId", "is needed")
-        return [ToolMessage(_decode_content(item), tool_call_id=id)]
+        return [ToolMessage(_content(item), tool_call_id=required_name(item, "toolCallId"))]
     if role in ("reasoning", "activity"):
         return []
     raise item.refuse("role", "must be user, assistant, system, developer or tool")
@@ -320,36 +319,28 @@ def _decode_assistant(item: Body) -> AIMessage:
         function = call.object("function")
         if function is None:
             raise call.refuse("function", "is needed")
-        args = parse_tool_args(function.text("arguments", "{}") or "{}")
-        if isinstance(args, str):
+        id, text = call.text("id", longest=256), function.text("arguments", "{}")
+        decoded = decode_call(id, check_tool_name(function), text)
+        if decoded["type"] != "tool_call":
             raise function.refuse("arguments", "must be a JSON object")
-        fields = {"id": call.text("id", longest=256), "name": check_tool_name(function)}
-        calls.append({**fields, "args": args, "type": "tool_call"})
-    content = _decode_content(item) if item.get("content") is not None else ""
+        calls.append(decoded)
+    content = _content(item) if item.get("content") is not None else ""
     return AIMessage(content, tool_calls=calls)
 
 
-def _decode_content(item: Body) -> str | list[Any]:
-    value = item.get("content")
-    if isinstance(value, str):
-        return value
-    if not isinstance(value, list):
-        raise item.refuse("content", "must be a string or a list of parts")
-    blocks: list[Any] = []
-    for part in item.objects("content", most=1_000):
-        kind = part.text("type")
-        if kind == "text":
-            blocks.append({"type": "text", "text": part.text("text")})
-            continue
-        source = part.object("source")
-        if kind not in ("image", "audio", "video", "document") or source is None:
-            raise part.refuse(
-                "type", "must be text, image, audio, video or document, with a source"
-            )
-        wanted = "file" if kind == "document" else kind
-        if source.text("type") == "data":
-            media = source.text("mimeType", longest=128)
-            blocks.append(block_of_data(source.text("value"), media, wanted))
-        else:
-            blocks.append(block_of_url(source, "value", source.text("value"), wanted))
-    return blocks
+def _content(item: Body) -> str | list[Any]:
+    return decode_content(item, "content", _decode_part)
+
+
+def _decode_part(part: Body) -> dict[str, Json]:
+    kind = part.text("type")
+    if kind == "text":
+        return {"type": "text", "text": part.text("text")}
+    source = part.object("source")
+    if kind not in ("image", "audio", "video", "document") or source is None:
+        raise part.refuse("type", "must be text, image, audio, video or document, with a source")
+    block_type = "file" if kind == "document" else kind
+    if source.text("type") == "data":
+        media = source.text("mimeType", longest=128)
+        return block_of_data(source.text("value"), media, block_type)
+    return block_of_url(source, "value", source.text("value"), block_type)

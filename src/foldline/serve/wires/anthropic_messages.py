@@ -9,15 +9,17 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from foldline.serve.apps import RunRequest, ServedApp
-from foldline.serve.errors import ErrorKind, ServeError, failure_of
+from foldline.serve.errors import ErrorKind, ServeError
 from foldline.serve.estimate import Estimate
 from foldline.serve.live import Events
 from foldline.serve.log.records import RunInfo
-from foldline.serve.reader import ChatReader, Op
-from foldline.serve.server import Call, JsonResponse, Server, error_of
+from foldline.serve.reader import Op
+from foldline.serve.server import Call, JsonResponse, Server
 from foldline.serve.sse import PING, EventStream, event
+from foldline.serve.wires.answer_view import AnswerView, chat_request, read_chat
 from foldline.serve.wires.anthropic_request import decode_messages, decode_options
 from foldline.serve.wires.options import usable_options
+from foldline.serve.wires.usage import UsageTotal
 
 __all__ = ["routes"]
 
@@ -69,27 +71,18 @@ def routes(server: Server) -> list[Route]:
 
 async def answer(call: Call) -> Response:
     """Answer a conversation."""
-    body = await call.body()
-    app = call.app(body.name("model"))
-    if app.kind == "embeddings":
-        raise body.refuse("model", "makes embeddings, no chat")
+    body, app = await read_chat(call)
     messages = decode_messages(body, call.server.settings)
     options = usable_options(app, decode_options(body, call.server.settings))
     streams = body.flag("stream")
-    try:
-        request = RunRequest(app.input_of_chat(messages), options)
-    except ValueError as error:
-        raise failure_of(error) from error
-    run = await call.start(app, request)
+    run = await call.start(app, chat_request(app, messages, options, streams=streams))
     view = MessageView(run.info, app)
     if not streams:
-        await call.wait(run, app)
-        for item in run.events:
-            for _ in view.pieces(item):
-                pass
-        return JsonResponse(view.whole(run.info))
+        await call.wait(app, run)
+        view.consume(run.events)
+        return JsonResponse(view.message_json(run.info))
     events = await call.opened(run, app)
-    return EventStream(_stream(view, run.info, events), on_leave=call.on_leave(run, app))
+    return EventStream(_stream(view, run.info, events), on_leave=call.on_leave(app, run))
 
 
 async def count_tokens(call: Call) -> Response:
@@ -124,29 +117,21 @@ async def _stream(
     yield b"".join(event(piece, piece["type"]) for piece in view.tail())
 
 
-class MessageView:
+class MessageView(AnswerView):
     """The view of a run as one message of Anthropic's, in events or whole."""
 
     def __init__(self, info: RunInfo, app: ServedApp) -> None:
-        self._reader = ChatReader()
-        self._is_agent = app.kind == "agent"
+        super().__init__(app)
         self._id = f"msg_{info.id}"
         self._model = app.name
         self._content: list[dict[str, Json]] = []
         self._places: dict[int, int] = {}
         self._reason = "end_turn"
-        self._usage = {
-            "input_tokens": 0,
-            "output_tokens": 0,
-            "cache_read_input_tokens": 0,
-            "cache_creation_input_tokens": 0,
-        }
-        self._error: ServeError | None = None
         self.has_begun = False
 
     def pieces(self, item: dict[str, Json]) -> Iterator[Json]:
         """Give the events of one event of the log."""
-        for op in self._reader.read(item):
+        for op in self.read(item):
             for piece in self._take(op):
                 if not self.has_begun:
                     self.has_begun = True
@@ -172,10 +157,12 @@ class MessageView:
                 yield self._close(op)
             case "text-end":
                 yield self._close(op)
-            case "call-start" | "call-args" | "call-end" if not self._is_agent:
+            case "call-start" | "call-args" | "call-end" if not self.is_agent:
                 yield from self._take_call(op)
+            case "message-end":
+                self._reason = STOP_REASONS.get(self.finish_reason(op), "end_turn")
             case _:
-                self._note(op)
+                pass
 
     def _take_call(self, op: Op) -> Iterator[Json]:
         if op.kind == "call-start":
@@ -186,33 +173,10 @@ class MessageView:
         else:
             args = op.data.get("args")
             if not isinstance(args, dict):
-                self._error = ServeError(
-                    "upstream", "the model called a tool with broken arguments"
-                )
+                self.fail("the model called a tool with broken arguments")
             else:
                 self._block(op)["input"] = args
             yield self._close(op)
-
-    def _note(self, op: Op) -> None:
-        if op.kind == "message-end":
-            reason = op.text
-            if reason == "error":
-                self._error = ServeError("upstream", "the model's answer ended with an error")
-            if self._is_agent and reason == "tool_use":
-                reason = "stop"
-            self._reason = STOP_REASONS.get(reason, "end_turn")
-            self._count(op.data.get("usage") or {})
-        elif op.kind == "reset":
-            self._error = ServeError("upstream", "the model began its answer again")
-
-    def _count(self, usage: Json) -> None:
-        details = usage.get("input_token_details") or {}
-        read, written = details.get("cache_read") or 0, details.get("cache_creation") or 0
-        # Anthropic's input tokens are those that no cache had.
-        self._usage["input_tokens"] += max(0, (usage.get("input_tokens") or 0) - read - written)
-        self._usage["output_tokens"] += usage.get("output_tokens") or 0
-        self._usage["cache_read_input_tokens"] += read
-        self._usage["cache_creation_input_tokens"] += written
 
     def _open(self, op: Op, block: dict[str, Json]) -> Json:
         self._places[op.number] = len(self._content)
@@ -241,22 +205,21 @@ class MessageView:
             "content": content,
             "stop_reason": reason,
             "stop_sequence": None,
-            "usage": dict(self._usage),
+            "usage": self._usage(),
         }
 
-    def problem(self, info: RunInfo) -> ServeError | None:
-        """Return what must be told instead of an end; None where the run ended well."""
-        return error_of(info) if info.status != "success" else self._error
+    def _usage(self) -> dict[str, int]:
+        return (self.usage or UsageTotal()).as_messages()
 
     def tail(self) -> Iterator[Json]:
         """Give the last events."""
         if not self.has_begun:
             yield {"type": "message_start", "message": self._message([], None)}
         delta = {"stop_reason": self._reason, "stop_sequence": None}
-        yield {"type": "message_delta", "delta": delta, "usage": dict(self._usage)}
+        yield {"type": "message_delta", "delta": delta, "usage": self._usage()}
         yield {"type": "message_stop"}
 
-    def whole(self, info: RunInfo) -> Json:
+    def message_json(self, info: RunInfo) -> Json:
         """Return the message, or raise what the run ended with."""
         problem = self.problem(info)
         if problem is not None:

@@ -8,7 +8,23 @@ from foldline.messages import AIMessage, BaseMessage, HumanMessage, SystemMessag
 from foldline.serve.body import Body
 from foldline.serve.settings import Settings
 from foldline.serve.wires.media import block_of_data
-from foldline.serve.wires.options import check_tool_name, effort_of, sampling, stops_of
+from foldline.serve.wires.options import (
+    MOST_TOKENS,
+    check_tool_name,
+    effort_of,
+    sampling,
+    stops_of,
+)
+from foldline.serve.wires.request_parts import (
+    MOST_PARTS,
+    decode_content,
+    decode_tools,
+    function_choice,
+    function_tool,
+    present,
+    required_name,
+    schema_format,
+)
 
 __all__ = ["decode_messages", "decode_options"]
 
@@ -17,52 +33,47 @@ Json = Any
 
 def decode_messages(body: Body, settings: Settings) -> list[BaseMessage]:
     """Return the messages of a request, the system's first."""
-    found: list[BaseMessage] = []
+    messages: list[BaseMessage] = []
     if body.get("system") is not None:
-        found.append(SystemMessage(_decode_content(body, "system")))
+        messages.append(SystemMessage(_content(body, "system")))
     for item in body.objects("messages", most=settings.max_messages, least=1):
         role = item.text("role")
         if role == "user":
-            found += _decode_user(item)
+            messages += _decode_user(item)
         elif role == "assistant":
-            found.append(_decode_assistant(item))
+            messages.append(_decode_assistant(item))
         elif role == "system":
-            found.append(SystemMessage(_decode_content(item, "content")))
+            messages.append(SystemMessage(_content(item, "content")))
         else:
             raise item.refuse("role", "must be user, assistant or system")
-    return found
+    return messages
 
 
-def _decode_content(item: Body, field: str) -> str | list[Any]:
-    value = item.get(field)
-    if isinstance(value, str):
-        return value
-    if not isinstance(value, list):
-        raise item.refuse(field, "must be a string or a list of blocks")
-    return [_decode_block(part) for part in item.objects(field, most=1_000)]
+def _content(item: Body, field: str) -> str | list[Any]:
+    return decode_content(item, field, _decode_block)
+
+
+def _parts(item: Body) -> list[Body]:
+    if not isinstance(item.get("content"), list):
+        raise item.refuse("content", "must be a string or a list of blocks")
+    return item.objects("content", most=MOST_PARTS)
 
 
 def _decode_user(item: Body) -> list[BaseMessage]:
     """Results of tools are messages of their own; what a person says comes after them."""
     if isinstance(item.get("content"), str):
         return [HumanMessage(item.text("content"))]
-    found: list[BaseMessage] = []
-    own: list[Any] = []
-    if not isinstance(item.get("content"), list):
-        raise item.refuse("content", "must be a string or a list of blocks")
-    for part in item.objects("content", most=1_000):
+    results: list[BaseMessage] = []
+    blocks: list[Any] = []
+    for part in _parts(item):
         if part.text("type") != "tool_result":
-            own.append(_decode_block(part))
+            blocks.append(_decode_block(part))
             continue
-        id = part.name("tool_use_id")
-        if id is None:
-            raise part.refuse("tool_use_id", "is needed")
-        content = _decode_content(part, "content") if part.get("content") is not None else ""
+        content = _content(part, "content") if part.get("content") is not None else ""
         status: Any = "error" if part.flag("is_error") else "success"
-        found.append(ToolMessage(content, tool_call_id=id, status=status))
-    if own:
-        found.append(HumanMessage(own))
-    return found
+        id = required_name(part, "tool_use_id")
+        results.append(ToolMessage(content, tool_call_id=id, status=status))
+    return [*results, HumanMessage(blocks)] if blocks else results
 
 
 def _decode_assistant(item: Body) -> AIMessage:
@@ -70,9 +81,7 @@ def _decode_assistant(item: Body) -> AIMessage:
         return AIMessage(item.text("content"))
     blocks: list[Any] = []
     calls: list[Any] = []
-    if not isinstance(item.get("content"), list):
-        raise item.refuse("content", "must be a string or a list of blocks")
-    for part in item.objects("content", most=1_000):
+    for part in _parts(item):
         kind = part.text("type")
         if kind == "tool_use":
             call = {
@@ -121,73 +130,59 @@ def _decode_source(part: Body, kind: str) -> dict[str, Json]:
 
 def decode_options(body: Body, settings: Settings, *, counts: bool = False) -> dict[str, Json]:
     """Return the options of a request."""
-    longest = body.whole("max_tokens", 1, 10_000_000)
+    longest = body.integer("max_tokens", 1, MOST_TOKENS)
     if longest is None and not counts:
         raise body.refuse("max_tokens", "is needed")
-    options = sampling(body)
-    found: dict[str, Json] = {
+    options: dict[str, Json] = {
+        **sampling(body),
         "max_tokens": longest,
         "stop": stops_of(body, "stop_sequences"),
         **_decode_thinking(body),
     }
-    tools = [
-        {
-            "type": "function",
-            "function": {
-                "name": check_tool_name(tool),
-                "description": tool.text("description", ""),
-                "parameters": tool.mapping("input_schema") or {"type": "object", "properties": {}},
-            },
-        }
-        for tool in body.objects("tools", most=settings.max_tools)
-        if _is_custom(tool)
-    ]
+    tools = decode_tools(body, settings, _decode_tool)
     if tools:
-        found |= {"tools": tools, **_decode_choice(body)}
-    options.update({name: value for name, value in found.items() if value is not None})
-    return options
+        options |= {"tools": tools, **_decode_choice(body)}
+    return present(options)
 
 
-def _is_custom(tool: Body) -> bool:
+def _decode_tool(tool: Body) -> dict[str, Json]:
     if tool.text("type", "custom") != "custom":
         raise tool.refuse("type", "must be custom: tools that Anthropic runs are not offered here")
-    return True
+    return function_tool(tool, "input_schema")
 
 
 def _decode_choice(body: Body) -> dict[str, Json]:
     choice = body.object("tool_choice")
     if choice is None:
         return {}
-    made: dict[str, Json] = {}
+    options: dict[str, Json] = {}
     if choice.flag("disable_parallel_tool_use"):
-        made["parallel_tool_calls"] = False
+        options["parallel_tool_calls"] = False
     kind = choice.text("type")
     if kind in ("auto", "none"):
-        made["tool_choice"] = kind
+        options["tool_choice"] = kind
     elif kind == "any":
-        made["tool_choice"] = "required"
+        options["tool_choice"] = "required"
     elif kind == "tool":
-        name = check_tool_name(choice)
-        made["tool_choice"] = {"type": "function", "function": {"name": name}}
+        options["tool_choice"] = function_choice(check_tool_name(choice))
     else:
         raise choice.refuse("type", "must be auto, any, tool or none")
-    return made
+    return options
 
 
 def _decode_thinking(body: Body) -> dict[str, Json]:
-    made: dict[str, Json] = {}
+    options: dict[str, Json] = {}
     thinking = body.object("thinking")
     if thinking is not None and thinking.text("type") in ("enabled", "adaptive"):
-        budget = thinking.whole("budget_tokens", 1, 10_000_000)
-        made["reasoning_effort"] = budget if budget is not None else "medium"
+        budget = thinking.integer("budget_tokens", 1, MOST_TOKENS)
+        options["reasoning_effort"] = budget if budget is not None else "medium"
     output = body.object("output_config")
     if output is not None:
         effort = effort_of(output, "effort")
         if effort is not None:
-            made["reasoning_effort"] = effort
+            options["reasoning_effort"] = effort
     form = output.object("format") if output is not None else None
     form = form or body.object("output_format")
     if form is not None and form.text("type") == "json_schema":
-        described = {"name": "answer", "schema": form.mapping("schema")}
-        made["response_format"] = {"type": "json_schema", "json_schema": described}
-    return made
+        options["response_format"] = schema_format(form)
+    return options

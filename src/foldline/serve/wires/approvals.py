@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from foldline.messages import AIMessage, BaseMessage
-from foldline.serve.apps import ServedApp
 from foldline.serve.errors import ServeError
 from foldline.serve.log.records import RunInfo
 from foldline.serve.server import Call
@@ -16,7 +14,6 @@ __all__ = [
     "find_active",
     "latest_run",
     "match_calls",
-    "new_messages",
     "open_questions",
 ]
 
@@ -25,10 +22,10 @@ Json = Any
 
 def action_requests(payload: Json) -> list[dict[str, Json]]:
     """Return the calls that a question asks to approve; none where it asks something else."""
-    found = payload.get("action_requests") if isinstance(payload, Mapping) else None
-    if not isinstance(found, list):
+    actions = payload.get("action_requests") if isinstance(payload, Mapping) else None
+    if not isinstance(actions, list):
         return []
-    return [item for item in found if isinstance(item, dict)]
+    return [item for item in actions if isinstance(item, dict)]
 
 
 def match_calls(
@@ -57,10 +54,10 @@ async def latest_run(call: Call, thread: str) -> RunInfo | None:
     if live:
         return max(live, key=lambda info: info.created)
     host = call.server.host
-    found: list[RunInfo] = await host.call(
+    infos: list[RunInfo] = await host.call(
         lambda: host.log.runs(call.caller.owner, thread=thread, limit=1)
     )
-    return await host.find(call.caller, found[0].id) if found else None
+    return await host.find(call.caller, infos[0].id) if infos else None
 
 
 async def find_active(call: Call, thread: str) -> RunInfo | None:
@@ -75,13 +72,3 @@ async def open_questions(call: Call, thread: str) -> list[dict[str, Json]]:
     if info is None or info.status != "waiting":
         raise ServeError("conflict", "there is nothing to answer: the thread asks nothing")
     return list((info.result or {}).get("interrupts") or [])
-
-
-async def new_messages(
-    call: Call, app: ServedApp, thread: str, messages: list[BaseMessage]
-) -> list[BaseMessage]:
-    """Return what the app has not seen: clients send the whole conversation, and a thread has the older part."""
-    if not app.has_threads or await latest_run(call, thread) is None:
-        return messages
-    after = [place for place, one in enumerate(messages) if isinstance(one, AIMessage)]
-    return messages[after[-1] + 1 :] if after and after[-1] + 1 < len(messages) else messages[-1:]

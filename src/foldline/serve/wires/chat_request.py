@@ -5,74 +5,78 @@ from __future__ import annotations
 from typing import Any, Final
 
 from foldline.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
-from foldline.protocol.promote import parse_tool_args
 from foldline.serve.body import Body
 from foldline.serve.settings import Settings
 from foldline.serve.wires.media import AUDIO_TYPES, block_of_data, block_of_url
-from foldline.serve.wires.options import check_tool_name, effort_of, sampling, stops_of
+from foldline.serve.wires.options import MOST_TOKENS, check_tool_name, effort_of, sampling, stops_of
+from foldline.serve.wires.request_parts import (
+    decode_call,
+    decode_choice,
+    decode_content,
+    decode_format,
+    decode_tools,
+    function_tool,
+    parallel_option,
+    present,
+    required_name,
+)
 
-__all__ = ["decode_content", "decode_messages", "decode_options", "decode_tools"]
+__all__ = ["decode_messages", "decode_options"]
 
 Json = Any
-REFUSED: Final = ("logprobs", "functions", "function_call", "audio", "prediction")
+REFUSED: Final = ("functions", "function_call", "audio", "prediction")
 """Fields that change the answer and that this server does not give."""
+MOST_LOGPROBS: Final = 20
 
 
 def decode_messages(body: Body, settings: Settings) -> list[BaseMessage]:
     """Return the messages of a request."""
-    return [
-        _decode_message(item)
-        for item in body.objects("messages", most=settings.max_messages, least=1)
-    ]
+    items = body.objects("messages", most=settings.max_messages, least=1)
+    return [_decode_message(item) for item in items]
 
 
 def _decode_message(item: Body) -> BaseMessage:
     role = item.text("role")
     name = item.name("name")
     if role in ("system", "developer"):
-        return SystemMessage(decode_content(item, "content"), name=name)
+        return SystemMessage(_content(item), name=name)
     if role == "user":
-        return HumanMessage(decode_content(item, "content"), name=name)
+        return HumanMessage(_content(item), name=name)
     if role == "tool":
-        id = item.name("tool_call_id")
-        if id is None:
-            raise item.refuse("tool_call_id", "is needed: the id of the call that this answers")
-        return ToolMessage(decode_content(item, "content"), tool_call_id=id, name=name)
+        id = required_name(item, "tool_call_id", "is needed: the id of the call that this answers")
+        return ToolMessage(_content(item), tool_call_id=id, name=name)
     if role == "assistant":
         return _decode_assistant(item, name)
     raise item.refuse("role", "must be one of system, developer, user, assistant, tool")
 
 
+def _content(item: Body) -> str | list[Any]:
+    return decode_content(item, "content", _decode_part)
+
+
 def _decode_assistant(item: Body, name: str | None) -> AIMessage:
     content: Json = ""
     if item.get("content") is not None:
-        content = decode_content(item, "content")
+        content = _content(item)
     elif item.get("refusal") is not None:
         content = item.text("refusal")
-    calls: list[Any] = []
-    invalid: list[Any] = []
-    for call in item.objects("tool_calls", most=256):
-        function = call.object("function")
-        if function is None:
-            raise call.refuse("function", "is needed")
-        text = function.text("arguments", "{}")
-        fields = {"id": call.text("id", ""), "name": check_tool_name(function)}
-        args = parse_tool_args(text or "{}")
-        if isinstance(args, str):
-            invalid.append({**fields, "args": text, "error": args, "type": "invalid_tool_call"})
-        else:
-            calls.append({**fields, "args": args, "type": "tool_call"})
-    return AIMessage(content, name=name, tool_calls=calls, invalid_tool_calls=invalid)
+    calls = [_decode_call(call) for call in item.objects("tool_calls", most=256)]
+    valid: list[Any] = [call for call in calls if call["type"] == "tool_call"]
+    invalid: list[Any] = [call for call in calls if call["type"] != "tool_call"]
+    return AIMessage(content, name=name, tool_calls=valid, invalid_tool_calls=invalid)
 
 
-def decode_content(item: Body, field: str) -> str | list[Any]:
-    """Return the content of a message: a text, or blocks."""
-    value = item.get(field)
-    if isinstance(value, str):
-        return value
-    if not isinstance(value, list):
-        raise item.refuse(field, "must be a string or a list of parts")
-    return [_decode_part(part) for part in item.objects(field, most=1_000)]
+def _decode_call(call: Body) -> dict[str, Json]:
+    function = _function(call)
+    text = function.text("arguments", "{}")
+    return decode_call(call.text("id", ""), check_tool_name(function), text)
+
+
+def _function(body: Body) -> Body:
+    function = body.object("function")
+    if function is None:
+        raise body.refuse("function", "is needed")
+    return function
 
 
 def _decode_part(part: Body) -> dict[str, Json]:
@@ -113,78 +117,42 @@ def decode_options(body: Body, settings: Settings) -> dict[str, Json]:
     for name in REFUSED:
         if body.get(name):
             raise body.refuse(name, "is not supported by this server")
-    if (body.whole("n", 1, 128) or 1) > 1:
-        raise body.refuse("n", "must be 1: this server gives one answer per request")
-    longest = body.whole("max_completion_tokens", 1, 10_000_000)
-    options = sampling(body)
-    found = {
-        "max_tokens": longest if longest is not None else body.whole("max_tokens", 1, 10_000_000),
+    longest = body.integer("max_completion_tokens", 1, MOST_TOKENS)
+    options: dict[str, Json] = {
+        **sampling(body),
+        "max_tokens": longest
+        if longest is not None
+        else body.integer("max_tokens", 1, MOST_TOKENS),
         "stop": stops_of(body, "stop"),
         "reasoning_effort": effort_of(body, "reasoning_effort"),
         "user": body.maybe_text("user", longest=512),
         "verbosity": body.maybe_text("verbosity", longest=16),
-        "response_format": _decode_format(body),
+        "response_format": decode_format(body.object("response_format"), "json_schema"),
+        **_decode_logprobs(body),
     }
-    tools = decode_tools(body, settings)
+    tools = decode_tools(body, settings, _decode_tool)
     if tools:
-        found["tools"] = tools
-        found["tool_choice"] = _decode_choice(body)
-        if body.get("parallel_tool_calls") is not None:
-            found["parallel_tool_calls"] = body.flag("parallel_tool_calls")
-    options.update({name: value for name, value in found.items() if value is not None})
-    return options
+        options["tools"] = tools
+        options["tool_choice"] = decode_choice(body, _name_of_choice)
+        options |= parallel_option(body)
+    return present(options)
 
 
-def decode_tools(body: Body, settings: Settings) -> list[dict[str, Json]]:
-    """Return the client's tools."""
-    tools = []
-    for tool in body.objects("tools", most=settings.max_tools):
-        if tool.text("type", "function") != "function":
-            raise tool.refuse("type", "must be function")
-        function = tool.object("function")
-        if function is None:
-            raise tool.refuse("function", "is needed")
-        made: dict[str, Json] = {
-            "name": check_tool_name(function),
-            "description": function.text("description", ""),
-            "parameters": function.mapping("parameters") or {"type": "object", "properties": {}},
-        }
-        if function.get("strict") is not None:
-            made["strict"] = function.flag("strict")
-        tools.append({"type": "function", "function": made})
-    return tools
+def _decode_logprobs(body: Body) -> dict[str, Json]:
+    count = body.integer("top_logprobs", 0, MOST_LOGPROBS)
+    if not body.flag("logprobs"):
+        if count:
+            raise body.refuse("top_logprobs", "needs logprobs: true")
+        return {}
+    return {"logprobs": True, "top_logprobs": count}
 
 
-def _decode_choice(body: Body) -> Json:
-    choice = body.get("tool_choice")
-    if choice is None or choice in ("auto", "none", "required"):
-        return choice
-    if isinstance(choice, dict):
-        inner = Body(choice, "tool_choice")
-        function = inner.object("function")
-        if function is not None:
-            return {"type": "function", "function": {"name": check_tool_name(function)}}
-    raise body.refuse("tool_choice", "must be auto, none, required, or name a function")
+def _decode_tool(tool: Body) -> dict[str, Json]:
+    if tool.text("type", "function") != "function":
+        raise tool.refuse("type", "must be function")
+    return function_tool(_function(tool))
 
 
-def _decode_format(body: Body) -> Json:
-    form = body.object("response_format")
-    if form is None:
-        return None
-    kind = form.text("type")
-    if kind == "text":
-        return None
-    if kind == "json_object":
-        return {"type": "json_object"}
-    if kind == "json_schema":
-        inner = form.object("json_schema")
-        if inner is None:
-            raise form.refuse("json_schema", "is needed")
-        described: dict[str, Json] = {
-            "name": inner.text("name", "answer", longest=256),
-            "schema": inner.mapping("schema"),
-        }
-        if inner.get("strict") is not None:
-            described["strict"] = inner.flag("strict")
-        return {"type": "json_schema", "json_schema": described}
-    raise form.refuse("type", "must be text, json_object or json_schema")
+def _name_of_choice(choice: Body) -> str | None:
+    function = choice.object("function")
+    return check_tool_name(function) if function is not None else None

@@ -1,8 +1,10 @@
-"""LangServe's routes for every app: invoke, batch, stream, stream_log, stream_events, and the schemas."""
+"""LangServe's routes for every app: invoke, batch, stream, stream_log, stream_events, and the schemas.
+
+`stream_log` and `stream_events` watch a run from inside: what they see is what the run log keeps of that run.
+"""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Any, Final
@@ -10,23 +12,23 @@ from typing import Any, Final
 from starlette.responses import Response
 from starlette.routing import Route
 
-from foldline._config import RunnableConfig
+from foldline._io import ASYNC
 from foldline.load import dumpd
 from foldline.messages._view import ChunkView
-from foldline.serve.apps import RunRequest, ServedApp
+from foldline.serve.apps import InsideView, RunRequest, ServedApp
 from foldline.serve.body import Body
-from foldline.serve.errors import ServeError, failure_of
+from foldline.serve.errors import ServeError
 from foldline.serve.live import LiveRun
-from foldline.serve.server import Call, JsonResponse, Server, error_of, thread_key
+from foldline.serve.server import Call, JsonResponse, Server, error_of
 from foldline.serve.sse import PING, EventStream, event
 from foldline.serve.wires.native import decode_config, decode_input
-from foldline.utils.uuid import uuid7
 from foldline.workflows.events import jsonable
 
 __all__ = ["as_langserve", "routes"]
 
 Json = Any
 PARALLEL: Final = 10
+PING_AFTER: Final = 15.0
 TYPES: Final = {
     "AIMessage": "ai",
     "HumanMessage": "human",
@@ -36,6 +38,11 @@ TYPES: Final = {
     "ChatMessage": "chat",
 }
 """How LangChain's messages name their kind; chunks and documents have the names of their classes."""
+FILTERS: Final = tuple(
+    f"{verb}_{noun}" for verb in ("include", "exclude") for noun in ("names", "types", "tags")
+)
+INSIDE_METHODS: Final = frozenset({"log_patch", "stream_event"})
+"""Events of the log that are steps inside."""
 
 
 class LangServeErrors:
@@ -58,10 +65,10 @@ def routes(server: Server) -> list[Route]:
     def route(
         path: str, handler: Callable[[Call], Awaitable[Response]], method: str
     ) -> list[Route]:
-        made = server.endpoint(WIRE, handler)
+        endpoint = server.endpoint(WIRE, handler)
         return [
-            Route(f"/{{app}}/{path}", made, methods=[method]),
-            Route(f"/{path}", made, methods=[method]),
+            Route(f"/{{app}}/{path}", endpoint, methods=[method]),
+            Route(f"/{path}", endpoint, methods=[method]),
         ]
 
     return [
@@ -97,29 +104,31 @@ def _app(call: Call) -> ServedApp:
     return app
 
 
-def _request(body: Body, app: ServedApp, value: Json) -> tuple[RunRequest, str | None]:
-    kwargs = body.mapping("kwargs")
-    if kwargs:
+def _request(body: Body, app: ServedApp) -> tuple[RunRequest, str | None]:
+    if "input" not in body.value:
+        raise body.refuse("input", "is needed")
+    if body.mapping("kwargs"):
         raise body.refuse("kwargs", "are not taken: the server decides how its apps are called")
-    request = RunRequest(decode_input(value, app), config=decode_config(body))
+    request = RunRequest(decode_input(body.get("input"), app), config=decode_config(body))
     config = body.object("config")
     configurable = config.object("configurable") if config is not None else None
     thread = configurable.name("thread_id") if configurable is not None else None
     return request, thread
 
 
+async def _start(call: Call, app: ServedApp, body: Body, *, streams: bool) -> LiveRun:
+    request, thread = _request(body, app)
+    request.streams = streams
+    return await call.start(app, request, thread=thread)
+
+
 async def invoke(call: Call) -> Response:
     """Run once."""
     app = _app(call)
-    body = await call.body()
-    if "input" not in body.value:
-        raise body.refuse("input", "is needed")
-    request, thread = _request(body, app, body.get("input"))
-    run = await call.start(app, request, thread=thread)
-    await call.wait(run, app)
-    output = _output_of(run)
+    run = await _start(call, app, await call.body(), streams=False)
+    await call.wait(app, run)
     feedback = {"run_id": run.info.id, "feedback_tokens": []}
-    return JsonResponse({"output": as_langserve(output), "metadata": feedback})
+    return JsonResponse({"output": as_langserve(_output_of(run)), "metadata": feedback})
 
 
 def _output_of(run: LiveRun) -> Json:
@@ -129,26 +138,34 @@ def _output_of(run: LiveRun) -> Json:
 
 
 async def batch(call: Call) -> Response:
-    """Run for each input, some at a time."""
+    """Run for each input, some at a time; where the client leaves, the runs under way end."""
     app = _app(call)
     body = await call.body()
     inputs = body.items("inputs", most=call.server.settings.max_batch)
-    limit = asyncio.Semaphore(PARALLEL)
+    shared = {"config": _config_of(body), "kwargs": body.get("kwargs")}
 
-    async def one(value: Json) -> tuple[str, Json]:
-        async with limit:
-            plain = Body({"input": value, "config": _config_of(body), "kwargs": body.get("kwargs")})
-            request, thread = _request(plain, app, value)
-            run = await call.start(app, request, thread=thread)
+    async def run_one(value: Json) -> tuple[str, Json]:
+        run = await _start(call, app, Body({"input": value, **shared}), streams=False)
+        try:
             await run.ended()
-            return run.info.id, _output_of(run)
+        except BaseException:  # the batch was given up
+            await call.stop(run)
+            raise
+        return run.info.id, _output_of(run)
 
-    outcomes = await asyncio.gather(*(one(value) for value in inputs))
-    metadata = {"responses": [{"run_id": id, "feedback_tokens": []} for id, _ in outcomes]}
-    outputs = [as_langserve(output) for _, output in outcomes]
-    return JsonResponse(
-        {"output": outputs, "metadata": {**metadata, "run_ids": [id for id, _ in outcomes]}}
-    )
+    results: dict[int, tuple[str, Json]] = {}
+    async with (
+        call.leaving(),
+        aclosing(ASYNC.as_completed(run_one, inputs, limit=PARALLEL)) as outcomes,
+    ):
+        async for outcome in outcomes:
+            if outcome.error is not None:
+                raise outcome.error
+            results[outcome.place] = outcome.value
+    ids = [results[place][0] for place in range(len(inputs))]
+    outputs = [as_langserve(results[place][1]) for place in range(len(inputs))]
+    responses = [{"run_id": id, "feedback_tokens": []} for id in ids]
+    return JsonResponse({"output": outputs, "metadata": {"responses": responses, "run_ids": ids}})
 
 
 def _config_of(body: Body) -> Json:
@@ -161,20 +178,59 @@ def _config_of(body: Body) -> Json:
 async def stream(call: Call) -> Response:
     """Run once; give pieces of the output."""
     app = _app(call)
-    body = await call.body()
-    request, thread = _request(body, app, body.get("input"))
-    run = await call.start(app, request, thread=thread)
-    return EventStream(_pieces(call, run, app), on_leave=call.on_leave(run, app))
-
-
-async def _pieces(call: Call, run: LiveRun, app: ServedApp) -> AsyncGenerator[bytes, None]:
-    yield event({"run_id": run.info.id}, "metadata")
+    run = await _start(call, app, await call.body(), streams=True)
     view = ChunkView("v0")
-    async for items in run.follow(0, 15.0):
+    return _answer(call, app, run, lambda item: _piece(item, app, view))
+
+
+async def stream_log(call: Call) -> Response:
+    """Run once; give patches of a log of the run."""
+    return await _stream_inside(call, "stream_log")
+
+
+async def stream_events(call: Call) -> Response:
+    """Run once; give what happens inside."""
+    return await _stream_inside(call, "stream_events")
+
+
+async def _stream_inside(call: Call, inside: InsideView) -> Response:
+    app = _app(call)
+    body = await call.body()
+    request, thread = _request(body, app)
+    request.inside = inside
+    request.inside_options = _decode_filters(body)
+    if inside == "stream_events" and body.get("version") in ("v1", "v2"):
+        request.inside_options["version"] = body.get("version")
+    run = await call.start(app, request, thread=thread)
+    return _answer(call, app, run, _inside_piece)
+
+
+def _decode_filters(body: Body) -> dict[str, Json]:
+    filters = {}
+    for name in FILTERS:
+        values = body.items(name, most=64)
+        if not all(isinstance(value, str) for value in values):
+            raise body.refuse(name, "must be a list of names")
+        if values:
+            filters[name] = values
+    return filters
+
+
+def _answer(
+    call: Call, app: ServedApp, run: LiveRun, piece_of: Callable[[dict[str, Json]], Json]
+) -> Response:
+    return EventStream(_pieces(run, piece_of), on_leave=call.on_leave(app, run))
+
+
+async def _pieces(
+    run: LiveRun, piece_of: Callable[[dict[str, Json]], Json]
+) -> AsyncGenerator[bytes, None]:
+    yield event({"run_id": run.info.id}, "metadata")
+    async for items in run.follow(0, PING_AFTER):
         if not items:
             yield PING
         for _, item in items:
-            data = _piece(item, app, view)
+            data = piece_of(item)
             if data is not None:
                 yield event(as_langserve(data), "data")
     if run.info.status not in ("success", "waiting"):
@@ -184,83 +240,24 @@ async def _pieces(call: Call, run: LiveRun, app: ServedApp) -> AsyncGenerator[by
     yield b"event: end\n\n"
 
 
-def _piece(item: dict[str, Json], app: ServedApp, view: ChunkView) -> Json:  # noqa: PLR0911  one line per kind
+def _inside_piece(item: dict[str, Json]) -> Json:
+    return item["params"]["data"] if item["method"] in INSIDE_METHODS else None
+
+
+def _piece(item: dict[str, Json], app: ServedApp, view: ChunkView) -> Json:
     method, data = item["method"], item["params"]["data"]
     if item["params"]["namespace"]:
         return None
     if method == "chunk":
         return data
-    if app.kind == "agent":
-        if method == "updates":
-            values = data["values"]
-            return {data["node"]: values}
-        if method == "input.requested":
-            asked = {"id": data["interrupt_id"], "value": data["payload"]}
-            return {"__interrupt__": [asked]}
-        return None
-    if method == "messages":
+    if method == "messages" and app.kind != "agent":
         chunk = view.feed(data)
         return jsonable(dumpd(chunk)) if chunk is not None else None
+    if method == "updates" and app.kind == "agent":
+        return {data["node"]: data["values"]}
+    if method == "input.requested" and app.kind == "agent":
+        return {"__interrupt__": [{"id": data["interrupt_id"], "value": data["payload"]}]}
     return None
-
-
-async def stream_log(call: Call) -> Response:
-    """Run once; give patches of a log of the run."""
-    app = _app(call)
-    body = await call.body()
-    request, thread = _request(body, app, body.get("input"))
-    config = _direct_config(call, app, request, thread)
-
-    async def pieces() -> AsyncGenerator[bytes, None]:
-        async with aclosing(app.target.astream_log(request.input, config)) as patches:
-            async for patch in patches:
-                yield event(as_langserve(jsonable(dumpd({"ops": patch.ops}))), "data")
-
-    return EventStream(_guarded(call, app, pieces()))
-
-
-async def stream_events(call: Call) -> Response:
-    """Run once; give what happens inside."""
-    app = _app(call)
-    body = await call.body()
-    request, thread = _request(body, app, body.get("input"))
-    config = _direct_config(call, app, request, thread)
-
-    async def pieces() -> AsyncGenerator[bytes, None]:
-        found = app.target.astream_events(request.input, config, version="v2")
-        async with aclosing(found) as events:
-            async for item in events:
-                yield event(as_langserve(jsonable(dumpd(item))), "data")
-
-    return EventStream(_guarded(call, app, pieces()))
-
-
-def _direct_config(
-    call: Call, app: ServedApp, request: RunRequest, thread: str | None
-) -> RunnableConfig:
-    config = RunnableConfig(**request.config)
-    if app.has_threads:
-        name = thread_key(call.caller, thread or str(uuid7()))
-        config["configurable"] = {"thread_id": name}
-    return config
-
-
-async def _guarded(
-    call: Call, app: ServedApp, pieces: AsyncGenerator[bytes, None]
-) -> AsyncGenerator[bytes, None]:
-    """Watch a run from inside, within the caller's limits; these views are not in the run log."""
-    release = await call.server.host.admit(call.caller, app)
-    try:
-        async with aclosing(pieces):
-            async for piece in pieces:
-                yield piece
-    except Exception as error:  # noqa: BLE001  whatever the app raised is an error of this wire
-        problem = failure_of(error)
-        yield event({"status_code": problem.status, "message": problem.message}, "error")
-        return
-    finally:
-        await release()
-    yield b"event: end\n\n"
 
 
 # -- schemas

@@ -63,10 +63,14 @@ async def answer(call: Call) -> Response:
     if isinstance(message, list):
         if not 0 < len(message) <= 64:
             raise ServeError("invalid_request", "a batch has 1 to 64 requests")
-        answers = [made for item in message if (made := await _answer_one(call, item)) is not None]
+        answers = [
+            answer_json
+            for item in message
+            if (answer_json := await _answer_one(call, item)) is not None
+        ]
         return JsonResponse(answers) if answers else Response(status_code=202)
-    made = await _answer_one(call, message)
-    return Response(status_code=202) if made is None else JsonResponse(made)
+    answer_json = await _answer_one(call, message)
+    return Response(status_code=202) if answer_json is None else JsonResponse(answer_json)
 
 
 async def _answer_one(call: Call, message: Json) -> Json:
@@ -90,9 +94,9 @@ def _problem(id: Json, code: int, message: str) -> Json:
 
 
 async def _initialize(call: Call, params: Body) -> Json:
-    wanted = params.maybe_text("protocolVersion", longest=32)
+    version = params.maybe_text("protocolVersion", longest=32)
     return {
-        "protocolVersion": wanted if wanted in VERSIONS else VERSIONS[-1],
+        "protocolVersion": version if version in VERSIONS else VERSIONS[-1],
         "capabilities": {"tools": {"listChanged": False}},
         "serverInfo": {"name": "foldline", "version": __version__},
     }
@@ -117,21 +121,23 @@ def _tool(app: ServedApp) -> Json:
         "required": ["message"],
     }
     if not _is_chat(app):
-        found = app.target.get_input_schema().model_json_schema()
-        is_object = found.get("type") == "object" and found.get("properties")
-        schema = found if is_object else {"type": "object", "properties": {"input": found}}
+        input_schema = app.target.get_input_schema().model_json_schema()
+        is_object = input_schema.get("type") == "object" and input_schema.get("properties")
+        schema = (
+            input_schema if is_object else {"type": "object", "properties": {"input": input_schema}}
+        )
     what = {"model": "Ask the model", "agent": "Give a task to the agent"}.get(app.kind, "Run")
     return {"name": _tool_name(app), "description": f"{what} {app.name}.", "inputSchema": schema}
 
 
 async def _list_tools(call: Call, params: Body) -> Json:
     key = call.caller.key
-    shown = [
+    tools = [
         _tool(app)
         for app in call.server.apps.values()
         if app.kind != "embeddings" and (key is None or key.allows(app.name))
     ]
-    return {"tools": shown}
+    return {"tools": tools}
 
 
 async def _call_tool(call: Call, params: Body) -> Json:
@@ -148,29 +154,29 @@ async def _call_tool(call: Call, params: Body) -> Json:
     if _is_chat(app):
         value = app.input_of_chat([HumanMessage(arguments.text("message"))])
     else:
-        given = arguments.value
-        is_plain = "input" in given and not _tool(app)["inputSchema"].get("title")
-        value = decode_input(given["input"] if is_plain else given, app)
-    run = await call.start(app, RunRequest(value))
-    await call.wait(run, app)
+        fields = arguments.value
+        is_plain = "input" in fields and not _tool(app)["inputSchema"].get("title")
+        value = decode_input(fields["input"] if is_plain else fields, app)
+    run = await call.start(app, RunRequest(value, streams=False))
+    await call.wait(app, run)
     if run.info.status != "success":
         text, is_error = error_of(run.info).message, True
     else:
-        text, is_error = _last_words(run.events, run.output, app), False
+        text, is_error = _last_text(run.events, run.output, app), False
     return {"content": [{"type": "text", "text": text}], "isError": is_error}
 
 
-def _last_words(events: list[Json], output: Json, app: ServedApp) -> str:
+def _last_text(events: list[Json], output: Json, app: ServedApp) -> str:
     if not _is_chat(app):
         return text_of_output(output)
-    reader, words = ChatReader(), ""
+    reader, text = ChatReader(), ""
     for item in events:
         for op in reader.read(item):
             if op.kind == "message":
-                words = ""
+                text = ""
             elif op.kind == "text":
-                words += op.text
-    return words
+                text += op.text
+    return text
 
 
 METHODS: Final[dict[str, Callable[[Call, Body], Awaitable[Json]]]] = {

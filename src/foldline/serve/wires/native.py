@@ -61,10 +61,15 @@ async def create_run(call: Call) -> Response:
     if app.kind == "embeddings":
         raise body.refuse("app", "makes embeddings: use /v1/embeddings")
     options = body.object("options")
-    given = decode_options(options, call.server.settings) if options is not None else {}
-    if given and app.kind != "model":
+    if options is not None and options.value and app.kind != "model":
         raise body.refuse("options", "are for models; this app has its own")
-    request = RunRequest(decode_input(body.get("input"), app), given)
+    if options is not None and (options.integer("n", 1, 128) or 1) > 1:
+        raise options.refuse("n", "must be 1: a run is one answer")
+    settings = call.server.settings
+    request = RunRequest(
+        decode_input(body.get("input"), app),
+        decode_options(options, settings) if options is not None else {},
+    )
     request.config = decode_config(body)
     run = await call.start(app, request, thread=body.name("thread_id"))
     return await _answer(call, body, run, app)
@@ -74,9 +79,9 @@ async def _answer(call: Call, body: Body, run: LiveRun, app: ServedApp) -> Respo
     if body.flag("stream"):
         pieces = _stream(call, run.info, call.server.host.follow(run.info.id))
         headers = {"location": f"/runs/{run.info.id}/events"}
-        return EventStream(pieces, headers=headers, on_leave=call.on_leave(run, app))
+        return EventStream(pieces, headers=headers, on_leave=call.on_leave(app, run))
     if body.flag("wait"):
-        await call.wait(run, app)
+        await call.wait(app, run)
         if run.info.status in ("error", "interrupted"):
             raise error_of(run.info)
         return JsonResponse({**run.info.as_json(), "output": run.output})
@@ -88,7 +93,7 @@ async def list_runs(call: Call) -> Response:
     query = call.request.query_params
     limit, offset = page(query)
     host = call.server.host
-    found: list[RunInfo] = await host.call(
+    infos: list[RunInfo] = await host.call(
         lambda: host.log.runs(
             call.caller.owner,
             thread=query.get("thread_id"),
@@ -97,7 +102,7 @@ async def list_runs(call: Call) -> Response:
             offset=offset,
         )
     )
-    return JsonResponse({"runs": [info.as_json() for info in found]})
+    return JsonResponse({"runs": [info.as_json() for info in infos]})
 
 
 def page(query: Any) -> tuple[int, int]:
@@ -231,18 +236,18 @@ def decode_config(body: Body) -> RunnableConfig:
     config = body.object("config")
     if config is None:
         return RunnableConfig()
-    made = RunnableConfig()
+    run_config = RunnableConfig()
     tags = config.items("tags", most=64)
     if not all(isinstance(tag, str) and len(tag) <= 256 for tag in tags):
         raise config.refuse("tags", "must be a list of texts")
     if tags:
-        made["tags"] = tags
+        run_config["tags"] = tags
     metadata = config.mapping("metadata")
     if metadata:
         if len(metadata) > 64 or len(str(metadata)) > 16_384:
             raise config.refuse("metadata", "must be small")
-        made["metadata"] = metadata
-    steps = config.whole("recursion_limit", 1, 1_000)
+        run_config["metadata"] = metadata
+    steps = config.integer("recursion_limit", 1, 1_000)
     if steps is not None:
-        made["recursion_limit"] = steps
-    return made
+        run_config["recursion_limit"] = steps
+    return run_config

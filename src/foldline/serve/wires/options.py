@@ -8,7 +8,7 @@ from foldline.serve.apps import ServedApp
 from foldline.serve.body import Body
 from foldline.serve.errors import ServeError
 
-__all__ = ["check_tool_name", "sampling", "usable_options"]
+__all__ = ["MOST_TOKENS", "check_tool_name", "effort_of", "sampling", "stops_of", "usable_options"]
 
 Json = Any
 MOST_STOPS: Final = 16
@@ -18,15 +18,15 @@ EFFORTS: Final = frozenset({"none", "minimal", "low", "medium", "high", "xhigh",
 
 def sampling(body: Body) -> dict[str, Json]:
     """Read what all model wires call the same."""
-    found: dict[str, Json] = {
+    options: dict[str, Json] = {
         "temperature": body.number("temperature", 0, 2),
         "top_p": body.number("top_p", 0, 1),
-        "top_k": body.whole("top_k", 0, 1_000_000),
-        "seed": body.whole("seed", -(2**63), 2**63 - 1),
+        "top_k": body.integer("top_k", 0, 1_000_000),
+        "seed": body.integer("seed", -(2**63), 2**63 - 1),
         "frequency_penalty": body.number("frequency_penalty", -2, 2),
         "presence_penalty": body.number("presence_penalty", -2, 2),
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def effort_of(body: Body, name: str) -> str | None:

@@ -10,13 +10,13 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from foldline.messages import BaseMessage, SystemMessage
-from foldline.serve.apps import RunRequest
 from foldline.serve.body import Body
-from foldline.serve.errors import ServeError, failure_of
+from foldline.serve.errors import ServeError
 from foldline.serve.live import Events
 from foldline.serve.log.records import RunInfo
 from foldline.serve.server import Call, JsonResponse, Server
 from foldline.serve.sse import PING, EventStream, event
+from foldline.serve.wires.answer_view import chat_request, read_chat
 from foldline.serve.wires.options import usable_options
 from foldline.serve.wires.responses_request import decode_items, decode_options
 from foldline.serve.wires.responses_view import WIRE, ResponseView
@@ -46,10 +46,7 @@ def routes(server: Server) -> list[Route]:
 
 async def create(call: Call) -> Response:
     """Answer."""
-    body = await call.body()
-    app = call.app(body.name("model"))
-    if app.kind == "embeddings":
-        raise body.refuse("model", "makes embeddings, no chat")
+    body, app = await read_chat(call)
     await _resolve_references(call, body)
     messages = decode_items(body, call.server.settings)
     options = usable_options(app, decode_options(body, call.server.settings))
@@ -61,26 +58,21 @@ async def create(call: Call) -> Response:
     conversation = [*system, *history, *messages]
     if not messages and not history:
         raise body.refuse("input", "is needed")
-    shown = {name: body.get(name) for name in SHOWN if body.get(name) is not None}
-    kept = {"input": body.get("input"), "previous": previous, "shown": shown}
-    try:
-        request = RunRequest(app.input_of_chat(conversation), options)
-    except ValueError as error:
-        raise failure_of(error) from error
-    run = await call.start(app, request, kept_request=kept)
+    echo = {name: body.get(name) for name in SHOWN if body.get(name) is not None}
+    record = {"input": body.get("input"), "previous": previous, "shown": echo}
+    request = chat_request(app, conversation, options, streams=streams)
+    run = await call.start(app, request, logged_request=record)
     run.forgets = not stores
     view = ResponseView(run.info, app)
     if not streams:
-        await call.wait(run, app)
-        for item in run.events:
-            for _ in view.pieces(item):
-                pass
+        await call.wait(app, run)
+        view.consume(run.events)
         problem = view.problem(run.info)
         if problem is not None:
             raise problem
         return JsonResponse(view.response(view.status(run.info)))
     events = await call.opened(run, app)
-    return EventStream(_stream(view, run.info, events), on_leave=call.on_leave(run, app))
+    return EventStream(_stream(call, view, run.info, events), on_leave=call.on_leave(app, run))
 
 
 async def _resolve_references(call: Call, body: Body) -> None:
@@ -96,16 +88,21 @@ async def _resolve_references(call: Call, body: Body) -> None:
         match = ITEM_ID.fullmatch(id)
         if match is not None and match[1] not in outputs:
             view = await _view(call, await _find(call, f"{PREFIX}{match[1]}"))
-            outputs[match[1]] = {one["id"]: one for one in view.output}
-        found = outputs[match[1]].get(id) if match is not None else None
-        if found is None:
+            outputs[match[1]] = {item["id"]: item for item in view.output}
+        output = outputs[match[1]].get(id) if match is not None else None
+        if output is None:
             raise ServeError("not_found", f"there is no item {id[:80]!r}")
-        items[place] = found
+        items[place] = output
 
 
 async def _stream(
-    view: ResponseView, info: RunInfo, events: AsyncGenerator[Events, None], after: int = -1
+    call: Call,
+    view: ResponseView,
+    info: RunInfo,
+    events: AsyncGenerator[Events, None],
+    after: int = -1,
 ) -> AsyncGenerator[bytes, None]:
+    """Give the events of a response that come after a number."""
     async for batch in events:
         if not batch:
             yield PING
@@ -118,6 +115,8 @@ async def _stream(
         )
         if pieces:
             yield pieces
+    if not info.is_over:
+        info = await call.server.host.find(call.caller, info.id)
     yield b"".join(event(piece, piece["type"]) for piece in view.tail(info))
 
 
@@ -139,9 +138,7 @@ async def _view(call: Call, info: RunInfo) -> ResponseView:
     after = 0
     while batch := await host.call(host.log.events, info.id, after):
         after = batch[-1][0]
-        for _, item in batch:
-            for _ in view.pieces(item):
-                pass
+        view.consume(item for _, item in batch)
     return view
 
 
@@ -160,9 +157,9 @@ async def _history(call: Call, previous: str) -> list[BaseMessage]:
             item for item in view.output if item["type"] != "image_generation_call"
         ]
         before = info.request or {}
-        given = decode_items(Body({"input": before.get("input")}), call.server.settings)
-        said = decode_items(Body({"input": items}), call.server.settings)
-        turns.append([*given, *said])
+        question = decode_items(Body({"input": before.get("input")}), call.server.settings)
+        answer = decode_items(Body({"input": items}), call.server.settings)
+        turns.append([*question, *answer])
         id = before.get("previous")
     return [message for turn in reversed(turns) for message in turn]
 
@@ -177,24 +174,9 @@ async def show(call: Call) -> Response:
             raise ServeError("invalid_request", "starting_after must be a number")
         view = ResponseView(info, call.app(info.app))
         host = call.server.host
-        return EventStream(_replay(call, view, info, host.follow(info.id), int(text)))
+        return EventStream(_stream(call, view, info, host.follow(info.id), int(text)))
     view = await _view(call, info)
     return JsonResponse(view.response(view.status(info), _problem(view, info)))
-
-
-async def _replay(
-    call: Call, view: ResponseView, info: RunInfo, events: AsyncGenerator[Events, None], after: int
-) -> AsyncGenerator[bytes, None]:
-    async for batch in events:
-        pieces = b"".join(
-            event(piece, piece["type"])
-            for _, item in batch
-            for piece in view.pieces(item)
-            if piece["sequence_number"] > after
-        )
-        yield pieces or PING
-    now = await call.server.host.find(call.caller, info.id)
-    yield b"".join(event(piece, piece["type"]) for piece in view.tail(now))
 
 
 def _problem(view: ResponseView, info: RunInfo) -> ServeError | None:
@@ -222,9 +204,9 @@ async def cancel(call: Call) -> Response:
 async def inputs(call: Call) -> Response:
     """Show what a response was asked."""
     info = await _find(call, call.path("id"))
-    given = (info.request or {}).get("input")
-    if isinstance(given, str):
-        part = {"type": "input_text", "text": given}
-        given = [{"type": "message", "role": "user", "content": [part]}]
-    data = [{"id": f"in_{place}", **item} for place, item in enumerate(given or [])]
+    items = (info.request or {}).get("input")
+    if isinstance(items, str):
+        part = {"type": "input_text", "text": items}
+        items = [{"type": "message", "role": "user", "content": [part]}]
+    data = [{"id": f"in_{place}", **item} for place, item in enumerate(items or [])]
     return JsonResponse({"object": "list", "data": data, "has_more": False})

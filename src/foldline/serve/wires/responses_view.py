@@ -8,23 +8,23 @@ from typing import Any
 from foldline.serve.apps import ServedApp
 from foldline.serve.errors import ServeError
 from foldline.serve.log.records import RunInfo
-from foldline.serve.reader import ChatReader, Op
-from foldline.serve.server import error_of
-from foldline.serve.wires.chat_completions import OpenAIErrors
+from foldline.serve.reader import Op
+from foldline.serve.wires.answer_view import AnswerView, web_citations
 from foldline.serve.wires.media import data_url
+from foldline.serve.wires.openai_errors import OpenAIErrors
 
 __all__ = ["WIRE", "ResponseView"]
 
 Json = Any
 WIRE = OpenAIErrors("responses")
+INCOMPLETE_REASONS = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
 
-class ResponseView:
+class ResponseView(AnswerView):
     """Builds the output items, and the events that tell of them."""
 
     def __init__(self, info: RunInfo, app: ServedApp) -> None:
-        self._reader = ChatReader()
-        self._is_agent = app.kind == "agent"
+        super().__init__(app)
         self._id = info.id
         self._request: dict[str, Json] = (info.request or {}).get("shown") or {}
         self._previous = (info.request or {}).get("previous")
@@ -32,9 +32,7 @@ class ResponseView:
         self._model = app.name
         self.output: list[dict[str, Json]] = []
         self._places: dict[int, int] = {}
-        self._usage: Json = None
         self._reason: str | None = None
-        self._error: ServeError | None = None
         self._number = 0
         self._has_begun = False
 
@@ -46,7 +44,7 @@ class ResponseView:
             self._has_begun = True
             yield self._event("response.created", response=self.response("in_progress"))
             yield self._event("response.in_progress", response=self.response("in_progress"))
-        for op in self._reader.read(item):
+        for op in self.read(item):
             yield from self._take(op)
 
     def _event(self, kind: str, **fields: Json) -> Json:
@@ -59,7 +57,7 @@ class ResponseView:
                 yield from self._take_text(op)
             case "reasoning-start" | "reasoning" | "reasoning-end":
                 yield from self._take_reasoning(op)
-            case "call-start" | "call-args" | "call-end" if not self._is_agent:
+            case "call-start" | "call-args" | "call-end" if not self.is_agent:
                 yield from self._take_call(op)
             case "block" if op.text == "image":
                 base64 = op.data.get("base64") or data_url(op.data)
@@ -72,9 +70,7 @@ class ResponseView:
                 yield self._add(op, item)
                 yield self._done(op)
             case "message-end":
-                self._finish(op)
-            case "reset":
-                self._error = ServeError("upstream", "the model began its answer again")
+                self._reason = INCOMPLETE_REASONS.get(op.text)
             case _:
                 pass
 
@@ -116,17 +112,16 @@ class ResponseView:
             part["text"] += op.text
             yield self._event("response.output_text.delta", **place, delta=op.text, logprobs=[])
             return
-        for note in op.data.get("annotations") or ():
-            if note.get("type") == "citation" and note.get("url"):
-                made = _citation(note)
-                index = len(part["annotations"])
-                part["annotations"].append(made)
-                yield self._event(
-                    "response.output_text.annotation.added",
-                    **place,
-                    annotation_index=index,
-                    annotation=made,
-                )
+        for note in web_citations(op):
+            citation = {"type": "url_citation", **note}
+            index = len(part["annotations"])
+            part["annotations"].append(citation)
+            yield self._event(
+                "response.output_text.annotation.added",
+                **place,
+                annotation_index=index,
+                annotation=citation,
+            )
         yield self._event("response.output_text.done", **place, text=part["text"], logprobs=[])
         yield self._event("response.content_part.done", **place, part=_copy(part))
         yield self._done(op)
@@ -186,21 +181,7 @@ class ResponseView:
         )
         yield self._done(op)
 
-    def _finish(self, op: Op) -> None:
-        if op.text == "error":
-            self._error = ServeError("upstream", "the model's answer ended with an error")
-        self._reason = {"length": "max_output_tokens", "content_filter": "content_filter"}.get(
-            op.text
-        )
-        usage = op.data.get("usage")
-        if usage:
-            self._usage = _usage_json(usage, self._usage)
-
     # -- the whole
-
-    def problem(self, info: RunInfo) -> ServeError | None:
-        """Return what must be told instead of an end; None where the run ended well."""
-        return error_of(info) if info.status != "success" else self._error
 
     def status(self, info: RunInfo) -> str:
         """Return how the response stands."""
@@ -215,7 +196,7 @@ class ResponseView:
     def response(self, status: str, problem: ServeError | None = None) -> Json:
         """Return the response as it is now."""
         error = WIRE.error_body(problem)["error"] if problem is not None else None
-        shown: dict[str, Json] = {
+        echo: dict[str, Json] = {
             "temperature": None,
             "top_p": None,
             "max_output_tokens": None,
@@ -230,14 +211,14 @@ class ResponseView:
             **self._request,
         }
         return {
-            **shown,
+            **echo,
             "id": f"resp_{self._id}",
             "object": "response",
             "created_at": int(self._created),
             "status": status,
             "model": self._model,
             "output": [_copy(item) for item in self.output],
-            "usage": self._usage,
+            "usage": self.usage.as_responses() if self.usage is not None else None,
             "error": None
             if error is None
             else {"code": error["code"] or "server_error", "message": error["message"]},
@@ -258,8 +239,7 @@ class ResponseView:
             return
         yield self._event("response.failed", response=self.response("failed", problem))
         # The published event has no inner `error`; with it the SDK raises, as it must.
-        body = WIRE.error_body(problem)
-        inner = body["error"]
+        inner = WIRE.error_body(problem)["error"]
         yield self._event(
             "error", code=inner["code"], message=inner["message"], param=None, error=inner
         )
@@ -269,31 +249,3 @@ def _copy(value: Json) -> Json:
     if isinstance(value, dict):
         return {name: _copy(item) for name, item in value.items()}
     return [_copy(item) for item in value] if isinstance(value, list) else value
-
-
-def _citation(note: Json) -> Json:
-    return {
-        "type": "url_citation",
-        "url": note["url"],
-        "title": note.get("title") or "",
-        "start_index": note.get("start_index") or 0,
-        "end_index": note.get("end_index") or 0,
-    }
-
-
-def _usage_json(usage: Json, before: Json) -> Json:
-    given, made = usage.get("input_tokens") or 0, usage.get("output_tokens") or 0
-    cached = (usage.get("input_token_details") or {}).get("cache_read") or 0
-    thought = (usage.get("output_token_details") or {}).get("reasoning") or 0
-    if before:
-        given += before["input_tokens"]
-        made += before["output_tokens"]
-        cached += before["input_tokens_details"]["cached_tokens"]
-        thought += before["output_tokens_details"]["reasoning_tokens"]
-    return {
-        "input_tokens": given,
-        "output_tokens": made,
-        "total_tokens": given + made,
-        "input_tokens_details": {"cached_tokens": cached, "cache_write_tokens": 0},
-        "output_tokens_details": {"reasoning_tokens": thought},
-    }

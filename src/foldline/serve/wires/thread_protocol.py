@@ -6,7 +6,6 @@ of the runs before. A stream stays open from run to run.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncGenerator
 from typing import Any, Final
@@ -14,6 +13,7 @@ from typing import Any, Final
 from starlette.responses import Response
 from starlette.routing import Route
 
+from foldline._io import ASYNC
 from foldline.serve.apps import RunRequest
 from foldline.serve.body import Body
 from foldline.serve.errors import ServeError
@@ -21,7 +21,8 @@ from foldline.serve.log.records import RunInfo
 from foldline.serve.server import Call, JsonResponse, Server, error_of
 from foldline.serve.sse import PING, EventStream, event
 from foldline.serve.wires.approvals import latest_run, open_questions
-from foldline.serve.wires.langgraph import WIRE, decode_run
+from foldline.serve.wires.langgraph import WIRE
+from foldline.serve.wires.langgraph_runs import decode_run
 from foldline.serve.wires.thread_state import ensure_thread, find_thread
 from foldline.workflows.interrupts import Command
 
@@ -96,9 +97,9 @@ async def _input_respond(call: Call, params: Body) -> dict[str, Json]:
     id = call.path("thread_id")
     thread = await find_thread(call, id)
     app = call.app(thread.app)
-    asked = {item["interrupt_id"] for item in await open_questions(call, id)}
+    question_ids = {item["interrupt_id"] for item in await open_questions(call, id)}
     name = params.text("interrupt_id", longest=256)
-    if name not in asked:
+    if name not in question_ids:
         raise ServeError(
             "not_found", f"there is no open question {name!r}", code="no_such_interrupt"
         )
@@ -120,16 +121,16 @@ async def _run_cancel(call: Call) -> dict[str, Json]:
 async def _runs(call: Call, thread: str) -> list[RunInfo]:
     """Return the runs of a thread, the oldest first; those that are not in the log yet too."""
     host, owner = call.server.host, call.caller.owner
-    found: list[RunInfo] = await host.call(
+    logged_runs: list[RunInfo] = await host.call(
         lambda: host.log.runs(owner, thread=thread, limit=MOST_RUNS)
     )
-    known = {info.id for info in found}
-    fresh = [
+    logged_ids = {info.id for info in logged_runs}
+    new_runs = [
         run.info
         for run in host.live.values()
-        if run.info.thread == thread and run.info.owner == owner and run.info.id not in known
+        if run.info.thread == thread and run.info.owner == owner and run.info.id not in logged_ids
     ]
-    return sorted([*found, *fresh], key=lambda info: (info.created, info.id))
+    return sorted([*logged_runs, *new_runs], key=lambda info: (info.created, info.id))
 
 
 async def _length(call: Call, thread: str) -> int:
@@ -150,8 +151,8 @@ class Filter:
         ):
             raise body.refuse("namespaces", "must be a list of lists of names")
         self._namespaces = None if spaces is None else [list(space) for space in spaces]
-        self._depth = body.whole("depth", 0, 1_000)
-        self.since = body.whole("since", 0, 2**53) or 0
+        self._depth = body.integer("depth", 0, 1_000)
+        self.since = body.integer("since", 0, 2**53) or 0
 
     def takes(self, method: str, namespace: list[str], data: Json) -> bool:
         """Whether an event is wanted."""
@@ -172,27 +173,27 @@ class Filter:
 
 async def stream(call: Call) -> Response:
     """Give a thread's events from the one after `since` on, run after run."""
-    wanted = Filter(await call.body())
+    filter = Filter(await call.body())
     thread = await find_thread(call, call.path("thread_id"))
-    return EventStream(_events(call, thread.id, wanted))
+    return EventStream(_events(call, thread.id, filter))
 
 
-async def _events(call: Call, thread: str, wanted: Filter) -> AsyncGenerator[bytes, None]:
+async def _events(call: Call, thread: str, filter: Filter) -> AsyncGenerator[bytes, None]:
     offset, done = 0, set[str]()
     last_sign = time.monotonic()
     while not call.server.host.is_closing:
         runs = [info for info in await _runs(call, thread) if info.id not in done]
         for info in runs:
             count = 0
-            if info.is_over and offset + info.last_seq <= wanted.since:
+            if info.is_over and offset + info.last_seq <= filter.since:
                 count = info.last_seq  # all of it is known already
             else:
                 async for batch in call.server.host.follow(info.id):
                     count += len(batch)
-                    yield _written(info, batch, offset, wanted)
+                    yield _written(info, batch, offset, filter)
                     last_sign = time.monotonic()
             if not info.is_over or info.status == "interrupted":
-                yield await _end(call, info, offset + count, wanted)
+                yield await _end(call, info, offset + count, filter)
             done.add(info.id)
             offset += count
         if not runs:
@@ -208,23 +209,23 @@ async def _next_run(call: Call, thread: str, done: set[str]) -> None:
         for run in call.server.host.live.values():
             if run.info.thread == thread and run.info.id not in done:
                 return
-        await asyncio.sleep(LOOK)
+        await ASYNC.sleep(LOOK)
 
 
-def _written(info: RunInfo, batch: Any, offset: int, wanted: Filter) -> bytes:
+def _written(info: RunInfo, batch: Any, offset: int, filter: Filter) -> bytes:
     if not batch:
         return PING
-    found = b""
+    text = b""
     for seq, item in batch:
         number = offset + seq
-        made = _published(info, item)
-        if number <= wanted.since or made is None:
+        published = _published(info, item)
+        if number <= filter.since or published is None:
             continue
-        params = made["params"]
-        if wanted.takes(made["method"], params["namespace"], params["data"]):
-            data = {"type": "event", "event_id": f"{info.id}:{seq}", "seq": number, **made}
-            found += event(data, made["method"], number)
-    return found
+        params = published["params"]
+        if filter.takes(published["method"], params["namespace"], params["data"]):
+            data = {"type": "event", "event_id": f"{info.id}:{seq}", "seq": number, **published}
+            text += event(data, published["method"], number)
+    return text
 
 
 def _published(info: RunInfo, item: dict[str, Json]) -> dict[str, Json] | None:
@@ -247,15 +248,15 @@ def _published(info: RunInfo, item: dict[str, Json]) -> dict[str, Json] | None:
     return item
 
 
-async def _end(call: Call, info: RunInfo, number: int, wanted: Filter) -> bytes:
+async def _end(call: Call, info: RunInfo, number: int, filter: Filter) -> bytes:
     """Write the end of a run whose server went away: it is in no event."""
     now = await call.server.host.find(call.caller, info.id)
-    if now.status != "interrupted" or not wanted.takes("lifecycle", [], {}):
+    if now.status != "interrupted" or not filter.takes("lifecycle", [], {}):
         return b""
     data = {"event": "failed", "graph_name": info.app, "error": error_of(now).message}
     params = {"namespace": [], "timestamp": int(time.time() * 1000), "data": data}
-    made = {
+    published = {
         "type": "event", "event_id": f"{info.id}:end", "seq": number, "method": "lifecycle",
         "params": params,
     }  # fmt: skip
-    return event(made, "lifecycle", number)
+    return event(published, "lifecycle", number)

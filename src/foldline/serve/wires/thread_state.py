@@ -29,23 +29,23 @@ STATUSES = {"running": "busy", "waiting": "interrupted", "error": "error"}
 async def find_thread(call: Call, id: str) -> ThreadInfo:
     """Return a thread of the caller's."""
     host = call.server.host
-    found: ThreadInfo | None = await host.call(host.log.thread, call.caller.owner, id)
-    if found is None:
+    thread: ThreadInfo | None = await host.call(host.log.thread, call.caller.owner, id)
+    if thread is None:
         raise ServeError("not_found", f"there is no thread {id[:80]!r}")
-    return found
+    return thread
 
 
 async def ensure_thread(call: Call, id: str, app: ServedApp) -> ThreadInfo:
     """Return a thread, made where it is not there; it belongs to the first app that runs on it."""
     host = call.server.host
-    made = ThreadInfo(id, call.caller.owner, app.name, time.time())
-    found: ThreadInfo = await host.call(host.log.put_thread, made)
-    if found.app is None:
+    new_thread = ThreadInfo(id, call.caller.owner, app.name, time.time())
+    thread: ThreadInfo = await host.call(host.log.put_thread, new_thread)
+    if thread.app is None:
         await host.call(lambda: host.log.change_thread(call.caller.owner, id, app=app.name))
-        found.app = app.name
-    if found.app != app.name:
-        raise ServeError("conflict", f"the thread {id[:80]!r} belongs to {found.app}")
-    return found
+        thread.app = app.name
+    if thread.app != app.name:
+        raise ServeError("conflict", f"the thread {id[:80]!r} belongs to {thread.app}")
+    return thread
 
 
 def app_of_thread(call: Call, thread: ThreadInfo) -> ServedApp | None:
@@ -97,12 +97,12 @@ async def thread_states(
     try:
         if limit is None:
             return [state_json(await app.target.aget_state(config), thread.id)]
-        found = []
+        states = []
         async for snapshot in app.target.aget_state_history(config, limit=limit):
-            found.append(state_json(snapshot, thread.id))
-            if len(found) >= limit:
+            states.append(state_json(snapshot, thread.id))
+            if len(states) >= limit:
                 break
-        return found
+        return states
     except ValueError as error:
         raise failure_of(error) from error
 
@@ -126,25 +126,25 @@ async def _state_without_checkpointer(call: Call, thread: ThreadInfo) -> Json:
 def state_json(snapshot: Any, thread: str) -> Json:
     """Return a snapshot in LangGraph's form."""
     configurable = snapshot.config.get("configurable", {})
-    asked = [{"id": item.id, "value": jsonable(item.value)} for item in snapshot.interrupts]
-    following = list(snapshot.next)
+    interrupts = [{"id": item.id, "value": jsonable(item.value)} for item in snapshot.interrupts]
+    next_steps = list(snapshot.next)
     tasks = [
         {
             "id": f"{name}-{place}",
             "name": name,
             "error": None,
-            "interrupts": asked if not place else [],
+            "interrupts": interrupts if not place else [],
             "checkpoint": None,
             "state": None,
             "result": None,
         }
-        for place, name in enumerate(following or (["interrupt"] if asked else []))
+        for place, name in enumerate(next_steps or (["interrupt"] if interrupts else []))
     ]
     return {
         "values": jsonable(snapshot.values),
-        "next": following,
+        "next": next_steps,
         "tasks": tasks,
-        "interrupts": asked,
+        "interrupts": interrupts,
         "checkpoint": {
             "thread_id": thread,
             "checkpoint_ns": "",

@@ -11,12 +11,13 @@ from starlette.routing import Route
 from foldline.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from foldline.serve.apps import RunRequest
 from foldline.serve.body import Body
-from foldline.serve.errors import ServeError, failure_of
+from foldline.serve.errors import ServeError
 from foldline.serve.live import Events
 from foldline.serve.reader import ChatReader, Op
 from foldline.serve.server import Call, JsonResponse, Server, error_of
 from foldline.serve.sse import PING, EventStream, event
-from foldline.serve.wires.approvals import find_active, match_calls, new_messages, open_questions
+from foldline.serve.wires.approvals import find_active, match_calls, open_questions
+from foldline.serve.wires.conversation import client_id, set_conversation
 from foldline.serve.wires.media import block_of_url, data_url
 from foldline.workflows.interrupts import Command
 
@@ -50,14 +51,14 @@ WIRE: Final = VercelErrors()
 
 def routes(server: Server) -> list[Route]:
     """Return the routes of this wire."""
-    found = []
+    made_routes = []
     for head in ("/api/chat", "/api/chat/{app}"):
-        found += [
+        made_routes += [
             Route(head, server.endpoint(WIRE, chat), methods=["POST"]),
             Route(f"{head}/{{id}}/stream", server.endpoint(WIRE, reconnect), methods=["GET"]),
             Route(f"{head}/{{id}}/stop", server.endpoint(WIRE, stop), methods=["POST"]),
         ]
-    return found
+    return made_routes
 
 
 def _app_name(call: Call, body: Body | None = None) -> str | None:
@@ -82,18 +83,13 @@ async def chat(call: Call) -> Response:
         request.command = Command(resume=_answers(questions, approvals, body.mapping("resume")))
     else:
         messages = [message for item in items for message in _decode_message(item)]
-        if thread is not None:
-            messages = await new_messages(call, app, thread, messages)
-        try:
-            request.input = app.input_of_chat(messages)
-        except ValueError as error:
-            raise failure_of(error) from error
+        await set_conversation(call, app, request, thread, messages)
     run = await call.start(app, request, thread=thread)
     events = await call.opened(run, app)
     return EventStream(
         _stream(call, run.info.id, events, is_more=request.command is not None),
         headers=HEADERS,
-        on_leave=call.on_leave(run, app),
+        on_leave=call.on_leave(app, run),
     )
 
 
@@ -275,7 +271,7 @@ class UiStream:
 
 def _approvals(item: Body) -> dict[str, Json]:
     """Return the answers to approvals in a message, by the approvals' ids."""
-    found: dict[str, Json] = {}
+    decisions: dict[str, Json] = {}
     if item.text("role") == "assistant":
         for part in item.objects("parts", most=1_000):
             approval = part.object("approval")
@@ -287,8 +283,8 @@ def _approvals(item: Body) -> dict[str, Json]:
                     reason = approval.maybe_text("reason", longest=10_000)
                     if reason:
                         decision["message"] = reason
-                found[id] = decision
-    return found
+                decisions[id] = decision
+    return decisions
 
 
 def _answers(
@@ -319,10 +315,10 @@ def _decode_message(item: Body) -> list[BaseMessage]:
         elif kind == "file":
             media = part.text("mediaType", "application/octet-stream", longest=128)
             head = media.partition("/")[0]
-            wanted = head if head in ("image", "audio", "video") else "file"
-            parts.append(block_of_url(part, "url", part.text("url"), wanted))
+            block_type = head if head in ("image", "audio", "video") else "file"
+            parts.append(block_of_url(part, "url", part.text("url"), block_type))
     if role == "user":
-        return [HumanMessage(parts)] if parts else []
+        return [HumanMessage(parts, id=client_id(item))] if parts else []
     if role == "assistant":
         texts = "".join(part["text"] for part in parts if part["type"] == "text")
         return [AIMessage(texts)] if texts else []

@@ -1,0 +1,136 @@
+"""What an HTTP server waits with: some threads, a notice that wakes many tasks, background tasks, a cancelling watch.
+
+A server is async alone, so these have no blocking side.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, TypeVar
+
+__all__ = ["BackgroundTask", "CancelWhen", "Cancelled", "Notice", "Workers", "join_all"]
+
+T = TypeVar("T")
+Cancelled = asyncio.CancelledError
+"""What a cancelled body is stopped with."""
+
+
+class Workers:
+    """Some threads of their own for functions that block: so many calls at once, and no more."""
+
+    def __init__(self, count: int, name: str) -> None:
+        self._threads = ThreadPoolExecutor(count, name)
+
+    async def call(self, function: Callable[..., T], *values: Any) -> T:
+        """Call a function in one of the threads."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, function, *values)
+
+    def close(self) -> None:
+        """Wait for the calls under way, and end the threads."""
+        self._threads.shutdown(wait=True)
+
+
+class Notice:
+    """Wakes every task that waits for it; each may wait for some time only."""
+
+    __slots__ = ("_waiters",)
+
+    def __init__(self) -> None:
+        self._waiters: list[asyncio.Future[None]] = []
+
+    def set(self) -> None:
+        """Wake everybody who waits now."""
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            _wake(waiter)
+
+    async def wait(self, seconds: float | None = None) -> None:
+        """Wait for the next `set`, or for some time."""
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[None] = loop.create_future()
+        self._waiters.append(waiter)
+        timer = loop.call_later(seconds, _wake, waiter) if seconds is not None else None
+        try:
+            await waiter
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+
+def _wake(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
+
+
+class BackgroundTask:
+    """A body that runs beside whoever started it."""
+
+    __slots__ = ("_task",)
+
+    def __init__(self, body: Coroutine[Any, Any, Any]) -> None:
+        self._task = asyncio.get_running_loop().create_task(body)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it has ended."""
+        return self._task.done()
+
+    def cancel(self) -> None:
+        """Ask it to stop."""
+        self._task.cancel()
+
+    async def join(self) -> None:
+        """Wait for its end, whatever that is."""
+        await asyncio.gather(self._task, return_exceptions=True)
+
+
+async def join_all(tasks: Iterable[BackgroundTask]) -> None:
+    """Wait for the end of all of them."""
+    for task in tasks:
+        await task.join()
+
+
+class CancelWhen:
+    """Cancels the body inside it when a watcher ends; `has_fired` says so, and nothing is raised outside.
+
+    ```python {test="skip: a part of a body"}
+    async with CancelWhen(client_left) as watch:
+        await run.ended()
+    if watch.has_fired: ...
+    ```
+    """
+
+    def __init__(self, watcher: Callable[[], Awaitable[None]]) -> None:
+        self._watcher = watcher
+        self._is_over = False
+        self.has_fired = False
+
+    async def __aenter__(self) -> CancelWhen:
+        self._task = asyncio.current_task()
+        self._watch = asyncio.get_running_loop().create_task(self._look())
+        return self
+
+    async def _look(self) -> None:
+        await self._watcher()
+        if not self._is_over and self._task is not None:
+            self.has_fired = True
+            self._task.cancel()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool:
+        self._is_over = True
+        if not self._watch.done():
+            self._watch.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._watch
+        is_ours = self.has_fired and isinstance(error, asyncio.CancelledError)
+        # Where somebody else cancelled the body too, that cancellation goes on.
+        return is_ours and self._task is not None and self._task.uncancel() == 0

@@ -1,0 +1,154 @@
+"""Inputs on their way into a job: their keys and contents, rows that were refused, rows that were read before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+from foldline.batches.records import RejectedRow, State
+from foldline.batches.store.databases import Connection
+from foldline.batches.store.job_table import JobTable
+from foldline.exceptions import StoreError
+
+__all__ = ["InputTable", "NewItem", "Reject"]
+
+VALUES: Final = 500
+"""Values in one statement; old SQLite takes 999."""
+PAGE: Final = 1000
+ADD: Final = """INSERT INTO foldline_job_items (id, job, state, same_as, key, digest, input)
+    VALUES (?, ?, ?, ?, ?, ?, ?)"""
+REFUSE: Final = (
+    "INSERT INTO foldline_job_rejects (job, number, place, reason, line) VALUES (?, ?, ?, ?, ?)"
+)
+Reject = tuple[int, RejectedRow]
+"""The number of a row, and why it is no input."""
+
+
+class NewItem(NamedTuple):
+    """An input as it is added."""
+
+    number: int
+    key: str | None
+    digest: str
+    input: str
+
+
+class InputTable:
+    """The inputs of one job."""
+
+    def __init__(self, job: JobTable) -> None:
+        self._job = job
+
+    def add(
+        self,
+        items: Sequence[NewItem],
+        rejects: Sequence[Reject],
+        rows_read: int,
+        *,
+        dedupe: bool,
+    ) -> None:
+        """Add inputs; a key that is there already is a rejected row, a content that is there a copy."""
+
+        def work(connection: Connection) -> None:
+            job = self._job
+            rows, refusals, copies = self._sort(connection, items, dedupe=dedupe)
+            refusals = [*rejects, *refusals]
+            connection.each(ADD, rows)
+            connection.each(
+                REFUSE,
+                [(job.row.id, number, row.place, row.reason, row.text) for number, row in refusals],
+            )
+            connection.run(
+                "UPDATE foldline_jobs SET rows_read = ? WHERE id = ?", (rows_read, job.row.id)
+            )
+            job.count(connection, items=len(rows), copies=copies, rejected=len(refusals))
+
+        self._job.database.write(work)
+
+    def _sort(
+        self, connection: Connection, items: Sequence[NewItem], *, dedupe: bool
+    ) -> tuple[list[tuple[Any, ...]], list[Reject], int]:
+        """Return the rows to add, those with a key that is there already, and how many are copies."""
+        job = self._job
+        keys = self._ids(connection, "key", [item.key for item in items if item.key is not None])
+        contents = (
+            self._ids(connection, "digest", [item.digest for item in items]) if dedupe else {}
+        )
+        rows: list[tuple[Any, ...]] = []
+        refusals: list[Reject] = []
+        copies = 0
+        for item in items:
+            id = job.id_of(item.number)
+            if item.key is not None:
+                if item.key in keys:
+                    number = job.number_of(keys[item.key])
+                    reason = f"the key {item.key!r:.80} is that of row {number} already"
+                    row = RejectedRow(f"row {item.number}", reason, item.input[:200])
+                    refusals.append((item.number, row))
+                    continue
+                keys[item.key] = id
+            same_as = contents.get(item.digest)
+            if dedupe and same_as is None:
+                contents[item.digest] = id
+            copies += same_as is not None
+            state = State.WAITING if same_as is None else State.COPY
+            rows.append((id, job.row.id, int(state), same_as, item.key, item.digest, item.input))
+        return rows, refusals, copies
+
+    def _ids(self, connection: Connection, column: str, values: list[Any]) -> dict[Any, int]:
+        """Return the items that have one of some keys or contents, by key or content."""
+        ids: dict[Any, int] = {}
+        condition = "same_as IS NULL" if column == "digest" else "key IS NOT NULL"
+        for start in range(0, len(values), VALUES):
+            page = values[start : start + VALUES]
+            marks = ", ".join("?" * len(page))
+            query = (
+                f"SELECT {column}, id FROM foldline_job_items WHERE job = ? AND {condition} "
+                f"AND {column} IN ({marks})"
+            )
+            ids.update(connection.rows(query, (self._job.row.id, *page)))
+        return ids
+
+    def add_mended(self, items: Sequence[NewItem], *, dedupe: bool) -> None:
+        """Add rows that were refused before and are inputs now; what is refused again stays as it is."""
+
+        def work(connection: Connection) -> None:
+            job = self._job
+            rows, _, copies = self._sort(connection, items, dedupe=dedupe)
+            connection.each(ADD, rows)
+            rejected = 0
+            for row in rows:
+                rejected += connection.run(
+                    "DELETE FROM foldline_job_rejects WHERE job = ? AND number = ?",
+                    (job.row.id, job.number_of(row[0])),
+                )
+            job.count(connection, items=len(rows), copies=copies, rejected=-rejected)
+
+        self._job.database.write(work)
+
+    def check(self, start: int, digests: Sequence[str | None]) -> set[int]:
+        """Raise unless rows that were read before are the same now (None: no input now); return those it has."""
+        job = self._job
+        query = "SELECT id, digest FROM foldline_job_items WHERE id >= ? AND id < ?"
+        rows = job.read(query, (job.id_of(start), job.id_of(start + len(digests))))
+        stored: dict[int, str] = dict(rows)
+        for number, digest in enumerate(digests, start):
+            if stored.get(job.id_of(number), digest) != digest:
+                raise StoreError(
+                    f"{job.database.where}: row {number} is not the one that the job {job.name!r} has: it was begun "
+                    "with other rows. Give the same, none at all (inputs=None) to go on, or another name"
+                )
+        return {job.number_of(id) for id in stored}
+
+    def set_complete(self) -> None:
+        """Note that all inputs are here."""
+        statement = "UPDATE foldline_jobs SET is_read = 1 WHERE id = ?"
+        self._job.database.write(lambda connection: connection.run(statement, (self._job.row.id,)))
+
+    def rejects(self) -> Iterator[RejectedRow]:
+        """Yield the rows that were no input."""
+        last = 0
+        query = "SELECT id, place, reason, line FROM foldline_job_rejects WHERE job = ? AND id > ? ORDER BY id LIMIT ?"
+        while rows := self._job.read(query, (self._job.row.id, last, PAGE)):
+            yield from (RejectedRow(*row[1:]) for row in rows)
+            last = rows[-1][0]

@@ -1,0 +1,60 @@
+"""`JobStore`: one job in a database, and the tables it is in.
+
+Everything that belongs together is one transaction: an item's result and the counts that it changes, or a part and the
+items in it. So a process may be killed at any point, and the next one finds a state in which nothing is lost.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from foldline.batches.store.databases import open_database
+from foldline.batches.store.input_table import InputTable
+from foldline.batches.store.item_table import ItemTable
+from foldline.batches.store.job_table import JobTable
+from foldline.batches.store.part_table import PartTable
+from foldline.exceptions import StoreError
+
+__all__ = ["JobStore"]
+
+
+class JobStore:
+    """One job of a database."""
+
+    def __init__(self, location: str | Path, name: str) -> None:
+        self._database = open_database(location)
+        self.job = JobTable(self._database, name)
+        self.inputs = InputTable(self.job)
+        self.items = ItemTable(self.job)
+        self.parts = PartTable(self.job, self.items)
+
+    @property
+    def name(self) -> str:
+        """The name of the job."""
+        return self.job.name
+
+    @property
+    def where(self) -> str:
+        """How errors name this store."""
+        return self._database.where
+
+    def try_lock(self) -> bool:
+        """Lock the job for this process; return False where another one works on it."""
+        return self._database.lock(self.name)
+
+    def lock(self) -> None:
+        """Keep other processes from working on this job."""
+        if not self.try_lock():
+            raise StoreError(
+                f"{self.where}: another process works on the job {self.name!r}: wait for it or end it; `status` and "
+                "`cancel` need no lock"
+            )
+
+    def unlock(self) -> None:
+        """Let other processes work on this job."""
+        self._database.unlock()
+
+    def close(self) -> None:
+        """Unlock the job and close the connections that nobody uses."""
+        self._database.unlock()
+        self._database.close()

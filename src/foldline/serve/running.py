@@ -1,0 +1,265 @@
+"""One run of an app as events of the run log, in the published protocol's form.
+
+A chat model speaks in message events. An agent or a graph says more: tools, updates, questions. Whatever else is
+runnable gives pieces of its output. A run that is watched from inside (LangServe's `stream_log` and `stream_events`)
+has what happens inside as its events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import aclosing
+from typing import Any, Final
+
+from foldline.agents.agent import Agent
+from foldline.exceptions import UsageError
+from foldline.language_models.call.chunk_bridge import ChunkBridge
+from foldline.load import dumpd
+from foldline.messages import AIMessageChunk, BaseMessage, convert_to_messages
+from foldline.outputs import ChatGenerationChunk
+from foldline.protocol.replay import message_to_events
+from foldline.protocol.writer import EventWriter
+from foldline.runnables.utils import AddableDict
+from foldline.serve.apps import Emit, RunRequest, ServedApp
+from foldline.workflows.events import jsonable
+from foldline.workflows.flow import Workflow
+from foldline.workflows.loop_runnable import LoopRunnable
+
+__all__ = ["run_app"]
+
+Json = Any
+CHANNELS: Final = frozenset(
+    {
+        "lifecycle",
+        "messages",
+        "tools",
+        "input.requested",
+        "updates",
+        "values",
+        "checkpoints",
+        "custom",
+    }
+)
+
+
+async def run_app(app: ServedApp, request: RunRequest, emit: Emit) -> Json:
+    """Run once; emit what happens; return the output as JSON."""
+    if request.inside == "stream_log":
+        return await _run_stream_log(app, request, emit)
+    if request.inside == "stream_events":
+        return await _run_stream_events(app, request, emit)
+    if app.kind == "model":
+        if request.streams:
+            return await _run_model(app, request, emit)
+        return await _run_model_at_once(app, request, emit)
+    if isinstance(app.target, LoopRunnable):
+        return await _run_loop(app.target, request, emit)
+    return await _run_runnable(app, request, emit)
+
+
+async def _run_model(app: ServedApp, request: RunRequest, emit: Emit) -> Json:
+    messages = messages_from(request.input)
+    stream = await app.target.astream_v2(messages, request.config, **request.options)
+    return await _emit_messages(stream, emit)
+
+
+async def _emit_messages(stream: Any, emit: Emit) -> Json:
+    try:
+        async for event in stream:
+            if event["event"] != "error":  # the run says it, in its own words
+                emit("messages", event, None, None)
+    finally:
+        await stream.aclose()
+    return dumpd(stream.output_message)
+
+
+async def _run_model_at_once(app: ServedApp, request: RunRequest, emit: Emit) -> Json:
+    messages = messages_from(request.input)
+    message = await app.target.ainvoke(messages, request.config, **request.options)
+    for event in message_to_events(message):
+        emit("messages", event, None, None)
+    return dumpd(message)
+
+
+async def _run_loop(target: LoopRunnable[Any, Any], request: RunRequest, emit: Emit) -> Json:
+    value = request.command if request.command is not None else request.input
+    output = LoopOutput(emit, keeps_values=request.keeps_values)
+    mode: Any = "events" if isinstance(target, Agent) else ["events", "messages"]
+    async with aclosing(target.astream(value, request.config, stream_mode=mode)) as pieces:
+        async for piece in pieces:
+            output.take(piece)
+    return output.result()
+
+
+async def _run_runnable(app: ServedApp, request: RunRequest, emit: Emit) -> Json:
+    value: Any = request.command if request.command is not None else request.input
+    if not isinstance(app.target, Workflow):
+        try:
+            stream = await app.target.astream_v2(value, request.config)
+        except UsageError:
+            pass  # no chat model answers for it
+        else:
+            return await _emit_messages(stream, emit)
+    total: Any = None
+    async with aclosing(app.target.astream(value, request.config)) as pieces:
+        async for piece in pieces:
+            emit("chunk", jsonable_lc(piece), None, None)
+            total = piece if total is None else _added(total, piece)
+    _emit_questions(total, emit)
+    return jsonable_lc(total)
+
+
+def _emit_questions(output: Any, emit: Emit) -> None:
+    """Emit the questions to a person that an output holds."""
+    if isinstance(output, Mapping) and output.get("__interrupt__"):
+        for item in output["__interrupt__"]:
+            data = {"interrupt_id": item.id, "payload": jsonable(item.value)}
+            emit("input.requested", data, None, None)
+
+
+# -- watched from inside
+
+
+async def _run_stream_log(app: ServedApp, request: RunRequest, emit: Emit) -> Json:
+    value: Any = request.command if request.command is not None else request.input
+    output: Any = None
+    stream = app.target.astream_log(value, request.config, **request.inside_options)
+    async with aclosing(stream) as patches:
+        async for patch in patches:
+            emit("log_patch", jsonable_lc({"ops": patch.ops}), None, None)
+            for operation in patch.ops:
+                if operation["path"] == "/final_output":
+                    output = operation["value"]
+    _emit_questions(output, emit)
+    return jsonable_lc(output)
+
+
+async def _run_stream_events(app: ServedApp, request: RunRequest, emit: Emit) -> Json:
+    value: Any = request.command if request.command is not None else request.input
+    output: Any = None
+    options = {"version": "v2", **request.inside_options}
+    async with aclosing(app.target.astream_events(value, request.config, **options)) as events:
+        async for event in events:
+            emit("stream_event", jsonable_lc(event), None, None)
+            if event["event"].endswith("_end") and not event.get("parent_ids"):
+                output = (event.get("data") or {}).get("output")
+    _emit_questions(output, emit)
+    return jsonable_lc(output)
+
+
+# -- agents and graphs
+
+
+class LoopOutput:
+    """Takes what an agent or a graph streams; passes its events on, and keeps the state it comes to."""
+
+    def __init__(self, emit: Emit, *, keeps_values: bool) -> None:
+        self._emit = emit
+        self._keeps_values = keeps_values
+        self._chunks = ChunkEvents(emit)
+        self._state: Json = None
+        self._questions: list[Json] = []
+
+    def take(self, piece: Json) -> None:
+        """Take a piece of the stream: an event, or a labelled one."""
+        if isinstance(piece, tuple):
+            label, piece = piece
+            if label == "messages":
+                self._chunks.feed(piece[0])
+                return
+        method, params = piece["method"], piece["params"]
+        if method in CHANNELS and self._is_wanted(method, params):
+            self._emit(method, params["data"], params["namespace"], params.get("node"))
+
+    def _is_wanted(self, method: str, params: Json) -> bool:
+        is_inner, data = bool(params["namespace"]), params["data"]
+        if method == "messages" and data.get("event") == "message-start":
+            self._chunks.seen.add(data["id"])
+        elif method == "updates":
+            self._chunks.finish()
+        elif method == "input.requested" and not is_inner:
+            self._questions.append(data)
+        elif method == "values":
+            if not is_inner:
+                self._state = data
+            return self._keeps_values
+        return True
+
+    def result(self) -> Json:
+        """Return the last state, with the questions that are open."""
+        self._chunks.finish()
+        if self._questions and isinstance(self._state, dict):
+            interrupts = [as_interrupt(item) for item in self._questions]
+            return {**self._state, "__interrupt__": interrupts}
+        return self._state
+
+
+class ChunkEvents:
+    """Turns the chunks that a graph's models stream into message events."""
+
+    def __init__(self, emit: Emit) -> None:
+        self._emit = emit
+        self._open: dict[str, tuple[EventWriter, ChunkBridge]] = {}
+        self.seen: set[str] = set()
+
+    def feed(self, chunk: Json) -> None:
+        """Say what a chunk says, but for messages that said their own events."""
+        if not isinstance(chunk, AIMessageChunk) or chunk.id in self.seen:
+            return
+        id = chunk.id or ""
+        if id not in self._open:
+            metadata = chunk.response_metadata
+            about = {
+                "provider": metadata.get("model_provider"),
+                "model": metadata.get("model_name"),
+            }
+            writer = EventWriter(
+                id, metadata={name: word for name, word in about.items() if word is not None}
+            )
+            self._open[id] = (writer, ChunkBridge(writer, id))
+        writer, bridge = self._open[id]
+        for event in bridge.feed(ChatGenerationChunk(message=chunk)):
+            self._emit("messages", event, None, None)
+        if chunk.chunk_position == "last":
+            self._finish(id)
+
+    def finish(self) -> None:
+        """End the messages that are open."""
+        for id in list(self._open):
+            self._finish(id)
+
+    def _finish(self, id: str) -> None:
+        writer, _ = self._open.pop(id)
+        self.seen.add(id)
+        if not writer.is_over:
+            for event in writer.finish():
+                self._emit("messages", event, None, None)
+
+
+def messages_from(value: Json) -> list[BaseMessage]:
+    """Return an input of a chat model as messages."""
+    if isinstance(value, Mapping) and "messages" in value:
+        value = value["messages"]
+    messages: list[BaseMessage] = convert_to_messages(value)
+    if not messages:
+        raise UsageError("the input has no message: send at least one")
+    return messages
+
+
+def as_interrupt(data: Mapping[str, Json]) -> dict[str, Json]:
+    """Return a question in LangGraph's form."""
+    return {"id": data["interrupt_id"], "value": data["payload"]}
+
+
+def jsonable_lc(value: Json) -> Json:
+    """Return a value as JSON; messages, documents and the like in LangChain's serialised form."""
+    return jsonable(dumpd(value)) if not isinstance(value, str | int | float | None) else value
+
+
+def _added(total: Any, piece: Any) -> Any:
+    try:
+        return total + piece
+    except TypeError:
+        if isinstance(total, Mapping) and isinstance(piece, Mapping):
+            return AddableDict(total) + AddableDict(piece)
+        return piece

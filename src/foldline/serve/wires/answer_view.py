@@ -1,0 +1,106 @@
+"""One run as one answer of a model wire: what Chat Completions, Responses and Messages have in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from foldline.serve.apps import RunRequest, ServedApp
+from foldline.serve.body import Body
+from foldline.serve.errors import ServeError, failure_of
+from foldline.serve.log.records import RunInfo
+from foldline.serve.reader import ChatReader, Op
+from foldline.serve.server import Call, error_of
+from foldline.serve.wires.usage import UsageTotal
+
+__all__ = ["AnswerView", "chat_request", "read_chat", "web_citations"]
+
+Json = Any
+
+
+class AnswerView(ABC):
+    """Reads a run's events; subclasses say them in the words of their wire."""
+
+    def __init__(self, app: ServedApp) -> None:
+        self.usage: UsageTotal | None = None
+        """None before a message told it."""
+        self.is_agent = app.kind == "agent"
+        self._reader = ChatReader()
+        self._error: ServeError | None = None
+
+    @abstractmethod
+    def pieces(self, item: dict[str, Json]) -> Iterator[Json]:
+        """Give the wire's events of one event of the log."""
+
+    def consume(self, events: Iterable[dict[str, Json]]) -> None:
+        """Read events whose pieces nobody wants."""
+        for item in events:
+            for _ in self.pieces(item):
+                pass
+
+    def read(self, item: dict[str, Json]) -> Iterator[Op]:
+        """Read an event of the log, and note what it says about usage and failures."""
+        for op in self._reader.read(item):
+            if op.kind == "message-end":
+                self._note_end(op)
+            elif op.kind == "reset":
+                self._error = ServeError("upstream", "the model began its answer again")
+            yield op
+
+    def _note_end(self, op: Op) -> None:
+        if op.text == "error":
+            self.fail("the model's answer ended with an error")
+        usage = op.data.get("usage")
+        if usage:
+            self.usage = self.usage or UsageTotal()
+            self.usage.add(usage)
+
+    def fail(self, sentence: str) -> None:
+        """Note that the answer cannot end well."""
+        self._error = ServeError("upstream", sentence)
+
+    def finish_reason(self, op: Op) -> str:
+        """Return why a message ended; an agent's calls of tools are its own business."""
+        return "stop" if self.is_agent and op.text == "tool_use" else op.text
+
+    def problem(self, info: RunInfo) -> ServeError | None:
+        """Return what must be told instead of an end; None where the run ended well."""
+        return error_of(info) if info.status != "success" else self._error
+
+
+async def read_chat(call: Call) -> tuple[Body, ServedApp]:
+    """Read a request to a model wire: the body, and the app that it names."""
+    body = await call.body()
+    app = call.app(body.name("model"))
+    if app.kind == "embeddings":
+        raise body.refuse("model", "makes embeddings, no chat")
+    return body, app
+
+
+def chat_request(
+    app: ServedApp, messages: list[Any], options: dict[str, Json], *, streams: bool = True
+) -> RunRequest:
+    """Return the run of a conversation."""
+    try:
+        return RunRequest(app.input_of_chat(messages), options, streams=streams)
+    except ValueError as error:
+        raise failure_of(error) from error
+
+
+def web_citations(op: Op) -> list[dict[str, Json]]:
+    """Return the web pages that a finished text cites."""
+    return [
+        {
+            "url": note["url"],
+            "title": note.get("title") or "",
+            "start_index": note.get("start_index") or 0,
+            "end_index": note.get("end_index") or 0,
+        }
+        for note in _annotations(op.data)
+        if note.get("type") == "citation" and note.get("url")
+    ]
+
+
+def _annotations(block: Mapping[str, Json]) -> Iterable[Mapping[str, Json]]:
+    return block.get("annotations") or ()

@@ -1,0 +1,182 @@
+"""The view of a run as one choice of a chat completion, in chunks or whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from foldline.serve.apps import ServedApp
+from foldline.serve.errors import ServeError
+from foldline.serve.log.records import RunInfo
+from foldline.serve.reader import Op
+from foldline.serve.wires.answer_view import AnswerView, web_citations
+from foldline.serve.wires.logprobs import completion_logprobs
+from foldline.serve.wires.media import data_url
+from foldline.serve.wires.usage import UsageTotal
+
+__all__ = ["FINISH_REASONS", "ChoiceView", "completion_head", "completion_json", "usage_chunk"]
+
+Json = Any
+FINISH_REASONS: Final = {
+    "stop": "stop",
+    "length": "length",
+    "tool_use": "tool_calls",
+    "content_filter": "content_filter",
+    "refusal": "content_filter",
+}
+
+
+def completion_head(info: RunInfo, app: ServedApp) -> dict[str, Json]:
+    """Return what all chunks of a completion begin with; several choices have the id of the first run."""
+    return {
+        "id": f"chatcmpl-{info.id}",
+        "object": "chat.completion.chunk",
+        "created": int(info.created),
+        "model": app.name,
+    }
+
+
+class ChoiceView(AnswerView):
+    """Builds the message of one choice, and the chunks that tell of it."""
+
+    def __init__(self, head: dict[str, Json], app: ServedApp, index: int = 0) -> None:
+        super().__init__(app)
+        self._head = head
+        self._index = index
+        self._text: list[str] = []
+        self._reasoning: list[str] = []
+        self._calls: dict[int, dict[str, Json]] = {}
+        self._annotations: list[Json] = []
+        self._images: list[Json] = []
+        self._reason = "stop"
+        self._logprobs: Json = None
+        self._has_begun = False
+        self._separates = False
+
+    def pieces(self, item: dict[str, Json]) -> Iterator[Json]:
+        """Give the chunks of one event of the log."""
+        for op in self.read(item):
+            delta = self._delta(op)
+            if delta is None:
+                continue
+            if not self._has_begun:
+                self._has_begun = True
+                delta = {"role": "assistant", **delta}
+                delta.setdefault("content", None if "tool_calls" in delta else "")
+            yield self._chunk(delta)
+
+    def _delta(self, op: Op) -> Json:
+        match op.kind:
+            case "text":
+                return {"content": self._add_text(op.text)}
+            case "reasoning":
+                self._reasoning.append(op.text)
+                return {"reasoning_content": op.text}
+            case "call-start" if not self.is_agent:
+                return self._start_call(op)
+            case "call-args" if not self.is_agent:
+                call = self._calls[op.number]
+                call["function"]["arguments"] += op.text
+                return {
+                    "tool_calls": [{"index": call["index"], "function": {"arguments": op.text}}]
+                }
+            case _:
+                return self._note(op)
+
+    def _note(self, op: Op) -> Json:
+        match op.kind:
+            case "text-end":
+                notes = [
+                    {"type": "url_citation", "url_citation": note} for note in web_citations(op)
+                ]
+                self._annotations += notes
+                return {"annotations": notes} if notes else None
+            case "block" if op.text == "image":
+                image = {"type": "image_url", "image_url": {"url": data_url(op.data)}}
+                self._images.append(image)
+                return {"images": [image]}
+            case "message-end":
+                self._separates = bool(self._text)
+                self._reason = FINISH_REASONS.get(self.finish_reason(op), "stop")
+                self._logprobs = completion_logprobs(op.data.get("metadata") or {})
+            case "ask":
+                self._error = ServeError("conflict", "asks a person")
+            case _:
+                pass
+        return None
+
+    def _add_text(self, text: str) -> str:
+        """Note a piece of text; answers of one agent's several turns are parted by an empty line."""
+        if self._separates:
+            self._separates = False
+            text = f"\n\n{text}"
+        self._text.append(text)
+        return text
+
+    def _start_call(self, op: Op) -> Json:
+        function = {"name": op.data["name"], "arguments": ""}
+        call = {"index": len(self._calls), "id": op.text, "type": "function"}
+        self._calls[op.number] = {**call, "function": dict(function)}
+        return {"tool_calls": [{**call, "function": function}]}
+
+    def _chunk(self, delta: Json, reason: str | None = None) -> Json:
+        choice = {
+            "index": self._index,
+            "delta": delta,
+            "logprobs": self._logprobs if reason is not None else None,
+            "finish_reason": reason,
+        }
+        return {**self._head, "choices": [choice]}
+
+    def tail(self) -> Iterator[Json]:
+        """Give the last chunks of the choice."""
+        if not self._has_begun:
+            yield self._chunk({"role": "assistant", "content": ""})
+        yield self._chunk({}, self._reason)
+
+    def choice(self, info: RunInfo) -> Json:
+        """Return the choice, or raise what the run ended with."""
+        problem = self.problem(info)
+        if problem is not None:
+            raise problem
+        message: dict[str, Json] = {
+            "role": "assistant",
+            "content": "".join(self._text) if self._text or not self._calls else None,
+            "refusal": None,
+        }
+        if self._reasoning:
+            message["reasoning_content"] = "".join(self._reasoning)
+        if self._calls:
+            message["tool_calls"] = [
+                {name: value for name, value in call.items() if name != "index"}
+                for call in self._calls.values()
+            ]
+        if self._annotations:
+            message["annotations"] = self._annotations
+        if self._images:
+            message["images"] = self._images
+        return {
+            "index": self._index,
+            "message": message,
+            "logprobs": self._logprobs,
+            "finish_reason": self._reason,
+        }
+
+
+def _usage(views: list[ChoiceView]) -> dict[str, Json]:
+    total = UsageTotal()
+    for view in views:
+        if view.usage is not None:
+            total.add_total(view.usage)
+    return total.as_completions()
+
+
+def usage_chunk(head: dict[str, Json], views: list[ChoiceView]) -> Json:
+    """Return the chunk that tells what all choices used."""
+    return {**head, "choices": [], "usage": _usage(views)}
+
+
+def completion_json(head: dict[str, Json], views: list[ChoiceView], infos: list[RunInfo]) -> Json:
+    """Return the completion, or raise what a run ended with."""
+    choices = [view.choice(info) for view, info in zip(views, infos, strict=True)]
+    return {**head, "object": "chat.completion", "choices": choices, "usage": _usage(views)}

@@ -1,0 +1,87 @@
+"""LangGraph's assistants: the apps, under the names that its clients use."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from starlette.responses import Response
+
+from foldline.serve.apps import ServedApp
+from foldline.serve.errors import ServeError
+from foldline.serve.server import Call, JsonResponse
+
+__all__ = ["info", "search_assistants", "show_assistant", "show_graph", "show_schemas"]
+
+Json = Any
+
+
+async def info(call: Call) -> Response:
+    """Say what this server is."""
+    return JsonResponse({"version": "foldline", "flags": {"assistants": True, "crons": False}})
+
+
+def _assistant(app: ServedApp) -> Json:
+    now = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime())
+    return {
+        "assistant_id": app.name,
+        "graph_id": app.name,
+        "name": app.name,
+        "config": {},
+        "context": {},
+        "metadata": {"created_by": "system"},
+        "version": 1,
+        "created_at": now,
+        "updated_at": now,
+        "description": None,
+    }
+
+
+async def search_assistants(call: Call) -> Response:
+    """List the apps."""
+    body = await call.body(may_be_empty=True)
+    graph = body.maybe_text("graph_id")
+    key = call.caller.key
+    assistants = [
+        _assistant(app)
+        for app in call.server.apps.values()
+        if app.kind != "embeddings"
+        and (key is None or key.allows(app.name))
+        and graph in (None, app.name)
+    ]
+    limit = body.integer("limit", 0, 1_000)
+    offset = body.integer("offset", 0, 1_000_000) or 0
+    return JsonResponse(assistants[offset:][: limit if limit is not None else 100])
+
+
+def _find(call: Call) -> ServedApp:
+    app = call.app(call.path("assistant_id"))
+    if app.kind == "embeddings":
+        raise ServeError("not_found", f"{app.name} makes embeddings: it is no assistant")
+    return app
+
+
+async def show_assistant(call: Call) -> Response:
+    """Show an app."""
+    return JsonResponse(_assistant(_find(call)))
+
+
+async def show_graph(call: Call) -> Response:
+    """Draw an app."""
+    return JsonResponse(_find(call).target.get_graph().to_json())
+
+
+async def show_schemas(call: Call) -> Response:
+    """Show what an app takes and gives."""
+    app = _find(call)
+    schemas: dict[str, Json] = {"graph_id": app.name, "config_schema": None, "context_schema": None}
+    for name, method in (
+        ("input_schema", "get_input_schema"),
+        ("output_schema", "get_output_schema"),
+    ):
+        try:
+            schemas[name] = getattr(app.target, method)().model_json_schema()
+        except Exception:  # noqa: BLE001  a schema that cannot be said is none
+            schemas[name] = None
+    schemas["state_schema"] = schemas["output_schema"]
+    return JsonResponse(schemas)

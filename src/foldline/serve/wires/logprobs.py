@@ -1,0 +1,42 @@
+"""Log probabilities of tokens, from the forms in which providers give them to that of Chat Completions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["completion_logprobs"]
+
+Json = Any
+
+
+def completion_logprobs(metadata: Mapping[str, Json]) -> Json:
+    """Return a choice's `logprobs` of a message's metadata; None where the provider gave none."""
+    form = metadata.get("logprobs")
+    if not isinstance(form, Mapping):
+        return None
+    if isinstance(form.get("content"), list):
+        return {"content": form["content"], "refusal": form.get("refusal")}
+    if isinstance(form.get("chosenCandidates"), list):
+        return {"content": _from_candidates(form), "refusal": None}
+    return None
+
+
+def _from_candidates(form: Mapping[str, Json]) -> list[Json]:
+    """Google's: the chosen tokens, and beside them the likely ones of each place."""
+    alternatives = form.get("topCandidates") or []
+    content = []
+    for place, candidate in enumerate(form["chosenCandidates"]):
+        likely = alternatives[place] if place < len(alternatives) else {}
+        top = [_token(item) for item in likely.get("candidates") or ()]
+        content.append({**_token(candidate), "top_logprobs": top})
+    return content
+
+
+def _token(candidate: Mapping[str, Json]) -> dict[str, Json]:
+    token = str(candidate.get("token") or "")
+    return {
+        "token": token,
+        "logprob": candidate.get("logProbability") or 0.0,
+        "bytes": list(token.encode("utf-8", "replace")),
+    }

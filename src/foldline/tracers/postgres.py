@@ -1,0 +1,32 @@
+"""`PostgresTracer`: runs in a PostgreSQL database (extra `postgres`), of programs on any number of machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from foldline.exceptions import UsageError
+from foldline.tracers._rows import RedactHook
+from foldline.tracers.database import DatabaseTracer
+from foldline.utils.places import is_url
+
+__all__ = ["PostgresTracer"]
+
+
+class PostgresTracer(DatabaseTracer):
+    """Writes every run into PostgreSQL, in a schema of its own, `foldline_traces`; read it with `TraceStore`.
+
+    `PostgresTracer("postgresql://user@host/name")` is what `FOLDLINE_TRACES=postgresql://user@host/name` attaches.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        limit: int = 10_000,
+        secrets: Iterable[str] = (),
+        redact: RedactHook | None = None,
+    ) -> None:
+        """Connect, and make the tables where they are not there; options are those of `DatabaseTracer`."""
+        if not is_url(url):
+            raise UsageError("PostgresTracer takes a URL: postgresql://user@host/name")
+        super().__init__(url, limit=limit, secrets=secrets, redact=redact)

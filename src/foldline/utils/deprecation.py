@@ -1,0 +1,22 @@
+"""How a public name goes away: it warns for at least one minor version (docs/api-policy.md)."""
+
+from __future__ import annotations
+
+import warnings
+
+from foldline.utils.suggest import callers_level
+
+__all__ = ["FoldlineDeprecationWarning", "warn_deprecated"]
+
+
+class FoldlineDeprecationWarning(DeprecationWarning):
+    """A public name of foldline will be removed."""
+
+
+def warn_deprecated(name: str, *, since: str, instead: str, removal: str) -> None:
+    """Warn whoever called foldline that a name goes away: since when, what to use, and in which version it is gone."""
+    warnings.warn(
+        f"{name} is deprecated since foldline {since} and will be removed in {removal}: use {instead}",
+        FoldlineDeprecationWarning,
+        stacklevel=callers_level(),
+    )

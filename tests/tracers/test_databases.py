@@ -1,0 +1,236 @@
+"""Lists, searches, figures, scores and deletion: the same over a SQLite file and over PostgreSQL."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from foldline import tracing
+from foldline.chat_history import PostgresChatMessageHistory, SQLiteChatMessageHistory
+from foldline.checkpoint import PostgresSaver, SqliteSaver
+from foldline.checkpoint.base import Entry
+from foldline.exceptions import UsageError
+from foldline.runnables import RunnableLambda
+from foldline.serve import create_app
+from foldline.serve.log.records import ThreadInfo
+from foldline.serve.log.run_log import RunLog
+from foldline.tracers import TraceStore
+from foldline.tracers._open import open_tracer
+from foldline.tracers.export import all_runs
+from foldline.tracers.store import Filters
+from foldline.utils.places import TracePlace, is_url
+from tests.servers.databases import postgres_server, postgres_url
+from tests.studio.test_api import asking_agent
+from tests.tracers.test_version2 import ask
+
+__all__ = ["postgres_server", "postgres_url"]
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> TracePlace:
+    if request.param == "sqlite":
+        return tmp_path / "traces.db"
+    url: str = request.getfixturevalue("postgres_url")
+    return url
+
+
+# -- lists and searches
+
+
+def test_traces_are_found_by_what_any_of_their_runs_said(place: TracePlace):
+    ask(place, "Why is the sky blue?", "Blue light is scattered more.", user_id="ada")
+    ask(place, "Was ist die Größe?", "Sehr groß – naïve Schätzung.", thread_id="t-2")
+    store = TraceStore(place)
+
+    def found(**filters: Any) -> list[str | None]:
+        return [one.question for one in store.find(Filters(**filters))]
+
+    assert found(text="short") == ["Was ist die Größe?", "Why is the sky blue?"]
+    assert found(text="scatt") == ["Why is the sky blue?"]
+    assert found(text="grosse naive") == []
+    assert found(text="größe naive") == ["Was ist die Größe?"]
+    assert found(text='"sky blue"') == ["Why is the sky blue?"]
+    assert found(text='"blue sky"') == []
+    assert found(text="AND OR NOT ( * ^ :") == []
+    assert found(text="'); DROP TABLE runs; --") == []
+    assert found(user_id="ada") == ["Why is the sky blue?"]
+    assert found(thread_id="t-2") == ["Was ist die Größe?"]
+    assert found(model="gpt-4o-mini", run_type="llm") == found()
+    assert found(only_errors=True) == []
+    assert found(tag="t") == found()
+    assert found(since=time.time() + 1) == []
+    assert store.count() == store.count(Filters(text="short")) == 2
+    assert store.count(Filters(text="scatt")) == 1
+    assert [one.question for one in store.find(limit=1, offset=1)] == ["Why is the sky blue?"]
+    assert store.values("model") == ["gpt-4o-mini"]
+
+
+def test_what_ended_late_is_found(place: TracePlace):
+    seen: list[int] = []
+
+    def look(x: str) -> str:
+        tracer.flush()
+        seen.append(TraceStore(place).count(Filters(text="zanzibar")))
+        return "to zanzibar"
+
+    with open_tracer(place) as tracer:
+        RunnableLambda(look).invoke("where?", {"callbacks": [tracer]})
+
+    assert seen == [0]
+    assert TraceStore(place).count(Filters(text="zanzibar")) == 1
+
+
+def test_figures_over_time(place: TracePlace):
+    start = time.time() - 1
+    ask(place, "a", "b")
+    ask(place, "c", "d")
+    figures = TraceStore(place).figures(start, start + 120, 60)
+
+    assert [step["calls"] for step in figures] == [2, 0]
+    assert figures[0]["input_tokens"] == 2_000_000
+    assert figures[0]["cost"] == pytest.approx(0.3)
+    assert figures[0]["p95"] >= figures[0]["p50"] > 0
+    assert figures[1]["p50"] is figures[1]["cost"] is None
+    assert TraceStore(place).figures(start, start + 60, 60, model="other")[0]["calls"] == 0
+
+
+def test_scores_are_kept_with_their_run(place: TracePlace):
+    ask(place, "a", "b")
+    store = TraceStore(place)
+    [one] = store.find()
+    store.add_score(one.id, "right", 1, comment="yes", author="ada")
+    store.add_score(one.id, "right", 0)
+
+    assert store.find()[0].scores == {"right": 0.5}
+    score = store.trace(one.id).scores[0]
+    assert (score["name"], score["value"], score["comment"]) == ("right", 1.0, "yes")
+    assert score["author"] == "ada"
+    with pytest.raises(UsageError, match="no run"):
+        store.add_score("nobody", "right", 1)
+
+
+def test_an_agent_that_waits_for_an_answer_has_not_failed(place: TracePlace):
+    agent = asking_agent()
+    with open_tracer(place) as tracer:
+        config = {"configurable": {"thread_id": "trip"}, "callbacks": [tracer]}
+        agent.invoke({"messages": "Book Rome"}, config)
+    store = TraceStore(place)
+    [one] = store.find()
+    [tool] = [run for run in all_runs(store.trace(one.id)) if run.run_type == "tool"]
+
+    assert (one.failed_runs, one.error_class) == (0, None)
+    assert store.count(Filters(only_errors=True)) == 0
+    assert tool.end_time is not None
+    assert "FlowInterrupt" in tool.error
+
+
+# -- deleting
+
+
+def test_what_is_deleted_is_gone_from_the_file_and_the_index(place: TracePlace):
+    ask(place, "Where is the xylophone?", "Here.", user_id="ada")
+    ask(place, "Where is the piano?", "There.", user_id="bob")
+    store = TraceStore(place)
+    assert store.count(Filters(text="xylophone")) == 1
+
+    assert store.delete(user="ada") == 4
+
+    assert store.count(Filters(text="xylophone")) == 0
+    assert store.count(Filters(text="piano")) == 1
+    assert len(store.by_tag("t")) == 4
+    assert store._all("SELECT count(*) FROM tags") == [(7,)]
+    store._database.shrink()
+    if not is_url(place):
+        folder = Path(place).parent
+        assert all(b"xylophone" not in file.read_bytes() for file in folder.iterdir())
+        store._all("INSERT INTO words (words) VALUES ('integrity-check')")
+    else:
+        assert store._all("SELECT count(*) FROM words") == [(4,)]
+    with pytest.raises(UsageError, match="takes one of"):
+        store.delete()
+
+
+def test_old_and_surplus_traces_are_pruned(place: TracePlace):
+    for number in range(20):
+        ask(place, f"question {number}", "".join(map(chr, range(200, 20_200))))
+    store = TraceStore(place)
+
+    assert store.prune(max_age=3600) == 0
+    size = store._database.used_bytes()
+    assert store.prune(max_bytes=size // 2) > 0
+    assert store._database.used_bytes() <= size // 2
+    assert is_url(place) or Path(place).stat().st_size <= size // 2
+    assert store.recent(1)[0].question == "question 19"
+    assert store.prune(max_age=-1) > 0
+    assert store.recent() == []
+
+
+def test_a_user_is_forgotten_in_sqlite_files(place: TracePlace, tmp_path: Path, monkeypatch: Any):
+    monkeypatch.setenv("FOLDLINE_DATA_DIR", str(tmp_path))
+    ask(place, "a", "b", thread_id="t-9", user_id="ada")
+    ask(place, "c", "d", thread_id="t-8", user_id="bob")
+    for session in ("t-9", "t-8"):
+        SQLiteChatMessageHistory(session, tmp_path / "sessions.db").add_user_message("hi")
+        saver = SqliteSaver(tmp_path / "agents.db")
+        saver.append(session, "", [Entry("1", None, "{}")], after=None)
+        saver.close()
+
+    counts = tracing.forget(user="ada", traces=place, checkpoints=[tmp_path / "agents.db"])
+
+    assert counts == {"traces": 4, "histories": 1, "checkpoints": 1, "run_logs": 0}
+    assert [one.user_id for one in TraceStore(place).find()] == ["bob"]
+    assert SqliteSaver(tmp_path / "agents.db").read("t-9", "") == []
+    assert len(SqliteSaver(tmp_path / "agents.db").read("t-8", "")) == 1
+    with pytest.raises(UsageError, match="one of"):
+        tracing.forget(user="ada", thread="t")
+
+
+def test_a_user_is_forgotten_in_postgres(place: TracePlace, postgres_url: str):
+    ask(place, "a", "b", thread_id="t-9", user_id="ada")
+    ask(place, "c", "d", thread_id="t-8", user_id="bob")
+    saver = PostgresSaver(postgres_url)
+    for session in ("t-9", "t-8"):
+        PostgresChatMessageHistory(session, postgres_url).add_user_message("hi")
+        saver.append(session, "", [Entry("1", None, "{}")], after=None)
+    places = [postgres_url]
+
+    counts = tracing.forget(
+        user="ada", traces=place, histories=places, checkpoints=places, run_logs=places
+    )
+
+    assert counts == {"traces": 4, "histories": 1, "checkpoints": 1, "run_logs": 0}
+    assert saver.read("t-9", "") == []
+    assert len(PostgresChatMessageHistory("t-8", postgres_url).messages) == 1
+
+
+@pytest.mark.parametrize("log_kind", ["sqlite", "postgres"])
+def test_a_served_run_is_forgotten_with_its_trace(
+    log_kind: str, place: TracePlace, postgres_url: str, tmp_path: Path
+):
+    log = str(tmp_path / "serve.db") if log_kind == "sqlite" else postgres_url
+    app = create_app({"shout": RunnableLambda(str.upper)}, log=log, traces=str(place))
+    with TestClient(app, base_url="http://127.0.0.1", client=("127.0.0.1", 1)) as client:
+        for user in ("ada", "bob", "ada"):
+            config = {"metadata": {"user_id": user}}
+            body = {"app": "shout", "input": "hello", "config": config, "wait": True}
+            answer = client.post("/runs", json={**body, "thread_id": f"of-{user}"})
+            assert answer.json().get("output") == "HELLO", answer.text
+    runs = RunLog(log)
+    for user in ("ada", "bob"):
+        runs.put_thread(ThreadInfo(f"of-{user}", "", "shout", time.time(), {}))
+    before = [run.thread for run in runs.runs("")]
+
+    counts = tracing.forget(user="ada", traces=place, histories=(), run_logs=[log])
+
+    assert sorted(before) == ["of-ada", "of-ada", "of-bob"]
+    assert counts["run_logs"] == 2
+    [left] = runs.runs("")
+    assert left.thread == "of-bob"
+    assert runs.events(left.id, 0)
+    assert {row[0] for row in runs.tables.read("SELECT run FROM serve_events")} == {left.id}
+    assert [thread.id for thread in runs.threads("")] == ["of-bob"]
+    runs.close()

@@ -1,0 +1,17 @@
+"""A name that goes away warns whoever uses it, with what to use instead."""
+
+from __future__ import annotations
+
+import pytest
+
+from foldline.utils.deprecation import FoldlineDeprecationWarning, warn_deprecated
+
+
+def test_the_warning_says_since_when_what_instead_and_until_when_and_points_at_the_caller():
+    with pytest.warns(
+        FoldlineDeprecationWarning,
+        match=r"old is deprecated since foldline 0\.2 and will be removed in 0\.3: use new",
+    ) as caught:
+        warn_deprecated("old", since="0.2", instead="new", removal="0.3")
+
+    assert caught[0].filename == __file__
