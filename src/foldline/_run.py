@@ -117,7 +117,7 @@ class Run:
 
     # -- what the config says
 
-    def get(self, key: str, default: Any = None) -> Any:
+    def get(self, key: str, default: object = None) -> Any:  # noqa: ANN401  the type depends on the key
         """Give a value of the config."""
         value = self.given.get(key)
         return default if value is None else value
@@ -278,7 +278,7 @@ class Run:
         kwargs["metadata"] = manager.metadata
         return tell_now(self.io, manager.handlers, event, args, kwargs)
 
-    async def tell(self, event: str, *args: Any, **kwargs: Any) -> None:
+    async def tell(self, event: str, *args: object, **kwargs: object) -> None:
         """Tell this run's handlers of an event."""
         waiting = self.tell_now(event, args, kwargs)
         if waiting is not None:

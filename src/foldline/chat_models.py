@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any, Final, Literal, overload
 
 from foldline.exceptions import UsageError
@@ -146,7 +146,7 @@ def split_name(model: str, provider: str | None = None) -> tuple[str, str]:
 class _NoModel(BaseChatModel):
     """Stands where no model was chosen yet."""
 
-    async def _events(self, request: ChatRequest, run: object) -> Any:  # noqa: ANN401
+    async def _events(self, request: ChatRequest, run: object) -> AsyncGenerator[Any, None]:
         raise UsageError(
             "no model is chosen: pass config={'configurable': {'model': 'provider:model'}}, "
             "or give init_chat_model a default"
@@ -208,7 +208,7 @@ class ConfigurableChatModel(DynamicRunnable[Any, Any]):
         """Bind tools to whichever model is chosen."""
         return _Made(default=self, method="bind_tools", arguments=(tools,), options=kwargs)
 
-    def with_structured_output(self, schema: Any, **kwargs: Any) -> Runnable[Any, Any]:  # noqa: ANN401
+    def with_structured_output(self, schema: Any, **kwargs: Any) -> Runnable[Any, Any]:  # noqa: ANN401  a class, a TypedDict or a JSON Schema, as the chosen model takes it
         """Ask whichever model is chosen for answers that fit a schema."""
         return _Made(
             default=self, method="with_structured_output", arguments=(schema,), options=kwargs

@@ -69,11 +69,11 @@ class Visitor(ABC):
         """Translate filters joined by an operator."""
 
     @abstractmethod
-    def visit_comparison(self, comparison: Comparison) -> Any:  # noqa: ANN401
+    def visit_comparison(self, comparison: Comparison) -> Any:  # noqa: ANN401  the form of a filter is the visitor's own
         """Translate one comparison."""
 
     @abstractmethod
-    def visit_structured_query(self, structured_query: StructuredQuery) -> Any:  # noqa: ANN401
+    def visit_structured_query(self, structured_query: StructuredQuery) -> Any:  # noqa: ANN401  the form of a query is the visitor's own
         """Translate a whole query."""
 
 

@@ -63,7 +63,7 @@ K = TypeVar("K")
 class Started(Protocol):
     """A body under way; `result()` waits for it, `cancel()` asks it to stop."""
 
-    async def result(self) -> Any: ...
+    async def result(self) -> Any: ...  # noqa: ANN401  what the body returns
     def cancel(self) -> None: ...
 
 
@@ -71,7 +71,7 @@ class Channel(Protocol):
     """Carries items from any thread to the one body that reads them."""
 
     def put(self, item: object) -> None: ...
-    async def get(self) -> Any: ...
+    async def get(self) -> Any: ...  # noqa: ANN401  what was put, of any type
     async def get_within(self, seconds: float) -> object:
         """Return the next item, or None where none came in time."""
 
@@ -81,7 +81,7 @@ class IO(Protocol):
 
     blocking: bool
 
-    async def call(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    async def call(self, function: Callable[..., Any], /, *args: object, **kwargs: object) -> Any:  # noqa: ANN401  what the user's function returns; it may be sync or async
         """Call a user's function, whichever colour it has."""
 
     async def settle(self, value: Awaitable[T]) -> T:

@@ -44,7 +44,7 @@ class Async:
 
     blocking = False
 
-    async def call(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    async def call(self, function: Callable[..., Any], /, *args: object, **kwargs: object) -> Any:  # noqa: ANN401  what the user's function returns
         if is_async_callable(function):
             return await function(*args, **kwargs)
         result = await in_thread(function, *args, **kwargs)
@@ -154,7 +154,7 @@ class Inline(Async):
     def __init__(self, has_no_threads: Callable[[], bool]) -> None:
         self._has_no_threads = has_no_threads
 
-    async def call(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    async def call(self, function: Callable[..., Any], /, *args: object, **kwargs: object) -> Any:  # noqa: ANN401  what the user's function returns
         if not self._has_no_threads():
             return await super().call(function, *args, **kwargs)
         result = function(*args, **kwargs)

@@ -69,7 +69,7 @@ class Blocking:
 
     blocking = True
 
-    async def call(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    async def call(self, function: Callable[..., Any], /, *args: object, **kwargs: object) -> Any:  # noqa: ANN401  what the user's function returns
         result = function(*args, **kwargs)
         if hasattr(type(result), "__await__"):
             if inspect.iscoroutine(result):
@@ -194,7 +194,7 @@ class Blocking:
         loop = asyncio.new_event_loop()
         running = Job(loop.run_forever)
 
-        def wait(body: Coroutine[Any, Any, Any]) -> Any:
+        def wait(body: Coroutine[Any, Any, Any]) -> Any:  # noqa: ANN401  the result of whichever coroutine
             return asyncio.run_coroutine_threadsafe(body, loop).result()
 
         try:

@@ -109,7 +109,7 @@ def _driven(stream: AsyncGenerator[T, None]) -> Generator[T, None, None]:
         drive(stream.aclose())
 
 
-def _unwound(step: Any, error: BlockingCallError) -> BlockingCallError:
+def _unwound(step: Any, error: BlockingCallError) -> BlockingCallError:  # noqa: ANN401  a coroutine, or one step of an async generator: both have `throw`
     """Raise the error where the body waits, so that it can be closed; its `finally` blocks run."""
     with suppress(BlockingCallError, StopIteration, StopAsyncIteration):
         step.throw(error)

@@ -157,7 +157,7 @@ class ThreadChannel:
         self._items: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self.put = self._items.put
 
-    async def get(self) -> Any:
+    async def get(self) -> Any:  # noqa: ANN401  what was put, of any type
         return self._items.get()
 
     async def get_within(self, seconds: float) -> object:
@@ -184,7 +184,7 @@ class LoopChannel:
         with suppress(RuntimeError):  # the loop was closed meanwhile: nobody reads any more
             self._loop.call_soon_threadsafe(self._arrived.set)
 
-    async def get(self) -> Any:
+    async def get(self) -> Any:  # noqa: ANN401  what was put, of any type
         while not self._items:
             self._arrived.clear()
             await self._arrived.wait()

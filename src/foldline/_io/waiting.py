@@ -136,14 +136,14 @@ class Job:
             self._error = error
         self._done.set()
 
-    def wait(self, timeout: float | None = None) -> Any:
+    def wait(self, timeout: float | None = None) -> Any:  # noqa: ANN401  what the function returns
         if not self._done.wait(timeout):
             raise OutOfTime(timeout or 0.0)
         if self._error is not None:
             raise self._error
         return self._value
 
-    async def result(self) -> Any:
+    async def result(self) -> Any:  # noqa: ANN401  what the body returns
         return self.wait()
 
     def cancel(self) -> None:
@@ -159,12 +159,12 @@ def is_async_callable(function: object) -> TypeGuard[Callable[..., Awaitable[Any
     )
 
 
-async def in_thread(function: Callable[..., Any], /, *args: object, **kwargs: object) -> Any:
+async def in_thread(function: Callable[..., Any], /, *args: object, **kwargs: object) -> Any:  # noqa: ANN401  what the function returns
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
     context = copy_context()
 
-    def settle(value: Any, error: BaseException | None) -> None:
+    def settle(value: object, error: BaseException | None) -> None:
         if future.done():
             if inspect.iscoroutine(value):  # nobody is left to await it
                 value.close()
@@ -278,7 +278,7 @@ class Task:
     def __init__(self, body: Coroutine[Any, Any, Any]) -> None:
         self._task = asyncio.ensure_future(body)
 
-    async def result(self) -> Any:
+    async def result(self) -> Any:  # noqa: ANN401  what the body returns
         return await self._task
 
     def cancel(self) -> None:

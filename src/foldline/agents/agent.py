@@ -23,6 +23,7 @@ from foldline.agents.setup import END, MODEL, TOOLS, Setup
 from foldline.agents.start import load_thread
 from foldline.agents.state import AgentState
 from foldline.exceptions import UsageError
+from foldline.runnables._forward import EventsVersion
 from foldline.runnables.graph import Graph
 from foldline.tools.base import BaseTool
 from foldline.tools.structured import StructuredTool
@@ -101,7 +102,7 @@ class Agent(LoopRunnable[Any, StateT]):
 
     # -- running
 
-    async def _once(self, input: Any, run: Run) -> Any:
+    async def _once(self, input: object, run: Run) -> Any:  # noqa: ANN401  the state of the schema, or what an engine kept of it
         durability = self.setup.durability
         if durability is None or ENGINE.get() is not None:
             return await super()._once(input, run)
@@ -111,7 +112,7 @@ class Agent(LoopRunnable[Any, StateT]):
         packed = await durability.invoke(self.setup.name, thread, payload, run.io)
         return self.setup.codec.decode(packed)
 
-    async def _durable_body(self, payload: Any, io: IO) -> Any:
+    async def _durable_body(self, payload: object, io: IO) -> object:
         """Run inside the engine: input and last state as JSON."""
         value = unpack(payload, f"the input of {self.setup.name}")
         state: Any = await super()._once(value, Run.root(io, None, {}))
@@ -143,23 +144,33 @@ class Agent(LoopRunnable[Any, StateT]):
         return self.astream(input, config, stream_mode="events", **kwargs)
 
     def stream_events(
-        self, input: object, config: RunnableConfig | None = None, **kwargs: Any
+        self,
+        input: object,
+        config: RunnableConfig | None = None,
+        *,
+        version: EventsVersion = "v2",
+        **kwargs: object,
     ) -> Iterator[Any]:
         """Give everything that happens inside; `version="v3"` in the published protocol's form."""
-        if kwargs.get("version") == "v3":
-            kwargs.pop("version")
+        if version == "v3":
             return self.run_events(input, config, **kwargs)
-        events: Iterator[Any] = super().stream_events(input, config, **kwargs)
+        events: Iterator[Any] = super().stream_events(input, config, version=version, **kwargs)
         return events
 
     def astream_events(
-        self, input: object, config: RunnableConfig | None = None, **kwargs: Any
+        self,
+        input: object,
+        config: RunnableConfig | None = None,
+        *,
+        version: EventsVersion = "v2",
+        **kwargs: object,
     ) -> AsyncIterator[Any]:
         """Give everything that happens inside; `version="v3"` in the published protocol's form."""
-        if kwargs.get("version") == "v3":
-            kwargs.pop("version")
+        if version == "v3":
             return self.arun_events(input, config, **kwargs)
-        events: AsyncIterator[Any] = super().astream_events(input, config, **kwargs)
+        events: AsyncIterator[Any] = super().astream_events(
+            input, config, version=version, **kwargs
+        )
         return events
 
     def as_tool(

@@ -30,7 +30,7 @@ class HandlerForm(Protocol[Asked, Response]):
     def encode(self, response: Response) -> object:
         """Return a response as JSON; raise SchemaError where that is not possible."""
 
-    def decode(self, packed: Any) -> Response:
+    def decode(self, packed: Any) -> Response:  # noqa: ANN401  JSON, which the form that wrote it knows
         """Return the response that was kept."""
 
 

@@ -68,7 +68,7 @@ class ModelForm:
             values["structured_response"] = response.structured_response
         return self.codec.encode(values)
 
-    def decode(self, packed: Any) -> ModelResponse:
+    def decode(self, packed: Any) -> ModelResponse:  # noqa: ANN401  JSON, as `encode` wrote it
         """Return an answer."""
         values = self.codec.decode(packed)
         return ModelResponse(values["messages"], values.get("structured_response"))
@@ -132,7 +132,7 @@ class ModelStep:
                 return
             calls = HandlerCalls(context, ModelForm(context.setup.codec))
 
-            async def handler(asked: Any) -> Any:
+            async def handler(asked: ModelRequest) -> object:
                 return await calls.call(asked, ask)
 
             for name, wrap in reversed(context.setup.model_wraps):
@@ -206,7 +206,7 @@ def _fresh(message: AIMessage, known: set[str | None]) -> AIMessage:
 
 
 def _wrapped(name: str, wrap: Wrap, handler: Handler, run: Run) -> Handler:
-    async def call(request: Any) -> Any:
+    async def call(request: object) -> object:
         return response_of(await wrap(request, handler, run), name)
 
     return call
@@ -235,7 +235,7 @@ async def _events(
         messages.append(cast("AIMessage", call.message))
         return
     try:
-        stream = model._open_stream_v2(Opening(prompt, run))
+        stream: Any = model._open_stream_v2(Opening(prompt, run))
     except UsageError:  # no model's stream at the end of it: ask for the whole
         messages.append(await model._step(prompt, run))
         for event in message_to_events(messages[0]):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from foldline.agents.checkpoint.records import Codec
 from foldline.agents.middleware.base import AgentMiddleware, Hook, HookName, Wrap, hook_of, wrap_of
@@ -36,6 +36,7 @@ MODEL = "model"
 TOOLS = "tools"
 END = "__end__"
 MOST_BOUND = 32
+WrapKind: TypeAlias = Literal["model", "tool"]
 Reader = ToolReader | ProviderReader
 
 
@@ -44,15 +45,15 @@ class Setup:
 
     def __init__(
         self,
-        model: Any,
+        model: Any,  # noqa: ANN401  a chat model, or a runnable that ends in one
         tools: Sequence[Any],
         *,
         system_message: SystemMessage | None,
-        response_format: Any,
+        response_format: object,
         middleware: Sequence[AgentMiddleware],
         state_schema: type | None,
         checkpointer: BaseCheckpointSaver | None,
-        store: Any,
+        store: object,
         limits: Limits | None,
         name: str,
         durability: Durability | None = None,
@@ -140,7 +141,7 @@ class Setup:
                 self.hooks[names[-1]] = hook
         return names
 
-    def _wraps(self, kind: Any) -> list[tuple[str, Wrap]]:
+    def _wraps(self, kind: WrapKind) -> list[tuple[str, Wrap]]:
         found = [(part.name, wrap_of(part, kind)) for part in self.middleware]
         return [(name, wrap) for name, wrap in found if wrap is not None]
 

@@ -55,7 +55,7 @@ def add_messages(left: Sequence[Any], right: object) -> list[BaseMessage]:
     return joined(list(left), coerced(right))
 
 
-def coerced(given: Any) -> list[BaseMessage]:
+def coerced(given: Any) -> list[BaseMessage]:  # noqa: ANN401  messages in every form that callers write
     """Give messages of any form as messages with ids; the caller's own objects are not changed."""
     if type(given) is not list:
         given = list(given) if isinstance(given, list | tuple) and not _is_pair(given) else [given]
@@ -161,7 +161,7 @@ class StateSchema:
         """Give the part of a state that callers see."""
         return {key: one for key, one in values.items() if key not in self._not_shown}
 
-    def read(self, key: str, value: Any) -> Any:
+    def read(self, key: str, value: object) -> object:
         """Make a value of a key out of JSON, by the key's type."""
         if key not in self.types:
             raise SchemaError(
@@ -188,7 +188,7 @@ def _metadata(annotation: object) -> tuple[Any, ...]:
     return get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
 
 
-def _bare(annotation: object) -> Any:
+def _bare(annotation: object) -> Any:  # noqa: ANN401  annotations are any object
     while get_origin(annotation) in (Required, NotRequired, Annotated):
         annotation = get_args(annotation)[0]
     return annotation

@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar, Union, get_args, get_origin
 from foldline.exceptions import StructuredOutputError, UsageError
 from foldline.language_models.structured.output import OutputSchema
 from foldline.messages import AIMessage, ToolMessage
+from foldline.messages.tool import ToolCall
 from foldline.utils.json import JsonError, parse_strict
 
 __all__ = [
@@ -120,7 +121,7 @@ class ToolReader:
             answer.value,
         )
 
-    def value(self, plain: Any) -> Any:
+    def value(self, plain: object) -> object:
         """Make the answer out of JSON again."""
         for schema in self.schemas.values():
             answer = schema.read(plain)
@@ -176,7 +177,7 @@ class ProviderReader:
             return Answered([], error=failure)
         return Answered([], answer.value)
 
-    def value(self, plain: Any) -> Any:
+    def value(self, plain: object) -> object:
         """Make the answer out of JSON again."""
         answer = self.schema.read(plain)
         return plain if answer.issues else answer.value
@@ -214,5 +215,5 @@ def _variants(schema: object) -> list[Any]:
     return [schema]
 
 
-def _reply(call: Any, content: str, status: str = "success") -> ToolMessage:
+def _reply(call: ToolCall, content: str, status: str = "success") -> ToolMessage:
     return ToolMessage(content, tool_call_id=call["id"] or "", name=call["name"], status=status)

@@ -121,7 +121,7 @@ def answered_update(call: ToolCall, value: object) -> dict[str, Any]:
     return update
 
 
-def _with_name(message: Any, call: ToolCall) -> Any:
+def _with_name(message: object, call: ToolCall) -> object:
     """Name the tool in an answer to its call that does not say it."""
     if isinstance(message, ToolMessage) and not message.name and message.tool_call_id == call["id"]:
         return message.model_copy(update={"name": call["name"]})

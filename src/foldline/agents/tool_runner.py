@@ -35,11 +35,11 @@ class ToolForm:
         """Return the call."""
         return [request.tool_call["name"], request.tool_call["args"]]
 
-    def encode(self, response: Any) -> object:
+    def encode(self, response: object) -> object:
         """Return what the tool gave as JSON."""
         return pack(response, "the result of a tool", Command | list[Any])
 
-    def decode(self, packed: Any) -> Any:
+    def decode(self, packed: object) -> object:
         """Return what the tool gave."""
         return unpack(packed, "the result of a tool", Command | list[Any])
 
@@ -50,7 +50,7 @@ class ToolRunner:
     def __init__(self, context: AgentContext) -> None:
         self.context = context
 
-    async def run(self, call: ToolCall, run: Run) -> Any:
+    async def run(self, call: ToolCall, run: Run) -> object:
         """Run a call; return what the tool gave."""
         context = self.context
         self.tell(call, "tool-started", tool_name=call["name"], input=call["args"])
@@ -66,7 +66,7 @@ class ToolRunner:
                     f"{call['name']} was given up: the time of this run is over", limit=left
                 ) from error
 
-    async def _kept_call(self, call: ToolCall, run: Run) -> Any:
+    async def _kept_call(self, call: ToolCall, run: Run) -> object:
         """Run a call as a step of the engine that keeps this run, where there is one."""
         form = ToolForm()
         name = f"{self.context.setup.name}.{call['name']}"
@@ -74,7 +74,7 @@ class ToolRunner:
             name, lambda: self._call(call, run), form.encode, form.decode, self.context.io
         )
 
-    async def _call(self, call: ToolCall, run: Run) -> Any:
+    async def _call(self, call: ToolCall, run: Run) -> object:
         context, setup = self.context, self.context.setup
         tool = setup.tools.get(call["name"])
         if not setup.tool_wraps and tool is not None and tool.name not in setup.injections:
@@ -94,7 +94,7 @@ class ToolRunner:
 
         calls = HandlerCalls(context, ToolForm())
 
-        async def handler(asked: Any) -> Any:
+        async def handler(asked: ToolCallRequest) -> object:
             return await calls.call(asked, lambda request: self._invoke(request, run))
 
         for _, wrap in reversed(setup.tool_wraps):
@@ -118,7 +118,7 @@ class ToolRunner:
             call = inject(tool, call, injected_values(injections, request.runtime))
         return await _invoke_tool(tool, call, run)
 
-    def tell(self, call: Mapping[str, Any], event: str, **data: Any) -> None:
+    def tell(self, call: Mapping[str, Any], event: str, **data: object) -> None:
         """Say what happens to a call."""
         output = self.context.output
         if "tools" in output.wants:
@@ -136,7 +136,7 @@ async def _invoke_tool(tool: BaseTool, call: ToolCall, run: Run) -> object:
 
 
 def _wrapped(wrap: Wrap, handler: Handler, run: Run) -> Handler:
-    async def call(request: Any) -> Any:
+    async def call(request: object) -> object:
         return await wrap(request, handler, run)
 
     return call

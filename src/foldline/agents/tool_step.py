@@ -109,7 +109,7 @@ class ToolStep:
                 todo.append(call)
         return todo
 
-    async def _run_one(self, call: ToolCall, run: Run) -> Any:
+    async def _run_one(self, call: ToolCall, run: Run) -> object:
         early = self.eager.take(call)
         if early is None:
             return await self.runner.run(call, run)

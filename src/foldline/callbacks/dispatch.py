@@ -12,7 +12,7 @@ import functools
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, TypeGuard, TypeVar, cast
 
 from foldline._io import ASYNC, BLOCKING, IO, OutOfTime, shield
 from foldline._io.drive import drive
@@ -88,7 +88,7 @@ ENDS = frozenset(event for event in BORDERS if not event.endswith("_start"))
 
 
 async def tell(
-    io: IO, handlers: Sequence[BaseCallbackHandler], event: str, *args: Any, **kwargs: Any
+    io: IO, handlers: Sequence[BaseCallbackHandler], event: str, *args: object, **kwargs: object
 ) -> None:
     """Tell every handler that listens of an event."""
     waiting = tell_now(io, handlers, event, args, kwargs)
@@ -217,7 +217,7 @@ def _called(
     return _result(io, result)
 
 
-def _result(io: IO, result: Any) -> Awaitable[Any] | None:
+def _result(io: IO, result: object) -> Awaitable[Any] | None:
     """Give what is to be waited for of what a hook returned; most return nothing."""
     return io.settle(result) if result is not None and _is_awaitable(result) else None
 
@@ -244,7 +244,7 @@ def hook_failed(handler: BaseCallbackHandler, event: str, error: Exception) -> N
         raise error
 
 
-def settled(io: IO, result: Any) -> Coroutine[Any, Any, Any] | None:
+def settled(io: IO, result: object) -> Coroutine[Any, Any, Any] | None:
     """Wait in a sync call for what a hook returned, if it is an awaitable; give it to an async call, to be awaited."""
     if not _is_awaitable(result):
         return None
@@ -254,7 +254,7 @@ def settled(io: IO, result: Any) -> Coroutine[Any, Any, Any] | None:
     return None
 
 
-def _is_awaitable(result: object) -> bool:
+def _is_awaitable(result: object) -> TypeGuard[Awaitable[Any]]:
     """Whether what a hook returned must be waited for; a class of Pydantic is slow to say that it need not."""
     cls: Any = type(result)
     return _has_await(cls)
@@ -414,7 +414,7 @@ def shielded(func: F) -> F:
     """Let an async function finish although its caller was cancelled."""
 
     @functools.wraps(func)
-    async def guarded(*args: object, **kwargs: object) -> Any:
+    async def guarded(*args: object, **kwargs: object) -> object:
         return await shield(func(*args, **kwargs))
 
     return cast("F", guarded)

@@ -67,7 +67,9 @@ class FileCallbackHandler(BaseCallbackHandler):
         self.file.write(f"{get_colored_text(text, color) if color else text}{end}")
         self.file.flush()
 
-    def on_chain_start(self, serialized: dict[str, Any] | None, inputs: Any, **kwargs: Any) -> None:
+    def on_chain_start(
+        self, serialized: dict[str, Any] | None, inputs: object, **kwargs: Any
+    ) -> None:
         """Write which chain begins."""
         self._write(f"\n\n> Entering new {name_of(serialized, kwargs)} chain...", end="\n")
 
@@ -81,7 +83,7 @@ class FileCallbackHandler(BaseCallbackHandler):
 
     def on_tool_end(
         self,
-        output: Any,
+        output: object,
         color: str | None = None,
         observation_prefix: str | None = None,
         llm_prefix: str | None = None,

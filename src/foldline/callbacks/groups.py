@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any, Self, cast
+from typing import Any, Self, Unpack, cast
 from uuid import UUID
 
-from foldline.callbacks.base import BaseCallbackHandler, Callbacks, Metadata
+from typing_extensions import TypedDict
+
+from foldline.callbacks.base import BaseCallbackHandler, BaseCallbackManager, Callbacks, Metadata
 from foldline.callbacks.manager import (
     AsyncCallbackManager,
     AsyncCallbackManagerForChainRun,
+    BaseRunManager,
     CallbackManager,
     CallbackManagerForChainRun,
 )
@@ -23,6 +26,15 @@ __all__ = [
 ]
 
 
+class Marks(TypedDict, total=False):
+    """The tags and metadata of a manager, its own and those that its children inherit."""
+
+    tags: list[str]
+    inheritable_tags: list[str]
+    metadata: dict[str, Any]
+    inheritable_metadata: dict[str, Any]
+
+
 class CallbackManagerForChainGroup(CallbackManager):
     """The manager of a group: pass it as `callbacks`; say the group's outcome with `on_chain_end`."""
 
@@ -33,7 +45,7 @@ class CallbackManagerForChainGroup(CallbackManager):
         parent_run_id: UUID | None = None,
         *,
         parent_run_manager: CallbackManagerForChainRun,
-        **kwargs: Any,
+        **kwargs: Unpack[Marks],
     ) -> None:
         super().__init__(handlers, inheritable_handlers, parent_run_id, **kwargs)
         self.parent_run_manager = parent_run_manager
@@ -44,7 +56,7 @@ class CallbackManagerForChainGroup(CallbackManager):
         """Copy, under the same group."""
         return cast("Self", _copied(self, CallbackManagerForChainGroup))
 
-    def on_chain_end(self, outputs: dict[str, Any] | Any, **kwargs: object) -> None:
+    def on_chain_end(self, outputs: object, **kwargs: object) -> None:
         """Tell the group's outputs."""
         self.ended = True
         self.parent_run_manager.on_chain_end(outputs, **kwargs)
@@ -65,7 +77,7 @@ class AsyncCallbackManagerForChainGroup(AsyncCallbackManager):
         parent_run_id: UUID | None = None,
         *,
         parent_run_manager: AsyncCallbackManagerForChainRun,
-        **kwargs: Any,
+        **kwargs: Unpack[Marks],
     ) -> None:
         super().__init__(handlers, inheritable_handlers, parent_run_id, **kwargs)
         self.parent_run_manager = parent_run_manager
@@ -76,7 +88,7 @@ class AsyncCallbackManagerForChainGroup(AsyncCallbackManager):
         """Copy, under the same group."""
         return cast("Self", _copied(self, AsyncCallbackManagerForChainGroup))
 
-    async def on_chain_end(self, outputs: dict[str, Any] | Any, **kwargs: object) -> None:
+    async def on_chain_end(self, outputs: object, **kwargs: object) -> None:
         """Tell the group's outputs."""
         self.ended = True
         await self.parent_run_manager.on_chain_end(outputs, **kwargs)
@@ -87,7 +99,10 @@ class AsyncCallbackManagerForChainGroup(AsyncCallbackManager):
         await self.parent_run_manager.on_chain_error(error, **kwargs)
 
 
-def _copied(group: Any, cls: Any) -> object:
+def _copied(
+    group: CallbackManagerForChainGroup | AsyncCallbackManagerForChainGroup,
+    cls: Any,  # noqa: ANN401  the group's class of the mode of its manager
+) -> object:
     twin = cls(
         group.handlers.copy(),
         group.inheritable_handlers.copy(),
@@ -99,7 +114,7 @@ def _copied(group: Any, cls: Any) -> object:
     return twin
 
 
-def _marks(manager: Any) -> dict[str, Any]:
+def _marks(manager: BaseCallbackManager | BaseRunManager) -> Marks:
     return {
         "tags": list(manager.tags),
         "inheritable_tags": list(manager.inheritable_tags),
@@ -108,7 +123,7 @@ def _marks(manager: Any) -> dict[str, Any]:
     }
 
 
-def _of(cls: Any, run_manager: Any) -> Any:
+def _of(cls: Any, run_manager: CallbackManagerForChainRun | AsyncCallbackManagerForChainRun) -> Any:  # noqa: ANN401  the group's class of the mode of its manager
     child = run_manager.get_child()
     return cls(
         child.handlers,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from foldline.callbacks.base import BaseCallbackHandler, BaseCallbackManager
 from foldline.exceptions import UsageError
@@ -21,7 +21,7 @@ __all__ = [
 class HandlerSource(Protocol):
     """Where a handler may be found: a context variable, or anything else with its `get`."""
 
-    def get(self) -> Any: ...
+    def get(self) -> BaseCallbackHandler | None: ...
 
 
 class _Hook(NamedTuple):

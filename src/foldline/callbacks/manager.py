@@ -6,7 +6,7 @@ gives a run manager with the run's id; its `get_child` is the manager for nested
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, ClassVar, Self, TypeVar, cast
 from uuid import UUID
 
@@ -42,7 +42,7 @@ class Told:
             return cast("Callable[..., Any]", self)
         event = self.event
 
-        def told(*args: Any, **kwargs: Any) -> Any:
+        def told(*args: object, **kwargs: object) -> object:
             body = manager._tell(event, *args, **kwargs)
             return drive(body) if manager._io.blocking else body
 
@@ -282,12 +282,12 @@ class _Manager(BaseCallbackManager):
             **kwargs,
         )
 
-    def _say(self, body: Any) -> object:
+    def _say(self, body: Coroutine[Any, Any, object]) -> object:
         return drive(body) if self._io.blocking else body
 
     def on_llm_start(
         self, serialized: object, prompts: list[str], run_id: UUID | None = None, **kwargs: object
-    ) -> Any:
+    ) -> Any:  # noqa: ANN401  a run manager; under an async manager an awaitable of one
         """Start one text-model run per prompt."""
         return self._say(self._start_each("on_llm_start", serialized, prompts, run_id, **kwargs))
 
@@ -297,15 +297,15 @@ class _Manager(BaseCallbackManager):
         messages: list[list[Any]],
         run_id: UUID | None = None,
         **kwargs: object,
-    ) -> Any:
+    ) -> Any:  # noqa: ANN401  a run manager; under an async manager an awaitable of one
         """Start one chat-model run per list of messages."""
         return self._say(
             self._start_each("on_chat_model_start", serialized, messages, run_id, **kwargs)
         )
 
     def on_chain_start(
-        self, serialized: Any, inputs: Any, run_id: UUID | None = None, **kwargs: Any
-    ) -> Any:
+        self, serialized: object, inputs: object, run_id: UUID | None = None, **kwargs: object
+    ) -> Any:  # noqa: ANN401  a run manager; under an async manager an awaitable of one
         """Start a chain's run."""
         return self._say(
             self._start("chain", "on_chain_start", serialized, inputs, run_id=run_id, **kwargs)
@@ -319,7 +319,7 @@ class _Manager(BaseCallbackManager):
         parent_run_id: UUID | None = None,
         inputs: dict[str, Any] | None = None,
         **kwargs: object,
-    ) -> Any:
+    ) -> Any:  # noqa: ANN401  a run manager; under an async manager an awaitable of one
         """Start a tool's run."""
         return self._say(
             self._start(
@@ -340,7 +340,7 @@ class _Manager(BaseCallbackManager):
         run_id: UUID | None = None,
         parent_run_id: UUID | None = None,
         **kwargs: object,
-    ) -> Any:
+    ) -> Any:  # noqa: ANN401  a run manager; under an async manager an awaitable of one
         """Start a retriever's run."""
         return self._say(
             self._start(
@@ -350,7 +350,7 @@ class _Manager(BaseCallbackManager):
 
     def on_custom_event(
         self, name: str, data: object, run_id: UUID | None = None, **kwargs: object
-    ) -> Any:
+    ) -> Any:  # noqa: ANN401  a run manager; under an async manager an awaitable of one
         """Tell of an event of the application's own."""
         return self._say(self._custom(name, data, run_id, **kwargs))
 

@@ -30,7 +30,7 @@ class LLMManagerMixin:
         parent_run_id: UUID | None = None,
         tags: list[str] | None = None,
         **kwargs: object,
-    ) -> Any:
+    ) -> object:
         """A piece of the answer arrived (v1 streaming)."""
 
     def on_stream_event(
@@ -41,18 +41,18 @@ class LLMManagerMixin:
         parent_run_id: UUID | None = None,
         tags: list[str] | None = None,
         **kwargs: object,
-    ) -> Any:
+    ) -> object:
         """A content-block event arrived (v2 streaming)."""
 
     def on_model_request(
         self,
-        request: Any,
+        request: object,
         *,
         run_id: UUID,
         parent_run_id: UUID | None = None,
         tags: list[str] | None = None,
         **kwargs: Any,
-    ) -> Any:
+    ) -> object:
         """A request is about to be sent (`foldline.transports.Request`; its headers hold the key)."""
 
     def on_llm_end(
@@ -63,7 +63,7 @@ class LLMManagerMixin:
         parent_run_id: UUID | None = None,
         tags: list[str] | None = None,
         **kwargs: object,
-    ) -> Any:
+    ) -> object:
         """The model finished."""
 
     def on_llm_error(
@@ -74,7 +74,7 @@ class LLMManagerMixin:
         parent_run_id: UUID | None = None,
         tags: list[str] | None = None,
         **kwargs: object,
-    ) -> Any:
+    ) -> object:
         """The model failed; `error.partial` holds what had arrived."""
 
 
@@ -83,7 +83,7 @@ class ChainManagerMixin:
 
     def on_chain_end(
         self, outputs: object, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: object
-    ) -> Any:
+    ) -> object:
         """The chain finished."""
 
     def on_chain_error(
@@ -93,17 +93,17 @@ class ChainManagerMixin:
         run_id: UUID,
         parent_run_id: UUID | None = None,
         **kwargs: object,
-    ) -> Any:
+    ) -> object:
         """The chain failed."""
 
     def on_agent_action(
         self, action: AgentAction, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
-    ) -> Any:
+    ) -> object:
         """An agent chose a tool."""
 
     def on_agent_finish(
         self, finish: AgentFinish, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
-    ) -> Any:
+    ) -> object:
         """An agent gave its answer."""
 
 
@@ -111,8 +111,8 @@ class ToolManagerMixin:
     """Events while a tool runs."""
 
     def on_tool_end(
-        self, output: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
-    ) -> Any:
+        self, output: object, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
+    ) -> object:
         """The tool returned."""
 
     def on_tool_error(
@@ -122,7 +122,7 @@ class ToolManagerMixin:
         run_id: UUID,
         parent_run_id: UUID | None = None,
         **kwargs: object,
-    ) -> Any:
+    ) -> object:
         """The tool raised."""
 
 
@@ -136,7 +136,7 @@ class RetrieverManagerMixin:
         run_id: UUID,
         parent_run_id: UUID | None = None,
         **kwargs: object,
-    ) -> Any:
+    ) -> object:
         """The retriever returned documents."""
 
     def on_retriever_error(
@@ -146,7 +146,7 @@ class RetrieverManagerMixin:
         run_id: UUID,
         parent_run_id: UUID | None = None,
         **kwargs: object,
-    ) -> Any:
+    ) -> object:
         """The retriever failed."""
 
 
@@ -165,7 +165,7 @@ class CallbackManagerMixin:
         tags: list[str] | None = None,
         metadata: Metadata | None = None,
         **kwargs: object,
-    ) -> Any:
+    ) -> object:
         """A text model starts."""
 
     def on_chat_model_start(
@@ -178,7 +178,7 @@ class CallbackManagerMixin:
         tags: list[str] | None = None,
         metadata: Metadata | None = None,
         **kwargs: object,
-    ) -> Any:
+    ) -> object:
         """A chat model starts; a handler without this gets `on_llm_start` with the messages as text."""
         raise NotImplementedError(f"{type(self).__name__} does not implement on_chat_model_start")
 
@@ -192,20 +192,20 @@ class CallbackManagerMixin:
         tags: list[str] | None = None,
         metadata: Metadata | None = None,
         **kwargs: object,
-    ) -> Any:
+    ) -> object:
         """A retriever starts."""
 
     def on_chain_start(
         self,
         serialized: dict[str, Any],
-        inputs: Any,
+        inputs: object,
         *,
         run_id: UUID,
         parent_run_id: UUID | None = None,
         tags: list[str] | None = None,
         metadata: Metadata | None = None,
         **kwargs: Any,
-    ) -> Any:
+    ) -> object:
         """A chain starts."""
 
     def on_tool_start(
@@ -219,7 +219,7 @@ class CallbackManagerMixin:
         metadata: Metadata | None = None,
         inputs: dict[str, Any] | None = None,
         **kwargs: object,
-    ) -> Any:
+    ) -> object:
         """A tool starts."""
 
 
@@ -230,7 +230,7 @@ class RunManagerMixin:
 
     def on_text(
         self, text: str, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
-    ) -> Any:
+    ) -> object:
         """Somebody has something to say about the run."""
 
     def on_retry(
@@ -240,7 +240,7 @@ class RunManagerMixin:
         run_id: UUID,
         parent_run_id: UUID | None = None,
         **kwargs: object,
-    ) -> Any:
+    ) -> object:
         """The run failed and is tried again."""
 
     def on_custom_event(
@@ -252,5 +252,5 @@ class RunManagerMixin:
         tags: list[str] | None = None,
         metadata: Metadata | None = None,
         **kwargs: object,
-    ) -> Any:
+    ) -> object:
         """An event of the application's own (`dispatch_custom_event`)."""

@@ -58,7 +58,9 @@ class StdOutCallbackHandler(BaseCallbackHandler):
     def _write(self, text: str, color: str | None = None, end: str = "") -> None:
         print_text(text, color or self.color, end)
 
-    def on_chain_start(self, serialized: dict[str, Any] | None, inputs: Any, **kwargs: Any) -> None:
+    def on_chain_start(
+        self, serialized: dict[str, Any] | None, inputs: object, **kwargs: Any
+    ) -> None:
         """Say which chain begins."""
         print_text(
             f"\n\n\033[1m> Entering new {name_of(serialized, kwargs)} chain...\033[0m", end="\n"
@@ -74,7 +76,7 @@ class StdOutCallbackHandler(BaseCallbackHandler):
 
     def on_tool_end(
         self,
-        output: Any,
+        output: object,
         color: str | None = None,
         observation_prefix: str | None = None,
         llm_prefix: str | None = None,

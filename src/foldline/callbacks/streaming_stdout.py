@@ -22,7 +22,7 @@ class StreamingStdOutCallbackHandler(BaseCallbackHandler):
     ```
     """
 
-    def on_llm_new_token(self, token: Any, **kwargs: object) -> None:
+    def on_llm_new_token(self, token: str | list[str | dict[str, Any]], **kwargs: object) -> None:
         """Write a token; blocks that are no text have nothing to show."""
         sys.stdout.write(token if isinstance(token, str) else "".join(_texts(token)))
         sys.stdout.flush()

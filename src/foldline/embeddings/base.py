@@ -38,6 +38,6 @@ class Embeddings(ABC):
         vector: list[float] = await ASYNC.call(self.embed_query, text)
         return vector
 
-    def batch_job(self, inputs: Any = None, **options: Any) -> Any:  # noqa: ANN401  a `foldline.batches.BatchJob`
+    def batch_job(self, inputs: object = None, **options: object) -> Any:  # noqa: ANN401  a `foldline.batches.BatchJob`
         """Embed many texts once each, in a store that survives the process; the options are `BatchOptions`."""
         return extension("batch_job")(self, inputs, **options)

@@ -13,7 +13,7 @@ import math
 import sys
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from foldline._io import ASYNC, BLOCKING, IO
 from foldline._io.drive import drive
@@ -207,11 +207,11 @@ def _unpack(value: bytes | None) -> Vector | None:
     return _numbers(numbers.tolist())
 
 
-def _numbers(value: Any) -> Vector | None:  # noqa: ANN401  whatever JSON a store held
-    is_vector = isinstance(value, list) and all(
-        isinstance(number, int | float) and math.isfinite(number) for number in value
-    )
-    return [float(number) for number in value] if is_vector and value else None
+def _numbers(value: object) -> Vector | None:
+    if not isinstance(value, list) or not value:
+        return None
+    is_vector = all(isinstance(one, int | float) and math.isfinite(one) for one in value)
+    return [float(number) for number in value] if is_vector else None
 
 
 def _name_of(model: Embeddings) -> str:

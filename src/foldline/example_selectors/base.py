@@ -14,10 +14,10 @@ class BaseExampleSelector(ABC):
     """Chooses examples. A subclass writes `add_example` and `select_examples`; the twins may stay as they are."""
 
     @abstractmethod
-    def add_example(self, example: dict[str, str]) -> Any:  # noqa: ANN401  JSON, or whatever was given
+    def add_example(self, example: dict[str, str]) -> object:
         """Take one more example into the choice."""
 
-    async def aadd_example(self, example: dict[str, str]) -> Any:  # noqa: ANN401  JSON, or whatever was given
+    async def aadd_example(self, example: dict[str, str]) -> object:
         """Take one more example into the choice."""
         return await ASYNC.call(self.add_example, example)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict
@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from foldline._io import ASYNC, BLOCKING, IO
 from foldline._io.drive import drive
 from foldline.documents.base import Document
+from foldline.embeddings.base import Embeddings
 from foldline.example_selectors.base import BaseExampleSelector
 
 __all__ = [
@@ -32,7 +33,20 @@ class ExampleStore(Protocol):
     def add_texts(
         self, texts: list[str], metadatas: list[dict[str, Any]] | None = None
     ) -> list[str]: ...
-    def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]: ...
+    def similarity_search(self, query: str, k: int = 4, **kwargs: object) -> list[Document]: ...
+
+
+class ExampleStoreClass(Protocol):
+    """A class of such stores."""
+
+    def from_texts(
+        self,
+        texts: list[str],
+        embedding: Embeddings,
+        metadatas: list[dict[str, Any]] | None = None,
+        **kwargs: Any,
+    ) -> object:
+        """Make a store of texts."""
 
 
 class _VectorStoreExampleSelector(BaseExampleSelector, BaseModel, ABC):
@@ -96,8 +110,8 @@ class _VectorStoreExampleSelector(BaseExampleSelector, BaseModel, ABC):
     def from_examples(
         cls,
         examples: list[dict[str, str]],
-        embeddings: Any,  # noqa: ANN401  JSON, or whatever was given
-        vectorstore_cls: Any,  # noqa: ANN401  JSON, or whatever was given
+        embeddings: Embeddings,
+        vectorstore_cls: ExampleStoreClass,
         k: int = 4,
         input_keys: list[str] | None = None,
         **options: Any,
@@ -110,11 +124,11 @@ class _VectorStoreExampleSelector(BaseExampleSelector, BaseModel, ABC):
     async def afrom_examples(
         cls,
         examples: list[dict[str, str]],
-        embeddings: object,
-        vectorstore_cls: object,
+        embeddings: Embeddings,
+        vectorstore_cls: ExampleStoreClass,
         k: int = 4,
         input_keys: list[str] | None = None,
-        **options: object,
+        **options: Any,
     ) -> Self:
         """Put examples into a new store; options that are no fields of the selector are the store's."""
         options |= {"k": k, "input_keys": input_keys}
@@ -124,8 +138,8 @@ class _VectorStoreExampleSelector(BaseExampleSelector, BaseModel, ABC):
     async def _made(
         cls,
         examples: Sequence[dict[str, str]],
-        embeddings: object,
-        vectorstore_cls: Any,  # noqa: ANN401  JSON, or whatever was given
+        embeddings: Embeddings,
+        vectorstore_cls: ExampleStoreClass,
         io: IO,
         options: dict[str, Any],
     ) -> Self:
@@ -143,9 +157,10 @@ def _text(values: Mapping[str, Any], keys: list[str] | None) -> str:
     return " ".join(str(value) for value in sorted_values(chosen))
 
 
-def _twin(store: object, name: str) -> Any:  # noqa: ANN401  JSON, or whatever was given
+def _twin(store: object, name: str) -> Callable[..., Any]:
     """Give the async twin of a store's method, or the method itself, which then runs in a thread."""
-    return getattr(store, f"a{name}", None) or getattr(store, name)
+    method: Callable[..., Any] = getattr(store, f"a{name}", None) or getattr(store, name)
+    return method
 
 
 class SemanticSimilarityExampleSelector(_VectorStoreExampleSelector):
@@ -168,8 +183,8 @@ class MaxMarginalRelevanceExampleSelector(_VectorStoreExampleSelector):
     def from_examples(
         cls,
         examples: list[dict[str, str]],
-        embeddings: Any,  # noqa: ANN401  JSON, or whatever was given
-        vectorstore_cls: Any,  # noqa: ANN401  JSON, or whatever was given
+        embeddings: Embeddings,
+        vectorstore_cls: ExampleStoreClass,
         k: int = 4,
         input_keys: list[str] | None = None,
         fetch_k: int = 20,

@@ -8,12 +8,14 @@ from typing import Any, Self
 
 from foldline.checkpoint.base import BaseCheckpointSaver
 from foldline.exceptions import UsageError
+from foldline.graph.cache import BaseCache
 from foldline.graph.compiled import CompiledStateGraph
 from foldline.graph.nodes import InputShape, NodeSpec, literal_values, name_of
 from foldline.graph.nodes import _returns as returns_of
 from foldline.graph.plan import Branch, GraphPlan, WaitingEdge
 from foldline.graph.runtime import wanted_arguments
 from foldline.graph.schema import StateKeys
+from foldline.graph.store.base import BaseStore
 from foldline.graph.types import END, START, CachePolicy, RetryPolicy
 from foldline.runnables.base import Runnable
 from foldline.utils.short_repr import short_repr
@@ -54,14 +56,14 @@ class StateGraph:
 
     def __init__(
         self,
-        state_schema: Any,
+        state_schema: object,
         context_schema: type | None = None,
         *,
-        input_schema: Any = None,
-        output_schema: Any = None,
+        input_schema: object = None,
+        output_schema: object = None,
         config_schema: type | None = None,
-        input: Any = None,
-        output: Any = None,
+        input: object = None,
+        output: object = None,
     ) -> None:
         self.state_schema = state_schema
         self.context_schema = context_schema or config_schema
@@ -88,7 +90,7 @@ class StateGraph:
 
     def add_node(
         self,
-        node: str | Any,
+        node: str | Any,  # noqa: ANN401  a name, a function or a runnable
         action: object = None,
         *,
         defer: bool = False,
@@ -208,8 +210,8 @@ class StateGraph:
         self,
         checkpointer: BaseCheckpointSaver | bool | None = None,  # noqa: FBT001  LangGraph's signature
         *,
-        cache: object = None,
-        store: object = None,
+        cache: BaseCache | None = None,
+        store: BaseStore | None = None,
         interrupt_before: Sequence[str] | str | None = None,
         interrupt_after: Sequence[str] | str | None = None,
         debug: bool = False,

@@ -7,7 +7,6 @@ import json
 import time
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import Any
 
 from foldline._io import mutex
 from foldline._storage.sqlite import Database
@@ -127,7 +126,7 @@ def cache_key(spec: NodeSpec, value: object) -> str:
     return hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
 
 
-def _written(value: object) -> Any:
+def _written(value: object) -> object:
     if isinstance(value, dict):
         return {str(key): pack(one, "its input", type(one)) for key, one in value.items()}
     return pack(value, "its input", type(value))

@@ -12,12 +12,14 @@ from foldline._io.drive import drive
 from foldline._run import Run
 from foldline.checkpoint.base import BaseCheckpointSaver
 from foldline.exceptions import InvalidUpdateError, UsageError
+from foldline.graph.cache import BaseCache
 from foldline.graph.drawing import draw_plan
 from foldline.graph.loop import GraphLoop
 from foldline.graph.nodes import NodeSpec
 from foldline.graph.plan import GraphPlan
 from foldline.graph.records import GraphThread, Outcome, encode_target, record
 from foldline.graph.runtime import Runtime
+from foldline.graph.store.base import BaseStore
 from foldline.graph.threads import load_thread
 from foldline.graph.types import END, START, GraphTask, StateSnapshot
 from foldline.runnables.graph import Graph
@@ -45,8 +47,8 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
         builder: StateGraph,
         name: str,
         checkpointer: BaseCheckpointSaver | bool | None,
-        cache: Any,
-        store: Any,
+        cache: BaseCache | None,
+        store: BaseStore | None,
         interrupt_before: list[str],
         interrupt_after: list[str],
         debug: bool,
@@ -356,14 +358,14 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
         """Return the output as a Pydantic model."""
         return self._model("Output", self.plan.output.names, self.plan.output.schema)
 
-    def _model(self, suffix: str, names: list[str], schema: Any) -> type[BaseModel]:
+    def _model(self, suffix: str, names: list[str], schema: object) -> type[BaseModel]:
         if isinstance(schema, type) and issubclass(schema, BaseModel):
             return schema
         fields: dict[str, Any] = {key: (self.plan.keys.types[key], None) for key in names}
         model: type[BaseModel] = create_model(f"{self.name}{suffix}", **fields)
         return model
 
-    def with_config(self, config: RunnableConfig | None = None, **kwargs: object) -> Any:
+    def with_config(self, config: RunnableConfig | None = None, **kwargs: object) -> Any:  # noqa: ANN401  a binding, which takes the graph's methods over
         """Return this graph with a config bound, under which it is still a graph."""
         return super().with_config(config, **kwargs)
 

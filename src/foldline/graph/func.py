@@ -52,7 +52,7 @@ class _Started:
     def __init__(self, call: Call[Any]) -> None:
         self._job = BLOCKING.start(run_call(call, BLOCKING))
 
-    async def result(self) -> Any:
+    async def result(self) -> Any:  # noqa: ANN401  what the task's function returns
         return await self._job.result()
 
 
@@ -61,7 +61,7 @@ class TaskFunction(Step[P, R]):
 
     cache_policy: CachePolicy | None = None
 
-    async def run(self, args: tuple[Any, ...], kwargs: dict[str, Any], io: IO) -> Any:
+    async def run(self, args: tuple[Any, ...], kwargs: dict[str, Any], io: IO) -> object:
         """Call the function, or take its result from the cache of the entrypoint."""
         scope, policy = current_scope.get(), self.cache_policy
         cache = None if scope is None else scope.flow.cache
@@ -80,7 +80,7 @@ class TaskFunction(Step[P, R]):
         await io.call(cache.set, place, key, text, policy.ttl)
         return value
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:  # noqa: ANN401  a future of what the function returns
         """Begin the task."""
         scope: Scope | None = current_scope.get()
         if scope is None:
@@ -115,7 +115,7 @@ class EntrypointFlow(Workflow[Any, Any]):
     starts_anew = True
     cache: Any = None
 
-    def arguments(self, value: Any) -> Arguments:
+    def arguments(self, value: object) -> Arguments:
         """Return the input as the only argument."""
         return (value,), {}
 
@@ -161,8 +161,8 @@ class entrypoint:
     def __init__(
         self,
         checkpointer: BaseCheckpointSaver | None = None,
-        store: Any = None,
-        cache: Any = None,
+        store: object = None,
+        cache: object = None,
         context_schema: type | None = None,
         name: str | None = None,
     ) -> None:

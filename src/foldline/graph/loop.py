@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, aclosing, suppress
 from typing import TYPE_CHECKING, Any
 
 from foldline._config import DEFAULT_RECURSION_LIMIT
@@ -83,7 +83,7 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
         # A config that was filled in for a nested call carries the limit of runnables; a graph may take more steps.
         self.limit: int = given if given is not None and is_set else MOST_STEPS
         self._taken = 0
-        self._current: Any = None
+        self._current: AbstractContextManager[None] | None = None
         self.is_stopped = False
 
     @property
@@ -271,7 +271,7 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
         remaining = self.limit - self._taken + 1
         return remaining if name == "remaining_steps" else remaining <= 1
 
-    def current(self, *, is_alone: bool) -> object:
+    def current(self, *, is_alone: bool) -> AbstractContextManager[None]:
         """Return what makes this run the parent of runnables that a node calls."""
         if not is_alone:
             return self.run.current()
@@ -281,7 +281,7 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
 
     # -- saying
 
-    def result(self) -> Any:
+    def result(self) -> Any:  # noqa: ANN401  the state in the form of its schema
         """Return the state as callers see it, and the questions that are open."""
         shown: Values = self.shown()
         if self.thread.interrupts:
@@ -343,7 +343,9 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
             self.output.tell("tasks", task.name, data)
 
 
-def _names(given: Any, default: list[str], nodes: Mapping[str, Any]) -> frozenset[str]:
+def _names(
+    given: str | Iterable[str] | None, default: list[str], nodes: Mapping[str, Any]
+) -> frozenset[str]:
     if given is None:
         return frozenset(default)
     return frozenset(nodes if given == "*" else [given] if isinstance(given, str) else given)

@@ -29,7 +29,7 @@ CALL = "__call__"
 class InputShape:
     """Which part of the state something is given, and in which form."""
 
-    def __init__(self, schema: Any, keys: StateKeys) -> None:
+    def __init__(self, schema: Any, keys: StateKeys) -> None:  # noqa: ANN401  a class of any kind that can hold a state
         self.schema = schema
         self.names = [key for key in keys_of(schema) if key in keys.types]
         self.managed = {key: one for key, one in keys.managed.items() if key in keys_of(schema)}
@@ -37,7 +37,7 @@ class InputShape:
             issubclass(schema, BaseModel) or dataclasses.is_dataclass(schema)
         )
 
-    def read(self, values: Values, managed: Callable[[str], Any]) -> Any:
+    def read(self, values: Values, managed: Callable[[str], Any]) -> object:
         """Return the state as the schema has it."""
         found = {key: values[key] for key in self.names if key in values}
         for key, one in self.managed.items():
@@ -51,9 +51,9 @@ class NodeSpec:
     def __init__(
         self,
         name: str,
-        action: Any,
+        action: Any,  # noqa: ANN401  a function or a runnable
         *,
-        input_schema: Any = None,
+        input_schema: object = None,
         retry_policy: RetryPolicy | Sequence[RetryPolicy] | None = None,
         cache_policy: CachePolicy | None = None,
         timeout: float | None = None,
@@ -68,7 +68,7 @@ class NodeSpec:
             raise UsageError(
                 f"the node {name!r} is a {type(action).__name__}: give a function or a runnable"
             )
-        self.function = None if self.is_runnable else _one_argument(action, name)
+        self.function: Any = None if self.is_runnable else _one_argument(action, name)
         self.wants, self.count = ((), 1) if self.is_runnable else wanted_arguments(action)
         self.input_schema = input_schema or _input_schema(action)
         self.shape: InputShape | None = None
@@ -85,7 +85,7 @@ class NodeSpec:
         """Whether the node is a graph of its own."""
         return hasattr(self.action, "graph_nodes")
 
-    async def call(self, value: Any, run: Run, runtime: Runtime[Any]) -> Any:
+    async def call(self, value: object, run: Run, runtime: Runtime[Any]) -> object:
         """Run the node."""
         if self.is_runnable:
             return await self.action._step(value, run.child())
@@ -93,7 +93,12 @@ class NodeSpec:
 
 
 async def call_function(
-    function: Any, wants: tuple[str, ...], count: int, value: Any, run: Run, runtime: Runtime[Any]
+    function: Callable[..., Any],
+    wants: tuple[str, ...],
+    count: int,
+    value: object,
+    run: Run,
+    runtime: Runtime[Any],
 ) -> object:
     """Call a node's or a router's function with the arguments that it names."""
     if not wants:
@@ -128,10 +133,10 @@ def _one_argument(action: object, name: str) -> object:
     return action
 
 
-def _input_schema(action: Any) -> object:
+def _input_schema(action: Callable[..., Any] | Runnable[Any, Any]) -> object:
     if isinstance(action, Runnable):
         return None
-    target = action if inspect.isroutine(action) else getattr(action, CALL, action)
+    target: Any = action if inspect.isroutine(action) else getattr(action, CALL, action)
     try:
         parameters = list(inspect.signature(target).parameters)
         hint = get_type_hints(inspect.unwrap(target)).get(parameters[0]) if parameters else None
@@ -152,8 +157,8 @@ def literal_values(annotation: object) -> list[str] | None:
     return names or None
 
 
-def _returns(action: Any) -> object:
-    target = action if inspect.isroutine(action) else getattr(action, CALL, action)
+def _returns(action: Callable[..., Any] | Runnable[Any, Any]) -> object:
+    target: Any = action if inspect.isroutine(action) else getattr(action, CALL, action)
     try:
         return get_type_hints(inspect.unwrap(target)).get("return")
     except (TypeError, NameError, AttributeError):
@@ -161,7 +166,7 @@ def _returns(action: Any) -> object:
 
 
 def _destinations(
-    action: object, given: Sequence[str] | Mapping[str, str] | None
+    action: Callable[..., Any] | Runnable[Any, Any], given: Sequence[str] | Mapping[str, str] | None
 ) -> dict[str, str | None] | None:
     if given is not None:
         return dict(given) if isinstance(given, Mapping) else dict.fromkeys(given)
@@ -180,7 +185,7 @@ def _destinations(
     return None
 
 
-def _mentions_command(action: Any) -> bool:
+def _mentions_command(action: Callable[..., Any] | Runnable[Any, Any]) -> bool:
     """Whether a node may return a Command whose targets nothing declares."""
     if isinstance(action, Runnable):
         return not hasattr(action, "graph_nodes")

@@ -6,13 +6,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from foldline.chat_models import init_chat_model
+from foldline.checkpoint.base import BaseCheckpointSaver
 from foldline.exceptions import UsageError
 from foldline.graph.builder import StateGraph
 from foldline.graph.compiled import CompiledStateGraph
 from foldline.graph.message_state import MessagesState
 from foldline.graph.schema import RemainingSteps
+from foldline.graph.store.base import BaseStore
 from foldline.graph.tool_node import ToolNode
 from foldline.graph.types import END, START
+from foldline.language_models.chat_models import BaseChatModel
 from foldline.messages import AIMessage, BaseMessage, SystemMessage
 from foldline.runnables.base import Runnable
 from foldline.runnables.lambda_ import RunnableLambda
@@ -20,6 +23,8 @@ from foldline.tools.base import BaseTool
 
 __all__ = ["AgentState", "AgentStateWithStructuredResponse", "create_react_agent"]
 
+Prompt = str | SystemMessage | Runnable[Any, Any] | Callable[..., Any] | None
+"""What stands before the messages: a text, a message, or what makes the input of the state."""
 OUT_OF_STEPS = "Sorry, need more steps to process this request."
 
 
@@ -36,17 +41,17 @@ class AgentStateWithStructuredResponse(AgentState):
 
 
 def create_react_agent(
-    model: object,
+    model: str | BaseChatModel | Runnable[Any, Any],
     tools: Sequence[Any] | ToolNode,
     *,
-    prompt: object = None,
+    prompt: Prompt = None,
     response_format: object = None,
     pre_model_hook: object = None,
     post_model_hook: object = None,
     state_schema: object = None,
     context_schema: type | None = None,
-    checkpointer: Any = None,
-    store: object = None,
+    checkpointer: BaseCheckpointSaver | bool | None = None,
+    store: BaseStore | None = None,
     interrupt_before: list[str] | None = None,
     interrupt_after: list[str] | None = None,
     debug: bool = False,
@@ -131,14 +136,14 @@ def _route(
         graph.add_conditional_edges("tools", after_tools, list(dict.fromkeys([entry, finish])))
 
 
-def _get(state: object, key: str) -> Any:
+def _get(state: object, key: str) -> Any:  # noqa: ANN401  a value of the state, of any type
     return state.get(key) if isinstance(state, dict) else getattr(state, key, None)
 
 
 Pair = tuple[Callable[..., Any], Callable[..., Any]]
 
 
-def _asking(model: Any, tools: list[Any], prompt: Any) -> Pair:
+def _asking(model: Runnable[Any, Any], tools: list[Any], prompt: Prompt) -> Pair:
     """Return how to ask the model, blocking and async."""
     if not isinstance(model, Runnable) and callable(model):
         raise UsageError(
@@ -147,20 +152,20 @@ def _asking(model: Any, tools: list[Any], prompt: Any) -> Pair:
     bound = model.bind_tools(tools) if tools and hasattr(model, "bind_tools") else model
     chain = bound if prompt is None else RunnableLambda(_prompted(prompt)) | bound
 
-    def read(state: Any) -> Any:
+    def read(state: object) -> object:
         given = _get(state, "llm_input_messages") or _get(state, "messages")
         return given if prompt is None or not callable(prompt) else state
 
-    def answer(state: Any, message: Any) -> dict[str, Any]:
+    def answer(state: object, message: AIMessage) -> dict[str, Any]:
         remaining = _get(state, "remaining_steps")
         if remaining is not None and remaining < 2 and message.tool_calls:
             message = AIMessage(OUT_OF_STEPS, id=message.id)
         return {"messages": [message]}
 
-    def ask(state: Any) -> dict[str, Any]:
+    def ask(state: object) -> dict[str, Any]:
         return answer(state, chain.invoke(read(state)))
 
-    async def aask(state: Any) -> dict[str, Any]:
+    async def aask(state: object) -> dict[str, Any]:
         return answer(state, await chain.ainvoke(read(state)))
 
     return ask, aask
@@ -176,13 +181,13 @@ def _prompted(prompt: object) -> Callable[[Any], Any]:
     return lambda messages: [system, *messages]
 
 
-def _structuring(model: Any, response_format: object) -> Pair:
+def _structuring(model: Any, response_format: object) -> Pair:  # noqa: ANN401  a chat model, or a runnable that can be asked for a form
     prompt, schema = (
         response_format if isinstance(response_format, tuple) else (None, response_format)
     )
     structured = model.with_structured_output(schema)
 
-    def read(state: Any) -> Any:
+    def read(state: object) -> object:
         messages = _get(state, "messages")
         return messages if prompt is None else [SystemMessage(prompt), *messages]
 

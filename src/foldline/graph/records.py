@@ -204,7 +204,7 @@ def _task_id(seed: str, name: str, number: str) -> str:
     return f"{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:]}"
 
 
-def record(kind: str, **fields: Any) -> dict[str, Any]:
+def record(kind: str, **fields: object) -> dict[str, Any]:
     """Make the body of a record; empty fields are left out."""
     body = {key: value for key, value in fields.items() if value not in (None, [], {})}
     return {"v": VERSION, "kind": kind, "at": datetime.now(UTC).isoformat(), **body}
@@ -225,7 +225,7 @@ def encode_target(target: Target, keys: StateKeys) -> object:
     return [target.node, "value", pack(target.arg, where, keys.inputs.get(target.node, Any))]
 
 
-def decode_target(packed: Any, keys: StateKeys) -> Target:
+def decode_target(packed: str | list[Any], keys: StateKeys) -> Target:
     """Return where to go."""
     if isinstance(packed, str):
         return packed

@@ -75,7 +75,7 @@ def get_stream_writer() -> Callable[[Any], None]:
     return get_runtime().stream_writer
 
 
-def get_store() -> Any:
+def get_store() -> Any:  # noqa: ANN401  a store, whose class is of a layer above
     """Return the store that the graph was compiled with."""
     return get_runtime().store
 

@@ -196,7 +196,12 @@ class StateKeys:
         return new
 
     def _join_key(
-        self, new: Values, key: str, value: Any, writer: str, writers: dict[str, str]
+        self,
+        new: Values,
+        key: str,
+        value: Any,  # noqa: ANN401  a value of the state, which its reducer knows
+        writer: str,
+        writers: dict[str, str],
     ) -> None:
         reducer = self.reducers.get(key)
         if isinstance(value, Overwrite):
@@ -264,7 +269,7 @@ def _metadata(annotation: object) -> tuple[Any, ...]:
     return get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
 
 
-def _bare(annotation: object) -> Any:
+def _bare(annotation: object) -> Any:  # noqa: ANN401  annotations are any object
     while get_origin(annotation) in (Required, NotRequired, Annotated):
         annotation = get_args(annotation)[0]
     return annotation

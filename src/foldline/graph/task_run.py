@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
@@ -96,25 +96,29 @@ class TaskRun:
             self.handler.tell_others(outcome.update)
         return outcome
 
-    async def _attempts(self, value: Any, run: Run, current: Any) -> Outcome:
+    async def _attempts(
+        self, value: object, run: Run, current: AbstractContextManager[None]
+    ) -> Outcome:
         spec, loop = self.spec, self.loop
         if not spec.retry and spec.timeout is None and spec.cache_policy is None:
             return await self._once(value, run, current)
-        key = None
-        if spec.cache_policy is not None and loop.graph.cache is not None:
+        key, cache = None, loop.graph.cache
+        if spec.cache_policy is not None and cache is not None:
             key = cache_key(spec, value)
-            hit = await run.io.call(loop.graph.cache.get, (loop.graph.name, spec.name), key)
+            hit = await run.io.call(cache.get, (loop.graph.name, spec.name), key)
             if hit is not None:
                 return loop.decode_cached(spec.name, hit)
         outcome = await run_attempts(
             run.io, f"the node {spec.name!r}", lambda _: self._once(value, run, current), spec.retry, spec.timeout
         )  # fmt: skip
-        if key is not None and spec.cache_policy is not None:
+        if key is not None and spec.cache_policy is not None and cache is not None:
             place, ttl = (loop.graph.name, spec.name), spec.cache_policy.ttl
-            await run.io.call(loop.graph.cache.set, place, key, loop.encode_cached(outcome), ttl)
+            await run.io.call(cache.set, place, key, loop.encode_cached(outcome), ttl)
         return outcome
 
-    async def _once(self, value: Any, run: Run, current: Any) -> Outcome:
+    async def _once(
+        self, value: object, run: Run, current: AbstractContextManager[None]
+    ) -> Outcome:
         loop, task = self.loop, self.task
         runtime = self._runtime(run)
         place, questions = self._within(), self._asking()
@@ -153,7 +157,7 @@ class TaskRun:
             loop.context_value, loop.store, self._write, None, run.given if run.manager is None else run.config(), info
         )  # fmt: skip
 
-    def _write(self, chunk: Any) -> None:
+    def _write(self, chunk: object) -> None:
         self.loop.output.write(chunk, self.task.name)
 
     def _within(self) -> Within:
@@ -254,7 +258,9 @@ class TaskRun:
 
 
 @contextmanager
-def entered(runtime: Runtime[Any], current: Any) -> Generator[None, None, None]:
+def entered(
+    runtime: Runtime[Any], current: AbstractContextManager[None]
+) -> Generator[None, None, None]:
     """Let the code of a node find its runtime, and runnables that it calls their config."""
     token = current_task.set(runtime)
     try:

@@ -47,7 +47,7 @@ class ToolNode(Runnable[Any, Any]):
         self._handles = handle_tool_errors
         self._injections = {name: injections_of(tool) for name, tool in self.tools_by_name.items()}
 
-    async def _once(self, input: Any, run: Run) -> object:
+    async def _once(self, input: object, run: Run) -> object:
         calls, message, form = self._calls(input)
         results: list[Any] = [None] * len(calls)
         interrupts: list[Interrupt] = []
@@ -111,7 +111,7 @@ class ToolNode(Runnable[Any, Any]):
             return result
         return ToolMessage(str(result), name=call["name"], tool_call_id=call["id"])
 
-    def _arguments(self, tool: BaseTool, call: ToolCall, state: Any, run: Run) -> Values:
+    def _arguments(self, tool: BaseTool, call: ToolCall, state: Any, run: Run) -> Values:  # noqa: ANN401  a state in the form of its schema: a dict, a list of messages, a model
         injections = self._injections[tool.name]
         if not injections:
             return dict(call["args"])

@@ -120,7 +120,7 @@ class BaseLanguageModel(RunnableSerializable[Any, LanguageModelOutputVar], ABC):
         """Give what identifies this model, as a dict."""
         return {**self._identifying_params, "_type": self._llm_type}
 
-    def dict(self, **kwargs: Any) -> Params:
+    def dict(self, **kwargs: object) -> Params:
         """Give what identifies this model, as a dict."""
         return self.asdict()
 
@@ -219,7 +219,7 @@ class BaseLanguageModel(RunnableSerializable[Any, LanguageModelOutputVar], ABC):
         said = (self.get_num_tokens(str(message.text)) for message in messages)
         return sum(said) + TOKENS_PER_MESSAGE * len(messages) + described
 
-    def with_structured_output(self, schema: Any, **kwargs: Any) -> Runnable[Any, Any]:
+    def with_structured_output(self, schema: Any, **kwargs: Any) -> Runnable[Any, Any]:  # noqa: ANN401  a class, a TypedDict, a JSON Schema: subclasses say which they give
         """Give a runnable whose output fits a schema."""
         raise NotImplementedError(f"{type(self).__name__} has no structured output")
 
@@ -228,7 +228,7 @@ def _with_stop(stop: list[str] | None, kwargs: Params) -> Params:
     return kwargs if stop is None else {**kwargs, "stop": stop}
 
 
-def _text_of(answer: Any) -> str:
+def _text_of(answer: str | BaseMessage) -> str:
     return answer if isinstance(answer, str) else str(answer.text)
 
 
@@ -236,7 +236,7 @@ def _message_of(answer: object) -> BaseMessage:
     return AIMessage(answer) if isinstance(answer, str) else cast("BaseMessage", answer)
 
 
-def _said(model: BaseLanguageModel[Any], name: str) -> Any:
+def _said(model: BaseLanguageModel[Any], name: str) -> object:
     """Give a setting that only some models have: Pydantic is slow to say that one is not there."""
     return getattr(model, name, None) if _may_have(type(model), name) else None
 

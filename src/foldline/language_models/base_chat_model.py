@@ -20,6 +20,7 @@ from foldline._io.drive import drive, drive_each
 from foldline._run import Run
 from foldline._traceback import closing
 from foldline.callbacks.base import Callbacks
+from foldline.callbacks.manager import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from foldline.language_models.base import BaseLanguageModel, Params
 from foldline.language_models.call.author import (
     inherited_chunks,
@@ -139,7 +140,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
 
     @field_validator("retry_on_error")
     @classmethod
-    def _check_retry(cls, value: Any) -> object:
+    def _check_retry(cls, value: Retrying) -> object:
         RetryPolicy.of(value)
         return value
 
@@ -172,12 +173,12 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
     if TYPE_CHECKING:
 
         def stream(
-            self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
+            self, input: object, config: RunnableConfig | None = None, **kwargs: Any
         ) -> Iterator[AIMessageChunk]:
             """Answer piece by piece; the chunks add up to the message."""
 
         def astream(
-            self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
+            self, input: object, config: RunnableConfig | None = None, **kwargs: Any
         ) -> AsyncGenerator[AIMessageChunk, None]:
             """Answer piece by piece; the chunks add up to the message."""
 
@@ -187,7 +188,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
             """Answer as a stream of content-block events with projections; nothing happens before it is read."""
 
         async def astream_v2(
-            self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
+            self, input: object, config: RunnableConfig | None = None, **kwargs: Any
         ) -> AsyncChatModelStream:
             """Answer as a stream of content-block events with projections; nothing happens before it is read."""
 
@@ -202,7 +203,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
         self,
         messages: list[BaseMessage],
         stop: list[str] | None = None,
-        run_manager: Any = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
         request = ChatRequest(messages, stop, kwargs)
@@ -212,7 +213,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
         self,
         messages: list[BaseMessage],
         stop: list[str] | None = None,
-        run_manager: Any = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
         request = ChatRequest(messages, stop, kwargs)
@@ -222,7 +223,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
         self,
         messages: list[BaseMessage],
         stop: list[str] | None = None,
-        run_manager: Any = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
         request = ChatRequest(messages, stop, kwargs, stream=True)
@@ -232,7 +233,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
         self,
         messages: list[BaseMessage],
         stop: list[str] | None = None,
-        run_manager: Any = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
         request = ChatRequest(messages, stop, kwargs, stream=True)
@@ -240,11 +241,11 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
 
     # -- what an author may write in AIGNE's words, with records (`foldline.language_models.ChatModel`)
 
-    def preprocess(self, input: ChatModelInput, options: AgentInvokeOptions) -> Any:
+    def preprocess(self, input: ChatModelInput, options: AgentInvokeOptions) -> object:
         """Look at the record before the model is asked; return another, or None. May be async."""
         return None
 
-    def process(self, input: ChatModelInput, options: AgentInvokeOptions | None = None) -> Any:
+    def process(self, input: ChatModelInput, options: AgentInvokeOptions | None = None) -> Any:  # noqa: ANN401  a record, deltas, or an awaitable of them: the author says
         """Ask the model once: a record in, a record out, no retries and no policies. A subclass may override it."""
         return drive(process_beneath(self, input, options, Run.blocking()))
 
@@ -256,13 +257,13 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
 
     def postprocess(
         self, input: ChatModelInput, output: ChatModelOutput, options: AgentInvokeOptions
-    ) -> Any:
+    ) -> object:
         """Look at the answer before the caller does; return another, or None. May be async."""
         return None
 
     # -- what a call asks of its model
 
-    def _request(self, value: Any, run: Run, *, stream: bool) -> ChatRequest:
+    def _request(self, value: object, run: Run, *, stream: bool) -> ChatRequest:
         options = dict(run.kwargs)
         if type(value) is ChatPromptValue:
             messages = list(value.messages)
@@ -341,10 +342,10 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
 
     # -- views of a call
 
-    def _traced(self, input: Any, run: Run) -> Coroutine[Any, Any, AIMessage]:
+    def _traced(self, input: object, run: Run) -> Coroutine[Any, Any, AIMessage]:
         return ChatCall(self, input, run, stream=False).answer_once()
 
-    def _traced_stream(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
+    def _traced_stream(self, input: object, run: Run) -> AsyncGenerator[Any, None]:
         return ChatCall(self, input, run, stream=True).chunks()
 
     async def _traced_transform(
@@ -367,7 +368,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
         self,
         tools: Sequence[Any],
         *,
-        tool_choice: Any = None,
+        tool_choice: object = None,
         parallel_tool_calls: bool | None = None,
         strict: bool | None = None,
         validate: Validate = "off",
@@ -503,7 +504,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
         config: RunnableConfig | None = None,
         *,
         streaming: Literal[False] = False,
-        **kwargs: object,
+        **kwargs: Any,
     ) -> ChatModelOutput: ...
     @overload
     async def arun(
@@ -512,7 +513,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
         config: RunnableConfig | None = None,
         *,
         streaming: Literal[True],
-        **kwargs: object,
+        **kwargs: Any,
     ) -> AsyncGenerator[ChatModelOutputDelta, None]: ...
     async def arun(
         self,

@@ -81,7 +81,7 @@ class Reader:
         self._active: set[int] = set()
         self._count = 0
 
-    def read(self, data: Any) -> Any:  # noqa: ANN401  whatever was dumped
+    def read(self, data: object) -> Any:  # noqa: ANN401  whatever was dumped
         """Read one value. Lists and dicts are walked here, at one stack frame per level."""
         if not isinstance(data, (dict, list)):
             return data
@@ -146,7 +146,7 @@ class Reader:
             return self._mark(key, data)
         raise self._error(f"unknown type of serialised object {kind!r:.80}")
 
-    def _plain(self, key: list[str], data: dict[Any, Any]) -> Any:  # noqa: ANN401
+    def _plain(self, key: list[str], data: dict[Any, Any]) -> Any:  # noqa: ANN401  an object of whichever class was written
         self._only(data, {"lc", "type", "id", "value"})
         parts = data.get("value")
         try:

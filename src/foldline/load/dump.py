@@ -76,7 +76,7 @@ def dumpd(
     *,
     unserializable: Unserializable | None = None,
     namespace: Namespace = "foldline",
-) -> Any:  # noqa: ANN401  JSON, or whatever was given
+) -> Any:  # noqa: ANN401  JSON of whatever was dumped
     """Write `obj` as JSON-able Python values.
 
     What cannot be written raises a `SchemaError` inside data (messages, documents, plain containers) and
@@ -91,7 +91,7 @@ def dumpd(
         raise SchemaError("the value is nested too deep for the stack left here") from error
 
 
-def default(obj: object) -> Any:  # noqa: ANN401  JSON, or whatever was given
+def default(obj: object) -> object:
     """Write one object for `json.dumps(..., default=default)`; what cannot be written is marked.
 
     Only `dumps` keeps look-alikes of our tags apart in the data around the object.
@@ -168,7 +168,7 @@ class _Writer:
         parts = codec.encode(value)
         return self._tagged(codec.name, self.write(parts) if codec.nested else parts)
 
-    def _text(self, value: str) -> Any:  # noqa: ANN401  JSON, or whatever was given
+    def _text(self, value: str) -> object:
         text = value if type(value) is str else str.__str__(value)
         if self._secrets and self._shows_secret(text):
             return dict(secret_reference(self._secrets.get(text) or self._secret_name()))

@@ -29,7 +29,7 @@ class LazyDump(dict[str, Any]):
 
     __slots__ = ("_more", "_source")
 
-    def __init__(self, source: object, **more: Any) -> None:
+    def __init__(self, source: object, **more: object) -> None:
         super().__init__(lc=1)
         self._source: object = source
         self._more = more

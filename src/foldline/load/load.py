@@ -146,7 +146,7 @@ def loads(
 
 
 def load(
-    obj: Any,  # noqa: ANN401  JSON, or whatever was given
+    obj: object,
     *,
     allowed_objects: AllowedObjects = None,
     secrets_map: Mapping[str, str | None] | None = None,

@@ -39,14 +39,14 @@ class BaseMemory(Serializable, ABC):
     async def _clear(self, run: Run) -> None:
         raise NotImplementedError(f"{type(self).__name__} must implement `clear`")
 
-    async def _ask(self, name: str, run: Run, *arguments: object) -> Any:
+    async def _ask(self, name: str, run: Run, *arguments: object) -> Any:  # noqa: ANN401  what the method of that name returns
         """Do what the nearest class says: a method that an author wrote, or our body."""
         own = _written(type(self), name, blocking=run.io.blocking)
         if own is not None:
             return await run.io.call(getattr(self, own), *arguments)
         return await getattr(self, BODIES[name])(*arguments, run)
 
-    async def _twin(self, name: str, *arguments: object) -> Any:
+    async def _twin(self, name: str, *arguments: object) -> Any:  # noqa: ANN401  what the method of that name returns
         """The awaited twin of a method that an author may have written in the blocking colour alone."""
         run, cls = Run.asynchronous(), type(self)
         own = _written(cls, name, blocking=True)

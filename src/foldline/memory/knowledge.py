@@ -86,7 +86,7 @@ class ConversationKGMemory(BaseChatMemory):
         await super()._clear(run)
         self.kg.clear()
 
-    async def _answer(self, prompt: AnyPrompt, said: Any, run: Run) -> str:
+    async def _answer(self, prompt: AnyPrompt, said: object, run: Run) -> str:
         turns = (await self._messages(run))[-2 * self.k :]
         asked = {"history": self._as_text(turns), "input": said}
         answer = await (prompt | self.llm)._step(asked, run.child())

@@ -16,7 +16,7 @@ __all__ = ["VectorStoreRetrieverMemory"]
 
 
 class _Store(Protocol):
-    def add_documents(self, documents: list[Document], **kwargs: Any) -> Any: ...
+    def add_documents(self, documents: list[Document], **kwargs: object) -> object: ...
 
 
 class VectorStoreRetrieverMemory(BaseMemory):

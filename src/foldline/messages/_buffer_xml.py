@@ -41,7 +41,7 @@ def _xml_calls(message: AIMessage) -> list[str]:
     return calls
 
 
-def _xml_content(content: Any) -> str:  # noqa: ANN401  JSON, or whatever was given
+def _xml_content(content: str | list[Any]) -> str:
     if isinstance(content, str):
         return escape(content)
     parts = [escape(item) if isinstance(item, str) else _xml_block(item) for item in content]

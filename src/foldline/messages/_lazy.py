@@ -46,7 +46,7 @@ class LazyFields(BaseModel):
 
     if TYPE_CHECKING:
 
-        def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+        def __init__(self, *args: object, **kwargs: object) -> None: ...
 
     def _lazy_value(self, name: str) -> object:
         """Work out a field that was not said."""

@@ -96,7 +96,7 @@ class ChunkSum:
         self.__init__()  # type: ignore[misc]
         self.folded = folded
 
-    def value(self, name: str) -> Any:  # noqa: ANN401  JSON, or whatever was given
+    def value(self, name: str) -> Any:  # noqa: ANN401  the type depends on the field
         """Give one field of the sum, or None where no part says anything of it."""
         if name == "content":
             return self._form()[0]
@@ -164,7 +164,7 @@ class ChunkSum:
             else:
                 self._grow(name, value)
 
-    def _grow(self, name: str, value: Any) -> None:  # noqa: ANN401  JSON, or whatever was given
+    def _grow(self, name: str, value: Any) -> None:  # noqa: ANN401  the type depends on the field
         fields, old = self._fields, self._fields.get(name)
         if name == "usage_metadata":
             fields[name] = add_usage(old, value)

@@ -25,7 +25,7 @@ class Verb(Protocol[P, R_co]):
     """A function of messages that is also, without messages, the runnable that will be given them."""
 
     @overload
-    def __call__(self, messages: None = None, *args: P.args, **kwargs: P.kwargs) -> Any: ...  # noqa: ANN401
+    def __call__(self, messages: None = None, *args: P.args, **kwargs: P.kwargs) -> Any: ...  # noqa: ANN401  a runnable, which is of a layer above
     @overload
     def __call__(self, messages: object, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
 

@@ -62,7 +62,7 @@ class AIMessage(BaseMessage):
         self,
         content: Content | None = None,
         content_blocks: Sequence[ContentBlock] | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
         """Make a message; tool calls among `content_blocks` are also `tool_calls`."""
         if content_blocks is not None:

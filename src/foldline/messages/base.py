@@ -78,7 +78,7 @@ class BaseMessage(Serializable):
         self,
         content: Content | None = None,
         content_blocks: Sequence[ContentBlock] | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
         """Make a message from `content`, or from standard `content_blocks`."""
         if content_blocks is not None:
@@ -241,7 +241,7 @@ def given_blocks(blocks: object) -> list[dict[str, Any]]:
     )
 
 
-def shown(value: Any) -> str:  # noqa: ANN401  JSON, or whatever was given
+def shown(value: object) -> str:
     """Give what `repr` gives, or say that it cannot: JSON may be nested thousands deep."""
     try:
         return repr(value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from foldline.exceptions import UsageError
 from foldline.messages.base import BaseMessage, BaseMessageChunk, Content
@@ -35,7 +35,7 @@ class ChatMessage(BaseMessage):
             self,
             content: Content | None = None,
             content_blocks: Sequence[ContentBlock] | None = None,
-            **kwargs: Any,
+            **kwargs: object,
         ) -> None: ...
 
 
@@ -50,7 +50,7 @@ class ChatMessageChunk(ChatMessage, BaseMessageChunk):
             self,
             content: Content | None = None,
             content_blocks: Sequence[ContentBlock] | None = None,
-            **kwargs: Any,
+            **kwargs: object,
         ) -> None: ...
 
     def _joined(self, other: BaseMessageChunk) -> Self:

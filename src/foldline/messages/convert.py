@@ -149,7 +149,7 @@ def _from_constructor(fields: dict[str, Any]) -> BaseMessage:
     return cls(**kwargs)
 
 
-def _of_role(role: str, content: Any, fields: dict[str, Any]) -> BaseMessage:  # noqa: ANN401  JSON, or whatever was given
+def _of_role(role: str, content: Any, fields: dict[str, Any]) -> BaseMessage:  # noqa: ANN401  content as a caller wrote it; the message's class checks it
     cls = ROLES.get(role) or MESSAGE_CLASSES.get(role)
     if cls is None:
         known = ", ".join(repr(name) for name in ROLES)

@@ -110,7 +110,7 @@ def _scale(messages: Sequence[BaseMessage], sums: Sequence[float]) -> float:
     return 1.0
 
 
-def _schema(tool: Tool) -> Any:  # noqa: ANN401  JSON, or whatever was given
+def _schema(tool: Tool) -> object:
     if isinstance(tool, dict):
         return tool
     described = {

@@ -102,7 +102,7 @@ def _trusted_message(fields: dict[str, Any]) -> AIMessage:
     return AIMessage.model_construct(**said)
 
 
-def _whole_content(content: Any) -> object:  # noqa: ANN401  JSON, or whatever was given
+def _whole_content(content: str | list[Any]) -> object:
     if isinstance(content, str):
         return mend_value(content)
     places = [item.get("index") for item in content if isinstance(item, dict)]
@@ -112,7 +112,7 @@ def _whole_content(content: Any) -> object:  # noqa: ANN401  JSON, or whatever w
     return [_whole_item(item, is_numbered=is_numbered) for item in content]
 
 
-def _whole_item(item: Any, *, is_numbered: bool) -> object:  # noqa: ANN401  JSON, or whatever was given
+def _whole_item(item: object, *, is_numbered: bool) -> object:
     """Take off what only a stream needs: the `index`, growing calls, bare text among numbered blocks."""
     if isinstance(item, str):
         return {"type": "text", "text": mend_value(item)} if is_numbered else mend_value(item)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from foldline.messages.base import BaseMessage, BaseMessageChunk, Content
 
@@ -32,7 +32,7 @@ class SystemMessage(BaseMessage):
             self,
             content: Content | None = None,
             content_blocks: Sequence[ContentBlock] | None = None,
-            **kwargs: Any,
+            **kwargs: object,
         ) -> None: ...
 
 
@@ -47,5 +47,5 @@ class SystemMessageChunk(SystemMessage, BaseMessageChunk):
             self,
             content: Content | None = None,
             content_blocks: Sequence[ContentBlock] | None = None,
-            **kwargs: Any,
+            **kwargs: object,
         ) -> None: ...

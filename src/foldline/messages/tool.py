@@ -65,7 +65,7 @@ class ToolMessage(BaseMessage, ToolOutputMixin):
             self,
             content: Content | None = None,
             content_blocks: Sequence[ContentBlock] | None = None,
-            **kwargs: Any,
+            **kwargs: object,
         ) -> None: ...
 
     @model_validator(mode="before")
@@ -90,7 +90,7 @@ class ToolMessageChunk(ToolMessage, BaseMessageChunk):
             self,
             content: Content | None = None,
             content_blocks: Sequence[ContentBlock] | None = None,
-            **kwargs: Any,
+            **kwargs: object,
         ) -> None: ...
 
     def _joined(self, other: BaseMessageChunk) -> Self:

@@ -65,7 +65,7 @@ class ChatGenerationChunk(LazyFields, ChatGeneration):
     type: Literal["ChatGenerationChunk"] = "ChatGenerationChunk"  # type: ignore[assignment]
     _kind: ClassVar[str] = "ChatGenerationChunk"
 
-    def __init__(self, **given: Any) -> None:
+    def __init__(self, **given: object) -> None:
         """Make a piece; one of a message alone, which a model that streams makes of every delta, is not checked."""
         message = given.get("message")
         if (

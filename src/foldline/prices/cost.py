@@ -102,7 +102,7 @@ def _rates(prices: Prices, service: str, input_tokens: int) -> Rates | None:
     return _in_proportion(rates, tiers[str(max(passed))])  # type: ignore[no-any-return]
 
 
-def _in_proportion(base: Any, changed: Any) -> Any:
+def _in_proportion(base: Mapping[str, Any], changed: Mapping[str, Any]) -> Any:  # noqa: ANN401  prices of a model or of a service: two TypedDicts with the same keys
     """Return prices where what `changed` leaves out has grown or shrunk as its input or output has."""
     merged = dict(changed)
     for name, price in base.items():
@@ -115,7 +115,9 @@ def _in_proportion(base: Any, changed: Any) -> Any:
     return merged
 
 
-def _scaled(rates: Any, base: Any, changed: Any) -> dict[str, float]:
+def _scaled(
+    rates: Mapping[str, float], base: Mapping[str, Any], changed: Mapping[str, Any]
+) -> dict[str, float]:
     scaled = {}
     for name, price in rates.items():
         anchor = "output" if name in BY_OUTPUT else "input"

@@ -93,9 +93,13 @@ def _tiers(value: object, where: str) -> list[tuple[str, Any]]:
     return [(str(start), rates) for start, rates in value.items()]
 
 
-def _check_amount(name: str, value: Any, where: str) -> None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not math.isfinite(value) or value < 0:
+def _check_amount(name: str, value: object, where: str) -> None:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not math.isfinite(value)
+        or value < 0
+    ):
         raise UsageError(
             f"{where}: the price {name}={value!r} is no amount; leave out what is not known"
         )

@@ -58,7 +58,9 @@ def text_of(prompt: Compiled, values: Mapping[str, Any]) -> str:
     return written % picked
 
 
-def make_message(cls: type[M], content: Any, additional_kwargs: Mapping[str, Any]) -> M:
+def make_message(
+    cls: type[M], content: str | list[str | dict[Any, Any]], additional_kwargs: Mapping[str, Any]
+) -> M:
     """Make a message of a filled-in template."""
     if cls not in TRUSTED or additional_kwargs or type(content) is not str:
         return cls(content=content, additional_kwargs=dict(additional_kwargs))

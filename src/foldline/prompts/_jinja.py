@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from foldline.exceptions import MissingExtraError, SecurityError
@@ -59,7 +60,7 @@ def compile_jinja(template: str) -> tuple[tuple[str, ...], Fill]:
     return tuple(sorted(names)), fill
 
 
-def _jinja2(part: str) -> Any:
+def _jinja2(part: str) -> ModuleType:
     try:
         return import_module(f"jinja2{part}")
     except ImportError as error:
@@ -69,7 +70,7 @@ def _jinja2(part: str) -> Any:
 
 
 @cache
-def _environment() -> Any:
+def _environment() -> Any:  # noqa: ANN401  a class made of jinja2's, which is an extra
     sandbox, runtime = _jinja2(".sandbox"), _jinja2(".runtime")
     loop, macro = runtime.LoopContext, runtime.Macro
 

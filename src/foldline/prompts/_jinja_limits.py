@@ -12,9 +12,13 @@ from collections.abc import Callable, Iterator, Sized
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from foldline.exceptions import LimitExceededError, SecurityError
+
+if TYPE_CHECKING:
+    from jinja2.nodes import Node, Template
 
 __all__ = ["budget", "check_operator", "limit_filters", "limit_tree", "spend_value"]
 
@@ -260,7 +264,7 @@ GROWTH: dict[str, Callable[..., None]] = {
 # -- the tree
 
 
-def limit_tree(tree: Any, nodes: Any) -> Any:
+def limit_tree(tree: Template, nodes: ModuleType) -> Template:
     """Change a parsed template so that it asks the budget wherever it repeats or makes something."""
     for kind in (nodes.For, nodes.Macro, nodes.CallBlock):
         for node in tree.find_all(kind):
@@ -275,7 +279,7 @@ def limit_tree(tree: Any, nodes: Any) -> Any:
     return tree
 
 
-def _own_data(node: Any, nodes: Any) -> Iterator[Any]:
+def _own_data(node: Node, nodes: ModuleType) -> Iterator[Any]:
     """The plain text of a body, without that of loops and macros inside it, which ask for themselves."""
     for child in node.iter_child_nodes():
         if isinstance(child, nodes.TemplateData):
@@ -284,11 +288,12 @@ def _own_data(node: Any, nodes: Any) -> Iterator[Any]:
             yield from _own_data(child, nodes)
 
 
-def _asked(node: Any, name: str, nodes: Any) -> Any:
-    return nodes.Filter(node, name, [], [], None, None, lineno=node.lineno)
+def _asked(node: Node, name: str, nodes: ModuleType) -> Node:
+    asked: Node = nodes.Filter(node, name, [], [], None, None, lineno=node.lineno)
+    return asked
 
 
-def _wrap_made(node: Any, nodes: Any) -> None:
+def _wrap_made(node: Node, nodes: ModuleType) -> None:
     for field, value in node.iter_fields():
         if isinstance(value, list):
             value[:] = [_wrapped(item, nodes) for item in value]
@@ -296,7 +301,7 @@ def _wrap_made(node: Any, nodes: Any) -> None:
             setattr(node, field, _wrapped(value, nodes))
 
 
-def _wrapped(node: Any, nodes: Any) -> object:
+def _wrapped(node: object, nodes: ModuleType) -> object:
     if not isinstance(node, nodes.Node):
         return node
     _wrap_made(node, nodes)

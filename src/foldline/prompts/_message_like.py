@@ -67,7 +67,7 @@ def message_template(given: object, kind: PromptTemplateFormat = "f-string") -> 
     )
 
 
-def _of_role(role: Any, template: Any, kind: PromptTemplateFormat) -> MessageLike:
+def _of_role(role: object, template: Any, kind: PromptTemplateFormat) -> MessageLike:  # noqa: ANN401  a template in every form that its class takes
     if isinstance(role, type) and issubclass(role, BaseMessage):
         maker = next((made for cls, made in CLASSES.items() if issubclass(role, cls)), None)
         if maker is None:

@@ -83,7 +83,7 @@ class BasePromptTemplate(
 
     # -- running
 
-    async def _once(self, input: Any, run: Run) -> PromptValue:
+    async def _once(self, input: object, run: Run) -> PromptValue:
         values = self._validate_input(input)
         if run.io.blocking:
             return self.format_prompt(**values)
@@ -92,7 +92,7 @@ class BasePromptTemplate(
     def _own_run(self, run: Run) -> Run:
         return run.with_local(tags=self.tags, metadata=self.metadata)
 
-    async def _traced_stream(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
+    async def _traced_stream(self, input: dict[str, Any], run: Run) -> AsyncGenerator[Any, None]:
         yield await self._step(input, run)
 
     async def _traced_transform(
@@ -166,7 +166,7 @@ class BasePromptTemplate(
     # -- what it is
 
     @property
-    def OutputType(self) -> Any:
+    def OutputType(self) -> object:
         """What a prompt may give: text or messages."""
         return StringPromptValue | ChatPromptValueConcrete
 

@@ -102,7 +102,7 @@ class ChatPromptTemplate(BaseChatPromptTemplate):
         messages: Sequence[MessageLikeRepresentation],
         *,
         template_format: PromptTemplateFormat = "f-string",
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
         """Make a prompt of messages, templates, texts, (role, template) pairs and dicts."""
         if isinstance(messages, str | Mapping) or not isinstance(messages, Sequence):
@@ -115,7 +115,7 @@ class ChatPromptTemplate(BaseChatPromptTemplate):
 
     @model_validator(mode="before")
     @classmethod
-    def validate_input_variables(cls, values: object) -> Any:
+    def validate_input_variables(cls, values: object) -> object:
         """Read the variables from the messages."""
         if not isinstance(values, dict) or not isinstance(values.get("messages"), list):
             return values
@@ -135,7 +135,7 @@ class ChatPromptTemplate(BaseChatPromptTemplate):
 
     # -- filling in
 
-    async def _once(self, input: Any, run: Run) -> PromptValue:
+    async def _once(self, input: object, run: Run) -> PromptValue:
         if not self._is_ours:
             return await super()._once(input, run)
         values = input if type(input) is dict else self._validate_input(input)
@@ -172,7 +172,7 @@ class ChatPromptTemplate(BaseChatPromptTemplate):
             return self.format_messages(**kwargs)  # an author's, who wrote no twin
         return await self._filled(kwargs, ASYNC)
 
-    def partial(self, **kwargs: Any) -> Self:
+    def partial(self, **kwargs: object) -> Self:
         """Give some variables now: values, or functions called whenever the prompt is filled in."""
         fields = {
             name: getattr(self, name) for name in type(self).model_fields if name != "messages"

@@ -65,7 +65,7 @@ class DictPromptTemplate(RunnableSerializable[dict[str, Any], dict[str, Any]]):
     def _names(self) -> set[str]:
         return check_texts(self.template, self.template_format)
 
-    async def _once(self, input: Any, run: Run) -> dict[str, Any]:
+    async def _once(self, input: dict[str, Any], run: Run) -> dict[str, Any]:
         return self._filled(input)
 
     def _serialized(self) -> dict[str, Any] | None:
@@ -111,7 +111,7 @@ def _texts(value: object, depth: int) -> Iterator[str]:
             yield from _texts(item, depth + 1)
 
 
-def _changed(value: object, change: Change) -> Any:
+def _changed(value: object, change: Change) -> Any:  # noqa: ANN401  the same kind of JSON as was given
     if isinstance(value, str):
         return change(value)
     if isinstance(value, dict):

@@ -28,7 +28,7 @@ class FewShotPromptWithTemplates(FewShotText):
 
     @model_validator(mode="before")
     @classmethod
-    def check_examples_and_selector(cls, values: object) -> Any:
+    def check_examples_and_selector(cls, values: object) -> object:
         """See that there is a list of examples or a selector, and not both."""
         return check_examples(values)
 

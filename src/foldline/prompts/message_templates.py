@@ -63,7 +63,7 @@ class MessagesPlaceholder(BaseMessagePromptTemplate):
     n_messages: PositiveInt | None = None
     """How many of the last messages are taken; all if None."""
 
-    def __init__(self, variable_name: str, *, optional: bool = False, **kwargs: Any) -> None:
+    def __init__(self, variable_name: str, *, optional: bool = False, **kwargs: object) -> None:
         """Name the variable; it may be given by position."""
         super().__init__(variable_name=variable_name, optional=optional, **kwargs)
 
@@ -149,7 +149,7 @@ class BaseStringMessagePromptTemplate(_OneMessage, ABC):
         template: str,
         template_format: PromptTemplateFormat = "f-string",
         partial_variables: dict[str, Any] | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Self:
         """Make a message template of a text."""
         prompt = PromptTemplate.from_template(
@@ -225,7 +225,7 @@ class _RoleMessagePromptTemplate(_OneMessage):
         template_format: PromptTemplateFormat = "f-string",
         *,
         partial_variables: dict[str, Any] | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Self:
         """Make a message template of a text, or of parts."""
         if isinstance(template, str):

@@ -49,7 +49,7 @@ class PromptTemplate(StringPromptTemplate):
 
     @model_validator(mode="before")
     @classmethod
-    def pre_init_validation(cls, values: object) -> Any:
+    def pre_init_validation(cls, values: object) -> object:
         """Read the variables from the template."""
         if not isinstance(values, dict) or not isinstance(values.get("template"), str):
             return values
@@ -104,7 +104,7 @@ class PromptTemplate(StringPromptTemplate):
             self.__dict__["_plain"] = held.plain
         return held
 
-    async def _once(self, input: Any, run: Run) -> PromptValue:
+    async def _once(self, input: object, run: Run) -> PromptValue:
         if type(self) is not PromptTemplate:  # a subclass may have its own `format`
             return await super()._once(input, run)
         return string_value(text_of(self, self._validate_input(input)))
@@ -167,7 +167,7 @@ class PromptTemplate(StringPromptTemplate):
         *,
         template_format: PromptTemplateFormat = "f-string",
         partial_variables: dict[str, Any] | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Self:
         """Make a prompt of a text."""
         compile_prompt(
@@ -188,7 +188,7 @@ class PromptTemplate(StringPromptTemplate):
         input_variables: list[str],
         example_separator: str = "\n\n",
         prefix: str = "",
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Self:
         """Make a prompt of a prefix, examples as they are, and a suffix."""
         template = example_separator.join([prefix, *examples, suffix])

@@ -224,5 +224,5 @@ def _sound(usage: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _is_count(value: Any) -> bool:  # noqa: ANN401  JSON, or whatever was given
+def _is_count(value: object) -> bool:
     return (type(value) is int or is_count(value)) and 0 <= value < MOST_TOKENS

@@ -115,11 +115,11 @@ class GrammarChecker:
     def _wrong(self, rule: str, message: str) -> None:
         self.violations.append(Violation(rule, message, self._position))
 
-    def _look(self, event: Any) -> None:  # noqa: ANN401  JSON, or whatever was given
+    def _look(self, event: object) -> None:
         if (problem := json_problem(event)) is not None:
             return self._wrong("V18", problem)
         kind = event.get("event") if isinstance(event, Mapping) else None
-        if not isinstance(kind, str):
+        if not isinstance(event, Mapping) or not isinstance(kind, str):
             return self._wrong("V7", f"no event name: {event!r:.80}")
         if self._end is not None:
             rule = "V15" if self._end == "error" else "V2"

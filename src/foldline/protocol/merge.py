@@ -9,7 +9,7 @@ pieces, see `grow_name`). Nothing here raises on odd values: what cannot be comb
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 from foldline.exceptions import LimitExceededError
 
@@ -21,7 +21,7 @@ LEAVES = frozenset({str, int, float, bool, type(None)})
 """The classes of most values, which are never copied."""
 
 
-def copy_json(value: object) -> Any:  # noqa: ANN401  JSON, or whatever was given
+def copy_json(value: object) -> Any:  # noqa: ANN401  the same kind of JSON as was given
     """Copy the dicts and lists of a value, so that two owners never share one."""
     if type(value) in LEAVES or not isinstance(value, (dict, list)):
         return value
@@ -35,7 +35,7 @@ def copy_json(value: object) -> Any:  # noqa: ANN401  JSON, or whatever was give
         ) from None
 
 
-def _copy(value: Any) -> object:  # noqa: ANN401  JSON, or whatever was given
+def _copy(value: dict[str, Any] | list[Any]) -> object:
     # Most items are leaves: a copy of all, in which the others are replaced, costs half.
     if type(value) is dict:
         copied = value.copy()
@@ -48,7 +48,7 @@ def _copy(value: Any) -> object:  # noqa: ANN401  JSON, or whatever was given
     return [item if type(item) in LEAVES else copy_json(item) for item in value]
 
 
-def append(old: object, new: object) -> Any:  # noqa: ANN401  JSON, or whatever was given
+def append(old: object, new: object) -> object:
     """Join slices of text, and items that are dicts (a `reasoning` of OpenAI's); anything else is replaced."""
     if isinstance(old, str) and isinstance(new, str):
         return old + new
@@ -57,24 +57,24 @@ def append(old: object, new: object) -> Any:  # noqa: ANN401  JSON, or whatever 
     return copy_json(new)
 
 
-def extend(old: object, new: object) -> Any:  # noqa: ANN401  JSON, or whatever was given
+def extend(old: object, new: object) -> object:
     """Add the items of one list to another; items with the same integer `index` are one item."""
     if isinstance(old, list) and isinstance(new, list):
         return merge_lists(old, new)
     return copy_json(new)
 
 
-def first(old: object, new: object) -> Any:  # noqa: ANN401  JSON, or whatever was given
+def first(old: object, new: object) -> object:
     """Keep the first that says something: an empty string never stands in the way of a later one."""
     return old if old != "" else copy_json(new)
 
 
-def last(old: object, new: object) -> Any:  # noqa: ANN401  JSON, or whatever was given
+def last(old: object, new: object) -> object:
     """Take the newest; an empty string never overwrites."""
     return old if new == "" else copy_json(new)
 
 
-def deep(old: object, new: object) -> Any:  # noqa: ANN401  JSON, or whatever was given
+def deep(old: object, new: object) -> object:
     """Merge dicts key by key, extend lists, join slices of text, replace the rest."""
     if isinstance(old, dict) and isinstance(new, dict):
         return merge_dicts(old, new)
@@ -83,7 +83,7 @@ def deep(old: object, new: object) -> Any:  # noqa: ANN401  JSON, or whatever wa
     return append(old, new)
 
 
-def whole(old: Any, new: Any) -> Any:  # noqa: ANN401  JSON, or whatever was given
+def whole(old: object, new: object) -> object:
     """As `deep`, but text is replaced and never joined: names of models, reasons, statuses."""
     if isinstance(old, dict) and isinstance(new, dict):
         return _merge(old, new, lambda _key: whole)
@@ -235,7 +235,7 @@ def replace_usage(left: dict[str, Any] | None, right: dict[str, Any] | None) -> 
     return _merge(left or {}, right or {}, lambda _key: _newest)
 
 
-def _sum(old: Any, new: Any) -> object:  # noqa: ANN401  JSON, or whatever was given
+def _sum(old: object, new: object) -> object:
     if isinstance(old, dict) and isinstance(new, dict):
         return add_usage(old, new)
     return old + new if _is_number(old) and _is_number(new) else copy_json(new)
@@ -247,7 +247,7 @@ def _newest(old: object, new: object) -> object:
     return copy_json(new)
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 

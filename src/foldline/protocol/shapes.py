@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeAlias, assert_never
+from typing import Any, Final, TypeAlias, TypeGuard, assert_never
 
 from foldline.protocol.blocks import BLOCK_KINDS, BlockKind
 from foldline.protocol.events import (
@@ -27,12 +27,12 @@ def is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
-def is_count(value: Any) -> bool:  # noqa: ANN401  JSON, or whatever was given
+def is_count(value: object) -> TypeGuard[int]:
     """Say whether a value is a count of something."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def is_dict(value: Any) -> bool:  # noqa: ANN401  JSON, or whatever was given
+def is_dict(value: object) -> TypeGuard[dict[str, Any]]:
     """Say whether a value is a dict."""
     return isinstance(value, dict)
 

@@ -154,7 +154,7 @@ class EventWriter:
     # What the model says
 
     def text(
-        self, text: str | None, key: Key | None = None, id: str | None = None, **fields: Any
+        self, text: str | None, key: Key | None = None, id: str | None = None, **fields: object
     ) -> list[Event]:
         """Say a slice of text; `fields` are `annotations`, `extras` and the like."""
         block = self._blocks.current
@@ -184,7 +184,7 @@ class EventWriter:
         key: Key | None = None,
         id: str | None = None,
         extras: dict[str, Any] | None = None,
-        **fields: Any,
+        **fields: object,
     ) -> list[Event]:
         """Say a slice of reasoning, or that there was reasoning (an id, a signature) without its text."""
         if reasoning and id is None and not extras and not fields:
@@ -203,7 +203,7 @@ class EventWriter:
         args: str | Mapping[str, object] | None = None,
         extras: dict[str, Any] | None = None,
         server: bool = False,  # noqa: FBT001, FBT002  a flag decoders pass by name
-        **fields: Any,
+        **fields: object,
     ) -> list[Event]:
         """Say a slice of a tool call; `args` is a slice of JSON text, or the whole object."""
         if args and id is None and not name and not extras and not fields:
@@ -221,7 +221,7 @@ class EventWriter:
         type: str = "audio",
         key: Key | None = None,
         id: str | None = None,
-        **fields: Any,
+        **fields: object,
     ) -> list[Event]:
         """Say a slice of base64 of a picture, sound, film or file that grows in view."""
         if type not in MEDIA_TYPES:

@@ -45,7 +45,7 @@ class BatchClient:
         body: bytes = b"",
         kind: str = "application/json",
         may_repeat: bool = True,
-    ) -> Any:  # noqa: ANN401  JSON, or whatever was given
+    ) -> Any:  # noqa: ANN401  whatever JSON the provider answers
         """Send a request and return the JSON of its answer."""
 
         async def make() -> Request:

@@ -32,6 +32,7 @@ def read_cost(usage: Mapping[str, Any]) -> float | None:
     return None if ticks is None else ticks / TICKS
 
 
-def _amount(value: Any) -> float | None:  # noqa: ANN401  whatever JSON came
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number and isfinite(value) and value >= 0 else None
+def _amount(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if isfinite(value) and value >= 0 else None

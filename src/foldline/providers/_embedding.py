@@ -7,7 +7,7 @@ it would spoil an index without a word.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from math import isfinite
 from typing import TYPE_CHECKING, Any, ClassVar, cast
@@ -195,11 +195,11 @@ class HttpEmbeddings(Endpoint, BatchedEmbeddings, BaseModel):
         """Give path and body of the request."""
         raise NotImplementedError
 
-    def _decode(self, answer: object) -> Vectors:
+    def _decode(self, answer: Body) -> Vectors:
         """Read the vectors, in the order of the texts."""
         raise NotImplementedError
 
-    def _count(self, answer: object, headers: Mapping[str, str]) -> int | None:
+    def _count(self, answer: Body, headers: Mapping[str, str]) -> int | None:
         """Return the tokens that an answer says were sent; None where it says nothing of them."""
         return None
 
@@ -223,7 +223,7 @@ class HttpEmbeddings(Endpoint, BatchedEmbeddings, BaseModel):
         expected = Expectation(tokens, 0, None, None, None, where)
         return RequestMeter(expected, io, self.rate_limiter, None)
 
-    def _usage(self, answer: object, headers: Mapping[str, str]) -> dict[str, int] | None:
+    def _usage(self, answer: Body, headers: Mapping[str, str]) -> dict[str, int] | None:
         try:
             tokens = self._count(answer, headers)
         except ODD:  # what is odd in it must not cost the vectors
@@ -264,7 +264,7 @@ class HttpEmbeddings(Endpoint, BatchedEmbeddings, BaseModel):
             try:
                 if response.status >= 400:
                     raise self._status_error(response, await response.read_error())
-                answer = await self._receive(response)
+                answer: Any = await self._receive(response)  # JSON, which `_read` may find odd
                 vectors = self._check_count(self._read(answer), len(texts))
                 if meter is not None:
                     meter.usage = self._usage(answer, response.headers)
@@ -302,7 +302,7 @@ class HttpEmbeddings(Endpoint, BatchedEmbeddings, BaseModel):
             limits=self.limits,
         )
 
-    def _read(self, answer: object) -> Vectors:
+    def _read(self, answer: Body) -> Vectors:
         if is_error_body(answer):
             raise self._stream_error(answer)
         try:
@@ -356,7 +356,7 @@ def order_rows(rows: object) -> list[Any]:
     return sorted(rows, key=lambda row: int(row["index"]))
 
 
-def check_texts(texts: Any) -> None:  # noqa: ANN401  whatever a caller gave
+def check_texts(texts: Iterable[object]) -> None:
     """Raise unless this is a list of texts; a single text is iterable too, letter by letter."""
     if isinstance(texts, str | bytes):
         raise UsageError(

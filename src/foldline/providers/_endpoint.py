@@ -192,7 +192,7 @@ class Endpoint(BaseModel):
 
     # -- errors
 
-    def _batch_error(self, status: int, body: Any) -> ModelError:  # noqa: ANN401
+    def _batch_error(self, status: int, body: object) -> ModelError:
         """Build the error of a request that failed inside a batch."""
         text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)
         return self._failed(

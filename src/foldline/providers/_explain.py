@@ -34,7 +34,7 @@ class Explained:
 
 async def prepare(
     model: BaseChatModel,
-    input: Any,  # noqa: ANN401  every form of a prompt
+    input: object,
     io: IO,
     config: RunnableConfig | None,
     kwargs: Mapping[str, Any],

@@ -147,7 +147,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
 
     if not TYPE_CHECKING:
 
-        def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+        def __getattr__(self, name: str) -> Any:  # noqa: ANN401  the type depends on the attribute
             """Return a setting by another of its names: `openai_api_key`, `deployment_name`."""
             field = type(self).aliases.get(name)
             if field == "api_key":  # LangChain's models read the variable when they are made
@@ -189,7 +189,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
     def _identifying_params(self) -> dict[str, Any]:
         return {**self._parameters(), "base_url": self.base_url, "provider": self._provider}
 
-    def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> Any:  # noqa: ANN401
+    def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> Any:  # noqa: ANN401  the traces' TypedDict, with the vendor's own keys
         params = super()._get_ls_params(stop, **kwargs)
         params["ls_temperature"] = kwargs.get("temperature", self.temperature)
         params["ls_max_tokens"] = kwargs.get("max_tokens", self.max_tokens)
@@ -358,7 +358,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
 
     async def _batch_request(
         self,
-        input: Any,  # noqa: ANN401
+        input: object,
         io: IO,
         config: RunnableConfig | None,
         kwargs: Mapping[str, Any],

@@ -49,7 +49,7 @@ def _events(data: object, read: Callable[[Any], list[Event]]) -> list[Event] | N
         return None
 
 
-def _at(data: Any, path: Path) -> Any:  # noqa: ANN401  JSON, or whatever was given
+def _at(data: Any, path: Path) -> Any:  # noqa: ANN401  JSON, walked by a path that may not be there
     for key in path:
         try:
             data = data[key]
@@ -58,7 +58,7 @@ def _at(data: Any, path: Path) -> Any:  # noqa: ANN401  JSON, or whatever was gi
     return data
 
 
-def _with(data: Any, path: Path, items: list[Any]) -> object:  # noqa: ANN401  JSON, or whatever was given
+def _with(data: Any, path: Path, items: list[Any]) -> object:  # noqa: ANN401  JSON, walked by a path that may not be there
     """Return the answer with other blocks at a path; it is copied along the path only."""
     if not path:
         return items

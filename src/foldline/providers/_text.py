@@ -158,7 +158,7 @@ class WireLLM(BaseLLM):
         self,
         prompt: str,
         stop: list[str] | None,
-        manager: Any,  # noqa: ANN401  JSON, or whatever was given
+        manager: Any,  # noqa: ANN401  the run manager of the call's mode
         options: Body,
         io: IO,
     ) -> AsyncGenerator[GenerationChunk, None]:
@@ -186,7 +186,7 @@ class WireLLM(BaseLLM):
         return LLMResult(generations=generations, llm_output=output)
 
 
-def add_usage(total: Usage, more: Any) -> None:  # noqa: ANN401  JSON, or whatever was given
+def add_usage(total: Usage, more: Mapping[str, Any] | None) -> None:
     """Add counts of tokens to others; details are added one by one."""
     for name, count in (more or {}).items():
         if isinstance(count, Mapping):
@@ -224,7 +224,7 @@ class HttpLLM(Endpoint, WireLLM):
         """Return path and body of the request; `options` are the model's settings and the call's."""
         raise NotImplementedError
 
-    def _decode(self, answer: object, prompts: list[str], options: Body) -> LLMResult:
+    def _decode(self, answer: Body, prompts: list[str], options: Body) -> LLMResult:
         """Read a whole answer."""
         raise NotImplementedError
 

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from foldline._sse import SSEDecoder
 from foldline.exceptions import FoldlineError, LimitExceededError
 from foldline.outputs import GenerationChunk
+from foldline.providers._endpoint import Body
 from foldline.providers._wire import Malformed, guarded_value
 from foldline.transports import Limits
 
@@ -28,7 +29,7 @@ class TextDecoder(Protocol):
     def is_stopped(self) -> bool:
         """Whether the vendor said that the answer is whole: the stream may end."""
 
-    def feed(self, data: object, event: str) -> GenerationChunk | None:
+    def feed(self, data: Body, event: str) -> GenerationChunk | None:
         """Take one payload; `event` is the name that the stream gave it."""
 
 

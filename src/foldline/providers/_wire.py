@@ -76,10 +76,10 @@ OVERFLOW: Final = (  # compiled when an error is read
 class WireDecoder(Protocol):
     """Turns one answer of a vendor into events. Fed parsed JSON; does no I/O."""
 
-    def feed(self, data: Any, event: str) -> list[Event]:  # noqa: ANN401
+    def feed(self, data: Any, event: str) -> list[Event]:  # noqa: ANN401  each vendor's decoder names its own TypedDict
         """Take one payload of the stream; `event` is the name that the stream gave it."""
 
-    def whole(self, data: Any) -> list[Event]:  # noqa: ANN401
+    def whole(self, data: Any) -> list[Event]:  # noqa: ANN401  each vendor's decoder names its own TypedDict
         """Take an answer that came in one piece: the events that its stream would have given."""
 
     def end(self, *, marked: bool) -> list[Event]:

@@ -15,6 +15,9 @@ from collections.abc import (
 )
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
+from foldline._config import Configs
+from foldline._io import IO
+
 if TYPE_CHECKING:
     from typing import Unpack
 
@@ -115,12 +118,12 @@ def assign(
 
 def astream_events(
     self: Runnable[Input, Output],
-    input: Any,
+    input: object,
     config: RunnableConfig | None = None,
     *,
     version: EventsVersion = "v2",
-    **kwargs: Any,
-) -> Any:
+    **kwargs: object,
+) -> Any:  # noqa: ANN401  events; with version "v3" a chat model's stream, which is of a layer above
     """Give everything that happens inside, as events (filters `include_*`, `exclude_*`)."""
     from foldline.tracers.event_stream import astream_events
 
@@ -129,12 +132,12 @@ def astream_events(
 
 def stream_events(
     self: Runnable[Input, Output],
-    input: Any,
+    input: object,
     config: RunnableConfig | None = None,
     *,
     version: EventsVersion = "v2",
-    **kwargs: Any,
-) -> Any:
+    **kwargs: object,
+) -> Any:  # noqa: ANN401  events; with version "v3" a chat model's stream, which is of a layer above
     """Give everything that happens inside, as events (filters `include_*`, `exclude_*`)."""
     from foldline.tracers.event_stream import stream_events
 
@@ -142,7 +145,10 @@ def stream_events(
 
 
 def astream_log(
-    self: Runnable[Input, Output], input: Any, config: RunnableConfig | None = None, **kwargs: Any
+    self: Runnable[Input, Output],
+    input: object,
+    config: RunnableConfig | None = None,
+    **kwargs: Any,
 ) -> AsyncGenerator[RunLogPatch, None]:
     from foldline.tracers.log_stream import astream_log
 
@@ -277,7 +283,7 @@ def as_tool(
     name: str | None = None,
     description: str | None = None,
     arg_types: dict[str, type] | None = None,
-) -> Any:
+) -> Any:  # noqa: ANN401  a tool, which is of a layer above
     from foldline.tools.convert import convert_runnable_to_tool
 
     return convert_runnable_to_tool(
@@ -295,7 +301,7 @@ def get_graph(self: Runnable[Input, Output], config: RunnableConfig | None = Non
 
 
 def batch_job(
-    self: Runnable[Input, Output], inputs: Any = None, **options: Unpack[BatchOptions]
+    self: Runnable[Input, Output], inputs: object = None, **options: Unpack[BatchOptions]
 ) -> BatchJob:
     """Ask for many inputs once each, live or in the provider's batches, in a store that survives the process.
 
@@ -309,8 +315,8 @@ def batch_job(
 async def batch_on(
     self: Runnable[Any, Any],
     inputs: Sequence[Any],
-    config: Any,
-    io: Any,
+    config: Configs,
+    io: IO,
     kwargs: dict[str, Any],
     *,
     keep_errors: bool,
@@ -319,7 +325,7 @@ async def batch_on(
     from foldline.batches.executor_batch import batch_on as run
 
     bound = {name: value for name, value in kwargs.items() if name not in ("executor", "secrets")}
-    limit = (config or {}).get("max_concurrency") if not isinstance(config, list) else None
+    limit = config.get("max_concurrency") if isinstance(config, Mapping) else None
     return await run(
         self.bind(**bound) if bound else self,
         inputs,
@@ -337,11 +343,11 @@ async def batch_on(
 def _call_with_config(
     self: Runnable[Any, Any],
     func: Callable[..., Any],
-    input_: Any,
-    config: Any,
+    input_: object,
+    config: RunnableConfig | None,
     run_type: str | None = None,
     serialized: dict[str, Any] | None = None,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> object:
     """Call a function as the traced run of this runnable."""
     return _as_lambda(self, func).invoke(input_, config, **kwargs)
@@ -350,11 +356,11 @@ def _call_with_config(
 async def _acall_with_config(
     self: Runnable[Any, Any],
     func: Callable[..., Any],
-    input_: Any,
-    config: Any,
+    input_: object,
+    config: RunnableConfig | None,
     run_type: str | None = None,
     serialized: dict[str, Any] | None = None,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> object:
     """Call a function as the traced run of this runnable."""
     return await _as_lambda(self, func).ainvoke(input_, config, **kwargs)
@@ -364,7 +370,7 @@ def _transform_stream_with_config(
     self: Runnable[Any, Any],
     inputs: Iterator[Any],
     transformer: Callable[..., Any],
-    config: object,
+    config: RunnableConfig | None,
     run_type: str | None = None,
     **kwargs: object,
 ) -> Iterator[Any]:
@@ -377,7 +383,7 @@ def _atransform_stream_with_config(
     self: Runnable[Any, Any],
     inputs: AsyncIterator[Any],
     transformer: Callable[..., Any],
-    config: object,
+    config: RunnableConfig | None,
     run_type: str | None = None,
     **kwargs: object,
 ) -> AsyncIterator[Any]:
@@ -394,7 +400,9 @@ def _as_lambda(runnable: Runnable[Any, Any], func: Callable[..., Any]) -> Runnab
     return RunnableLambda(func, name=runnable.get_name())
 
 
-def _as_generator(runnable: Runnable[Any, Any], transformer: Callable[..., Any]) -> Any:
+def _as_generator(
+    runnable: Runnable[Any, Any], transformer: Callable[..., Any]
+) -> Runnable[Any, Any]:
     from foldline.runnables.generator import RunnableGenerator
 
     return RunnableGenerator(transformer, name=runnable.get_name())

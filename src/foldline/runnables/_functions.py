@@ -38,7 +38,7 @@ def extras(wants: tuple[str, ...], run: Run) -> dict[str, Any]:
     return given
 
 
-async def call(function: Callable[..., Any], value: Any, run: Run) -> Any:
+async def call(function: Callable[..., Any], value: object, run: Run) -> object:
     """Call a function; runnables that it calls are children of this run."""
     with run.current():
         return await run.io.call(function, value, **extras(wanted(function), run))

@@ -6,7 +6,7 @@ A class of a user's that has its own `get_graph` is asked; nothing here looks in
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from foldline._config import RunnableConfig, merge_configs
 from foldline.runnables import _types
@@ -33,7 +33,9 @@ def graph_of(runnable: AnyRunnable, config: RunnableConfig | None) -> Graph:
     return _single(runnable, config)
 
 
-def _type_node(graph: Graph, runnable: AnyRunnable, side: Side, config: Any) -> Node:
+def _type_node(
+    graph: Graph, runnable: AnyRunnable, side: Side, config: RunnableConfig | None
+) -> Node:
     """Add the node of an input or output; a runnable that cannot say its type is drawn all the same."""
     try:
         schema = getattr(runnable, f"get_{side}_schema")(config)
@@ -52,7 +54,7 @@ def _single(runnable: AnyRunnable, config: RunnableConfig | None) -> Graph:
     return graph
 
 
-def _sequence(sequence: Any, config: RunnableConfig | None) -> Graph:
+def _sequence(sequence: RunnableSequence[Any, Any], config: RunnableConfig | None) -> Graph:
     graph = Graph()
     steps = sequence.steps
     end: Node | None = None
@@ -70,7 +72,7 @@ def _sequence(sequence: Any, config: RunnableConfig | None) -> Graph:
     return graph
 
 
-def _parallel(parallel: Any, config: RunnableConfig | None) -> Graph:
+def _parallel(parallel: RunnableParallel[Any], config: RunnableConfig | None) -> Graph:
     return _side_by_side(parallel, list(parallel.steps__.values()), config)
 
 
@@ -91,17 +93,17 @@ def _side_by_side(
     return graph
 
 
-def _assign(assign: Any, config: RunnableConfig | None) -> Graph:
+def _assign(assign: RunnableAssign, config: RunnableConfig | None) -> Graph:
     graph = assign.mapper.get_graph(config)
     begin, end = graph.first_node(), graph.last_node()
     passing = graph.add_node(RunnablePassthrough())
     if begin is not None and end is not None:
         graph.add_edge(begin, passing)
         graph.add_edge(passing, end)
-    return cast("Graph", graph)
+    return graph
 
 
-def _lambda(function: Any, config: RunnableConfig | None) -> Graph:
+def _lambda(function: RunnableLambda[Any, Any], config: RunnableConfig | None) -> Graph:
     called = _runnables_called_by(function)
     return _side_by_side(function, called, config) if called else _single(function, config)
 
@@ -122,16 +124,14 @@ def _runnables_called_by(function: RunnableLambda[Any, Any]) -> list[AnyRunnable
     return found
 
 
-def _bound(binding: Any, config: RunnableConfig | None) -> Graph:
+def _bound(binding: RunnableBindingBase[Any, Any], config: RunnableConfig | None) -> Graph:
     given = getattr(binding, "config", None)
-    return cast(
-        "Graph", binding.bound.get_graph(merge_configs(given, config) if given or config else None)
-    )
+    return binding.bound.get_graph(merge_configs(given, config) if given or config else None)
 
 
-def _dynamic(dynamic: Any, config: RunnableConfig | None) -> Graph:
+def _dynamic(dynamic: DynamicRunnable[Any, Any], config: RunnableConfig | None) -> Graph:
     chosen, given = dynamic.prepare(config)
-    return cast("Graph", chosen.get_graph(given))
+    return chosen.get_graph(given)
 
 
 BUILDERS: dict[type[Any], Callable[[Any, RunnableConfig | None], Graph]] = {

@@ -128,7 +128,7 @@ def _inherited(cls: type[Any], name: str) -> object:
 class PatchableInstance:
     """A runnable that is no Pydantic model: `mock.patch.object(step, "invoke")` sets a method on the object itself."""
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
         if name in ("invoke", "ainvoke"):
             _adopt_instance(self)
@@ -139,7 +139,7 @@ class PatchableInstance:
             _adopt_instance(self)
 
 
-def _adopt_instance(self: Any) -> None:
+def _adopt_instance(self: Any) -> None:  # noqa: ANN401  a runnable, whose class `adopt` is still making
     fields = self.__dict__
     names = [name if name in fields else None for name in ("invoke", "ainvoke")]
     if any(names):
@@ -153,14 +153,14 @@ def _adopt_instance(self: Any) -> None:
 # -- running what was written by hand
 
 
-async def _call_public(self: Any, input: Any, run: Run) -> object:
+async def _call_public(self: Any, input: object, run: Run) -> object:  # noqa: ANN401  a runnable, whose class `adopt` is still making
     name = self._once_by_hand[not run.io.blocking]
     if name is None:
         return await self._traced(input, run)
     return await run.io.call(getattr(self, name), input, run.own_config(), **run.kwargs)
 
 
-async def _call_twin(self: Any, input: Any, run: Run) -> object:
+async def _call_twin(self: Any, input: object, run: Run) -> object:  # noqa: ANN401  a runnable, whose class `adopt` is still making
     blocking, awaited = self._once_by_hand
     if run.io.blocking and blocking is None:
         raise BlockingCallError(
@@ -171,7 +171,7 @@ async def _call_twin(self: Any, input: Any, run: Run) -> object:
     return await self._once(input, run)
 
 
-async def _stream_public(self: Any, input: Any, run: Run) -> AsyncGenerator[Any, None]:
+async def _stream_public(self: Any, input: object, run: Run) -> AsyncGenerator[Any, None]:  # noqa: ANN401  a runnable, whose class `adopt` is still making
     name = self._pieces_by_hand[not run.io.blocking]
     if name is None:
         outputs = self._traced_stream(input, run)
@@ -182,7 +182,7 @@ async def _stream_public(self: Any, input: Any, run: Run) -> AsyncGenerator[Any,
             yield output
 
 
-async def _stream_twin(self: Any, input: Any, run: Run) -> AsyncGenerator[Any, None]:
+async def _stream_twin(self: Any, input: object, run: Run) -> AsyncGenerator[Any, None]:  # noqa: ANN401  a runnable, whose class `adopt` is still making
     if not run.io.blocking and self._pieces_by_hand[1] == "stream":
         async with aclosing(
             run.io.each(self.stream(input, run.own_config(), **run.kwargs))
@@ -194,7 +194,9 @@ async def _stream_twin(self: Any, input: Any, run: Run) -> AsyncGenerator[Any, N
 
 
 async def _transform_public(
-    self: Any, inputs: AsyncGenerator[Any, None], run: Run
+    self: Any,  # noqa: ANN401  a runnable, whose class `adopt` is still making
+    inputs: AsyncGenerator[Any, None],
+    run: Run,
 ) -> AsyncGenerator[Any, None]:
     name = self._flow_by_hand[not run.io.blocking]
     if name is None:
@@ -209,7 +211,9 @@ async def _transform_public(
 
 
 async def _transform_blocking(
-    self: Any, inputs: AsyncGenerator[Any, None], run: Run
+    self: Any,  # noqa: ANN401  a runnable, whose class `adopt` is still making
+    inputs: AsyncGenerator[Any, None],
+    run: Run,
 ) -> AsyncGenerator[Any, None]:
     async with run.io.iterate(inputs) as source:
         outputs = run.io.each(self.transform(source, run.own_config(), **run.kwargs))
@@ -219,7 +223,9 @@ async def _transform_blocking(
 
 
 async def _transform_by_stream(
-    self: Any, inputs: AsyncGenerator[Any, None], run: Run
+    self: Any,  # noqa: ANN401  a runnable, whose class `adopt` is still making
+    inputs: AsyncGenerator[Any, None],
+    run: Run,
 ) -> AsyncGenerator[Any, None]:
     whole = await _trace.add_up(inputs)
     if whole is _trace.NOTHING:

@@ -8,16 +8,26 @@ opening: its `begin` runs the steps before the last one. A runnable that ends in
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from foldline._io import IO
 from foldline._run import Run
+
+if TYPE_CHECKING:
+    from foldline.runnables._relay import Attempts
+
+
+class EventStream(Protocol):
+    """What `_open_stream_v2` gives: the stream of a chat model, which is of a layer above."""
+
+    def relayed(self, attempts: Attempts) -> EventStream:
+        """Make a stream of several attempts."""
 
 
 class Opening:
     """The input and the run of a stream not yet read."""
 
-    def __init__(self, input: Any, run: Run) -> None:
+    def __init__(self, input: object, run: Run) -> None:
         self._input = input
         self._run = run
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from foldline._io import IO
 from foldline._run import Run
 from foldline.runnables import _trace
-from foldline.runnables._opening import Opening
+from foldline.runnables._opening import EventStream, Opening
 
 if TYPE_CHECKING:
     from foldline.runnables.base import Runnable
@@ -45,7 +45,7 @@ class Attempts:
     def ready(self, value: object, run: Run) -> None:
         """Prepare for the first attempt."""
 
-    def open(self) -> Any:
+    def open(self) -> EventStream:
         """Open the stream of the next attempt."""
         raise NotImplementedError
 
@@ -76,6 +76,6 @@ class Unread(Opening):
         super().__init__(None, Run(io, {}, None, {}))
 
 
-def relayed(runnable: Runnable[Any, Any], attempts: Attempts) -> Any:
+def relayed(runnable: Runnable[Any, Any], attempts: Attempts) -> EventStream:
     """Give the stream of these attempts; `runnable` is one of those that are tried, which must be able to stream."""
     return runnable._open_stream_v2(Unread(attempts.io)).relayed(attempts)

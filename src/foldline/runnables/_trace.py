@@ -36,7 +36,7 @@ class _Nothing:
 NOTHING = _Nothing()
 
 
-def plus(first: Any, second: Any) -> object:
+def plus(first: Any, second: Any) -> object:  # noqa: ANN401  anything with `+`, or without
     """Add a piece to what came before; where the type has no `+` (or not this one), the newer piece stands."""
     if first is NOTHING:
         return second
@@ -46,12 +46,12 @@ def plus(first: Any, second: Any) -> object:
         return second
 
 
-async def one(value: Any) -> AsyncGenerator[Any, None]:
+async def one(value: object) -> AsyncGenerator[Any, None]:
     """A stream of one piece."""
     yield value
 
 
-async def add_up(stream: AsyncGenerator[Any, None]) -> object:
+async def add_up(stream: AsyncGenerator[Any, None]) -> Any:  # noqa: ANN401  the sum of what flowed
     """Read a stream to its end and add up its pieces; NOTHING where there were none."""
     whole: Any = NOTHING
     async with closing(stream):
@@ -60,7 +60,7 @@ async def add_up(stream: AsyncGenerator[Any, None]) -> object:
     return whole
 
 
-def batch_inputs(inputs: Any) -> Sequence[Any]:
+def batch_inputs(inputs: object) -> Sequence[Any]:
     """Return the inputs of a batch; a text is iterable too, letter by letter, and is refused."""
     if isinstance(inputs, str | bytes | Mapping | BaseModel):
         raise UsageError(
@@ -126,7 +126,7 @@ async def begin(runnable: Runnable[Any, Any], value: object, run: Run) -> None:
     await run.begin("chain", "on_chain_start", runnable._serialized(), value, name=name, **extra)
 
 
-async def call(runnable: Runnable[Any, Any], value: Any, run: Run) -> Any:
+async def call(runnable: Runnable[Any, Any], value: object, run: Run) -> Any:  # noqa: ANN401  what the runnable gives
     """Run once, told."""
     run = runnable._own_run(run)
     try:
@@ -179,7 +179,9 @@ def _gives_pieces(runnable: Runnable[Any, Any]) -> bool:
 _BASE = "foldline.runnables.base"
 
 
-async def stream(runnable: Runnable[Any, Any], value: Any, run: Run) -> AsyncGenerator[Any, None]:
+async def stream(
+    runnable: Runnable[Any, Any], value: object, run: Run
+) -> AsyncGenerator[Any, None]:
     """Stream, told."""
     if not _gives_pieces(runnable):
         yield await call(runnable, value, run)

@@ -8,11 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
-from typing import Any, ClassVar, Generic, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Generic,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from foldline._config import RunnableConfig
+
+if TYPE_CHECKING:
+    from foldline.runnables.graph import Graph
+    from foldline.runnables.utils import ConfigurableFieldSpec
 
 T = TypeVar("T")
 Fields = Mapping[str, Any]
@@ -32,7 +46,7 @@ def output_type(runnable: object) -> object:
     return _said_type(runnable, 1)
 
 
-def _said_type(runnable: object, place: int) -> Any:
+def _said_type(runnable: object, place: int) -> object:
     # `RunnableBranch[int, str](...)` says it of this one object.
     said = get_args(getattr(runnable, "__orig_class__", None))
     own = _plain(said[place]) if len(said) == 2 else Any
@@ -52,14 +66,14 @@ def config_model(name: str, specs: Sequence[Any], include: Sequence[str] | None)
     return object_model(name, fields)
 
 
-def prompts_of(graph: Any) -> list[Any]:
+def prompts_of(graph: Graph) -> list[Any]:
     """Return the prompts among the nodes of a graph."""
     nodes = graph.nodes.values()
     return [node.data for node in nodes if getattr(node.data, "_run_type", None) == "prompt"]
 
 
 @cache
-def io_types(cls: Any) -> tuple[Any, Any]:
+def io_types(cls: Any) -> tuple[Any, Any]:  # noqa: ANN401  a class; `cache` asks for what has a hash
     """Give the two arguments of `Runnable[...]` in the ancestry of a class, type variables filled in."""
     found = _runnable_arguments(cls, ())
     return (found[0], found[1]) if found else (Any, Any)
@@ -82,7 +96,7 @@ def _is_runnable(cls: type[Any]) -> bool:
     return cls.__name__ == "Runnable" and cls.__module__ == "foldline.runnables.base"
 
 
-def _filled(argument: Any, known: dict[Any, Any]) -> object:
+def _filled(argument: Any, known: dict[Any, Any]) -> object:  # noqa: ANN401  annotations are any object
     if isinstance(argument, TypeVar):
         return known.get(argument, argument)
     inside = getattr(argument, "__parameters__", ())
@@ -109,7 +123,7 @@ def value_model(name: str, kind: object) -> type[BaseModel]:
 
 
 @cache
-def _loose_root() -> Any:
+def _loose_root() -> Any:  # noqa: ANN401  a class made when asked for
     # Made when asked for: importing `RootModel` alone makes Pydantic build a schema, for which it looks through all
     # installed packages for its plugins.
     from pydantic import RootModel  # noqa: PLC0415
@@ -173,7 +187,7 @@ def fields_of(model: type[BaseModel]) -> dict[str, Any]:
     return fields
 
 
-def _configurable(spec: Any) -> object:
+def _configurable(spec: ConfigurableFieldSpec) -> object:
     return spec.annotation, Field(spec.default, title=spec.name, description=spec.description)
 
 

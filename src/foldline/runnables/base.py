@@ -39,7 +39,7 @@ from foldline._traceback import closing, cut_traceback
 from foldline.exceptions import UnsupportedError
 from foldline.runnables import _forward, _opening, _trace, _types
 from foldline.runnables._legacy import NOT_BY_HAND, adopt
-from foldline.runnables._opening import Opening
+from foldline.runnables._opening import EventStream, Opening
 from foldline.utils.short_repr import short_repr
 
 if TYPE_CHECKING:
@@ -97,12 +97,12 @@ class Runnable(ABC, Generic[Input, Output]):
 
     # -- behaviours: a subclass overrides one or more of these
 
-    async def _once(self, input: Any, run: Run) -> object:
+    async def _once(self, input: Input, run: Run) -> object:
         raise NotImplementedError(
             f"{type(self).__name__} implements neither `_once` nor `invoke`: write one of them"
         )
 
-    async def _pieces(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
+    async def _pieces(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
         yield await self._once(input, run)
 
     async def _flow(self, inputs: AsyncGenerator[Any, None], run: Run) -> AsyncGenerator[Any, None]:
@@ -115,12 +115,12 @@ class Runnable(ABC, Generic[Input, Output]):
 
     # -- the same, with listeners told
 
-    async def _traced(self, input: Any, run: Run) -> Any:
+    async def _traced(self, input: Input, run: Run) -> Any:  # noqa: ANN401  the erased middle: what the behaviour gives
         if run.manager is None:
             return await self._once(input, run)
         return await _trace.call(self, input, run)
 
-    def _traced_stream(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
+    def _traced_stream(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
         if run.manager is None:
             return self._pieces(input, run)
         return _trace.stream(self, input, run)
@@ -140,9 +140,7 @@ class Runnable(ABC, Generic[Input, Output]):
 
     # -- once
 
-    def invoke(
-        self, input: Input, config: RunnableConfig | None = None, **kwargs: object
-    ) -> Output:
+    def invoke(self, input: Input, config: RunnableConfig | None = None, **kwargs: Any) -> Output:
         """Run once."""
         output: Output = drive(self._traced(input, _run.Run.root(_io.BLOCKING, config, kwargs)))
         return output
@@ -367,7 +365,7 @@ class Runnable(ABC, Generic[Input, Output]):
         return self._traced_stream(input, _run.Run.asynchronous(config, kwargs))
 
     def transform(
-        self, input: Iterable[Input], config: RunnableConfig | None = None, **kwargs: object
+        self, input: Iterable[Input], config: RunnableConfig | None = None, **kwargs: Any
     ) -> Iterator[Output]:
         """Turn a stream of inputs into a stream of outputs."""
         run = _run.Run.blocking(config, kwargs)
@@ -385,19 +383,17 @@ class Runnable(ABC, Generic[Input, Output]):
 
     # -- a model's stream of events
 
-    def stream_v2(
-        self, input: Input, config: RunnableConfig | None = None, **kwargs: object
-    ) -> Any:
+    def stream_v2(self, input: Input, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: ANN401  a chat model's stream, which is of a layer above
         """Give the stream of a chat model's answer; nothing happens before it is read."""
         return self._open_stream_v2(_opening.Opening(input, _run.Run.blocking(config, kwargs)))
 
     async def astream_v2(
         self, input: Input, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> Any:
+    ) -> Any:  # noqa: ANN401  a chat model's stream, which is of a layer above
         """Give the stream of a chat model's answer; nothing happens before it is read."""
         return self._open_stream_v2(_opening.Opening(input, _run.Run.asynchronous(config, kwargs)))
 
-    def _open_stream_v2(self, opening: Opening) -> Any:
+    def _open_stream_v2(self, opening: Opening) -> EventStream:
         raise UnsupportedError(
             f"{self.get_name()} gives no stream of message events: `stream_v2` (version v3) is for a chat model or a "
             "sequence that ends in one. Use `stream`, or `astream_events` to see the models inside"
@@ -574,7 +570,7 @@ class Runnable(ABC, Generic[Input, Output]):
         *,
         version: EventsVersion = "v2",
         **kwargs: object,
-    ) -> Any:
+    ) -> Any:  # noqa: ANN401  events; with version "v3" a chat model's stream, which is of a layer above
         """Give everything that happens inside, as events (filters `include_*`, `exclude_*`)."""
         return _forward.astream_events(self, input, config, version=version, **kwargs)
 
@@ -585,7 +581,7 @@ class Runnable(ABC, Generic[Input, Output]):
         *,
         version: EventsVersion = "v2",
         **kwargs: object,
-    ) -> Any:
+    ) -> Any:  # noqa: ANN401  events; with version "v3" a chat model's stream, which is of a layer above
         """Give everything that happens inside, as events (filters `include_*`, `exclude_*`)."""
         return _forward.stream_events(self, input, config, version=version, **kwargs)
 
@@ -674,7 +670,7 @@ class Runnable(ABC, Generic[Input, Output]):
         name: str | None = None,
         description: str | None = None,
         arg_types: dict[str, type] | None = None,
-    ) -> Any:
+    ) -> Any:  # noqa: ANN401  a tool, which is of a layer above
         """Give a tool that a model may call."""
         return _forward.as_tool(
             self, args_schema, name=name, description=description, arg_types=arg_types

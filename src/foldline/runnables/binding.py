@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 
 from foldline._config import RunnableConfig, merge_configs
 from foldline._run import Run
-from foldline.runnables._opening import Bound, Opening
+from foldline.runnables._opening import Bound, EventStream, Opening
 from foldline.runnables.base import Runnable
 from foldline.runnables.serializable import RunnableSerializable
 
@@ -46,9 +46,9 @@ class RunnableBindingBase(RunnableSerializable[Input, Output]):  # type: ignore[
         kwargs: Mapping[str, Any] | None = None,
         config: RunnableConfig | None = None,
         config_factories: list[ConfigFactory] | None = None,
-        custom_input_type: Any = None,
-        custom_output_type: Any = None,
-        **other_kwargs: Any,
+        custom_input_type: object = None,
+        custom_output_type: object = None,
+        **other_kwargs: object,
     ) -> None:
         """Bind arguments, config and types to a runnable."""
         super().__init__(
@@ -80,10 +80,11 @@ class RunnableBindingBase(RunnableSerializable[Input, Output]):  # type: ignore[
             return run.patched(kwargs=kwargs) if self.kwargs else run
         return run.over(self.config, self.config_factories, kwargs)
 
-    async def _traced(self, input: Any, run: Run) -> Any:
-        return await self.bound._step(input, self._bound_run(run))
+    async def _traced(self, input: Input, run: Run) -> Output:
+        output: Output = await self.bound._step(input, self._bound_run(run))
+        return output
 
-    def _traced_stream(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
+    def _traced_stream(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
         return self.bound._step_stream(input, self._bound_run(run))
 
     def _traced_transform(
@@ -91,20 +92,22 @@ class RunnableBindingBase(RunnableSerializable[Input, Output]):  # type: ignore[
     ) -> AsyncGenerator[Any, None]:
         return self.bound._step_transform(inputs, self._bound_run(run))
 
-    def _open_stream_v2(self, opening: Opening) -> Any:
+    def _open_stream_v2(self, opening: Opening) -> EventStream:
         return self.bound._open_stream_v2(Bound(opening, self._bound_run))
 
-    def stream_events(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+    def stream_events(
+        self, input: object, config: RunnableConfig | None = None, **kwargs: object
+    ) -> Any:  # noqa: ANN401  events; with version "v3" a chat model's stream, which is of a layer above
         """Give everything that happens inside, as events; a bound `version` counts."""
         return self._without_version(kwargs).stream_events(input, config, **kwargs)
 
     def astream_events(
-        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> Any:
+        self, input: object, config: RunnableConfig | None = None, **kwargs: object
+    ) -> Any:  # noqa: ANN401  events; with version "v3" a chat model's stream, which is of a layer above
         """Give everything that happens inside, as events; a bound `version` counts."""
         return self._without_version(kwargs).astream_events(input, config, **kwargs)
 
-    def _without_version(self, kwargs: dict[str, Any]) -> Any:
+    def _without_version(self, kwargs: dict[str, Any]) -> Any:  # noqa: ANN401  this, or its parent class
         """Return what gives the events; a bound version moves to the call, since it is none of the model's options."""
         if "version" not in self.kwargs:
             return super()
@@ -176,7 +179,7 @@ class RunnableBinding(RunnableBindingBase[Input, Output]):  # type: ignore[no-re
     ```
     """
 
-    def _with(self, **changes: Any) -> RunnableBinding[Input, Output]:
+    def _with(self, **changes: object) -> RunnableBinding[Input, Output]:
         parts = {name: getattr(self, name) for name in RunnableBindingBase.model_fields}
         return type(self)(**{**parts, **changes})
 
@@ -207,7 +210,7 @@ class RunnableBinding(RunnableBindingBase[Input, Output]):  # type: ignore[no-re
                 return super().__getattr__(name)
             return self._passed_on(getattr(self.bound, name))
 
-    def _kept(self, made: object) -> Any:
+    def _kept(self, made: object) -> object:
         """Give what a method of what is bound made; where that is a binding too (`bind_tools`), with what was bound."""
         if not isinstance(made, RunnableBindingBase) or made.bound is not self.bound:
             return made
@@ -231,7 +234,7 @@ class RunnableBinding(RunnableBindingBase[Input, Output]):  # type: ignore[no-re
             )
 
         @functools.wraps(attribute)
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call(*args: object, **kwargs: object) -> object:
             given = signature.bind_partial(*args, **kwargs)
             given.arguments["config"] = merge_configs(self.config, given.arguments.get("config"))
             bound = {key: value for key, value in self.kwargs.items() if key not in kwargs}

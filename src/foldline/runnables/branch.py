@@ -78,11 +78,11 @@ class RunnableBranch(RunnableSerializable[Input, Output]):
         child = run.child(tag)
         return child.patched(kwargs=run.kwargs) if run.kwargs else child
 
-    async def _once(self, input: Any, run: Run) -> object:
+    async def _once(self, input: Input, run: Run) -> object:
         chosen, child = await self._choose(input, run)
         return await chosen._step(input, child)
 
-    async def _pieces(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
+    async def _pieces(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
         chosen, child = await self._choose(input, run)
         async with closing(chosen._step_stream(input, child)) as pieces:
             async for piece in pieces:

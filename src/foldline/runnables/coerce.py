@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeAlias, TypeGuard
 
 from foldline.runnables.base import Runnable
 
@@ -12,7 +12,7 @@ RunnableLike: TypeAlias = Runnable[Any, Any] | Callable[..., Any] | Mapping[str,
 """What can be a step."""
 
 
-def coerce_to_runnable(thing: Any) -> Runnable[Any, Any]:
+def coerce_to_runnable(thing: object) -> Runnable[Any, Any]:
     """Make a runnable of a function, a generator function or a dict; runnables stay as they are."""
     if isinstance(thing, Runnable):
         return thing
@@ -33,9 +33,9 @@ def coerce_to_runnable(thing: Any) -> Runnable[Any, Any]:
     )
 
 
-def is_generator_function(thing: Any) -> bool:
+def is_generator_function(thing: object) -> TypeGuard[Callable[..., Iterator[Any]]]:
     """Whether calling this gives a generator, blocking or async."""
-    function: Callable[..., Any] = getattr(type(thing), "__call__", thing)  # noqa: B004
+    function: object = getattr(type(thing), "__call__", thing)  # noqa: B004
     return (
         inspect.isgeneratorfunction(thing)
         or inspect.isasyncgenfunction(thing)

@@ -21,7 +21,12 @@ from foldline._config import (
     var_child_runnable_config,
 )
 from foldline._io.waiting import ContextThreadPoolExecutor, in_executor
-from foldline.callbacks.manager import AsyncCallbackManager, CallbackManager
+from foldline.callbacks.manager import (
+    AsyncCallbackManager,
+    AsyncParentRunManager,
+    CallbackManager,
+    ParentRunManager,
+)
 from foldline.runnables import _functions
 
 T = TypeVar("T")
@@ -71,7 +76,10 @@ def get_async_callback_manager_for_config(config: RunnableConfig) -> AsyncCallba
 
 
 def _extras(
-    func: Callable[..., Any], config: RunnableConfig, run_manager: Any, kwargs: dict[str, Any]
+    func: Callable[..., Any],
+    config: RunnableConfig,
+    run_manager: ParentRunManager | AsyncParentRunManager | None,
+    kwargs: dict[str, Any],
 ) -> dict[str, Any]:
     wants = _functions.wanted(func)
     if "config" in wants:
@@ -86,7 +94,7 @@ def call_func_with_variable_args(
     func: Callable[..., T],
     input: object,
     config: RunnableConfig,
-    run_manager: object = None,
+    run_manager: ParentRunManager | AsyncParentRunManager | None = None,
     **kwargs: object,
 ) -> T:
     """Call a function with its input and, where it asks for them, the config and the run manager."""
@@ -97,7 +105,7 @@ def acall_func_with_variable_args(
     func: Callable[..., Awaitable[T]],
     input: object,
     config: RunnableConfig,
-    run_manager: object = None,
+    run_manager: ParentRunManager | AsyncParentRunManager | None = None,
     **kwargs: object,
 ) -> Awaitable[T]:
     """Call an async function with its input and, where it asks for them, the config and the run manager."""

@@ -10,7 +10,7 @@ import enum
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from functools import lru_cache, wraps
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, cast
 
 from pydantic import BaseModel
 
@@ -18,7 +18,7 @@ from foldline._config import RunnableConfig, merge_configs
 from foldline._run import Run
 from foldline.exceptions import UsageError
 from foldline.load.serializable import argument_name
-from foldline.runnables._opening import Bound, Opening
+from foldline.runnables._opening import Bound, EventStream, Opening
 from foldline.runnables.base import Runnable
 from foldline.runnables.serializable import RunnableSerializable
 from foldline.runnables.utils import (
@@ -57,7 +57,7 @@ class DynamicRunnable(RunnableSerializable[Input, Output]):
     config: RunnableConfig | None = None
     """Config under every call's own."""
 
-    def __init__(self, *, config: RunnableConfig | None = None, **fields: Any) -> None:
+    def __init__(self, *, config: RunnableConfig | None = None, **fields: object) -> None:
         """Make a runnable dynamic."""
         super().__init__(**fields)
         self.config = (
@@ -112,11 +112,12 @@ class DynamicRunnable(RunnableSerializable[Input, Output]):
 
     # -- pass on
 
-    async def _traced(self, input: Any, run: Run) -> Any:
+    async def _traced(self, input: Input, run: Run) -> Output:
         chosen, run = self._prepared(run)
-        return await chosen._step(input, run)
+        output: Output = await chosen._step(input, run)
+        return output
 
-    async def _traced_stream(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
+    async def _traced_stream(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
         chosen, run = self._prepared(run)
         async with aclosing(chosen._step_stream(input, run)) as pieces:
             async for piece in pieces:
@@ -130,7 +131,7 @@ class DynamicRunnable(RunnableSerializable[Input, Output]):
             async for piece in pieces:
                 yield piece
 
-    def _open_stream_v2(self, opening: Opening) -> Any:
+    def _open_stream_v2(self, opening: Opening) -> EventStream:
         # The stream is the chosen model's own, so the choice is made now; nothing is asked before the first read.
         chosen, _ = self._prepared(opening.run)
         return chosen._open_stream_v2(Bound(opening, lambda run: self._prepared(run)[1]))
@@ -170,7 +171,7 @@ class DynamicRunnable(RunnableSerializable[Input, Output]):
 
     def _later(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(method)
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call(*args: object, **kwargs: object) -> object:
             config = next(filter(_is_config, (kwargs.get("config"), *args)), None)
             made = getattr(self.prepare(config)[0], name)(*args, **kwargs)
             if not isinstance(made, Runnable):
@@ -180,7 +181,7 @@ class DynamicRunnable(RunnableSerializable[Input, Output]):
         return call
 
 
-def _is_config(value: Any) -> bool:
+def _is_config(value: object) -> TypeGuard[RunnableConfig]:
     return isinstance(value, dict) and isinstance(value.get("configurable"), dict)
 
 
@@ -354,7 +355,7 @@ class RunnableConfigurableAlternatives(DynamicRunnable[Input, Output]):
 
 
 def _option(
-    field: ConfigurableFieldSingleOption | ConfigurableFieldMultiOption, key: Any
+    field: ConfigurableFieldSingleOption | ConfigurableFieldMultiOption, key: str | enum.Enum
 ) -> object:
     key = key.value if isinstance(key, enum.Enum) else key
     if key not in field.options:
@@ -363,7 +364,7 @@ def _option(
     return field.options[key]
 
 
-def _rebuilt(runnable: Any, settings: dict[str, Any]) -> Runnable[Any, Any]:
+def _rebuilt(runnable: Any, settings: dict[str, Any]) -> Runnable[Any, Any]:  # noqa: ANN401  a runnable that is a Pydantic model
     """Make a runnable anew with other settings, through its constructor, so that it is validated and whole."""
     fields = type(runnable).model_fields
     config = type(runnable).model_config

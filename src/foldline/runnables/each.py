@@ -30,7 +30,7 @@ class RunnableEachBase(RunnableSerializable[Sequence[Input], list[Output]]):
         """Whether this can be dumped: yes, if what it holds can."""
         return True
 
-    async def _once(self, input: Any, run: Run) -> list[Any]:
+    async def _once(self, input: Sequence[Input], run: Run) -> list[Any]:
         if isinstance(input, str | bytes | dict) or not hasattr(input, "__iter__"):
             raise UsageError(
                 f"{self.get_name()} needs a list of inputs, not {type(input).__name__}: {input!r:.200}"
@@ -38,7 +38,7 @@ class RunnableEachBase(RunnableSerializable[Sequence[Input], list[Output]]):
         items = list(input)
         outputs: list[Any] = [None] * len(items)
 
-        async def one(item: Any) -> Any:
+        async def one(item: object) -> object:
             child = run.child()
             return await self.bound._step(
                 item, child.patched(kwargs=run.kwargs) if run.kwargs else child

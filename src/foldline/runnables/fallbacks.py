@@ -20,7 +20,7 @@ from foldline._run import Run
 from foldline.exceptions import UsageError
 from foldline.runnables import _types
 from foldline.runnables._again import Rereadable
-from foldline.runnables._opening import Opening
+from foldline.runnables._opening import EventStream, Opening
 from foldline.runnables._relay import Attempts, relayed
 from foldline.runnables._trace import NOTHING
 from foldline.runnables.base import Runnable
@@ -68,7 +68,7 @@ class RunnableWithFallbacks(RunnableSerializable[Input, Output]):
 
     # -- behaviours
 
-    async def _once(self, input: Any, run: Run) -> object:
+    async def _once(self, input: Input, run: Run) -> object:
         self._check(input)
         failures = _Failures(self)
         for runnable in self.runnables:
@@ -78,7 +78,7 @@ class RunnableWithFallbacks(RunnableSerializable[Input, Output]):
                 failures.add(error)
         raise failures.first
 
-    def _pieces(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
+    def _pieces(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
         failures = _Failures(self)
 
         def opened(runnable: Runnable[Any, Any]) -> AsyncGenerator[Any, None]:
@@ -121,7 +121,7 @@ class RunnableWithFallbacks(RunnableSerializable[Input, Output]):
                     return
             raise failures.first
 
-    def _open_stream_v2(self, opening: Opening) -> Any:
+    def _open_stream_v2(self, opening: Opening) -> EventStream:
         return relayed(self.runnable, _InTurn(self, opening))
 
     async def _as_completed(
@@ -158,12 +158,12 @@ class RunnableWithFallbacks(RunnableSerializable[Input, Output]):
     # -- types
 
     @property
-    def InputType(self) -> Any:
+    def InputType(self) -> object:
         """The first one's."""
         return self.runnable.InputType
 
     @property
-    def OutputType(self) -> Any:
+    def OutputType(self) -> object:
         """The first one's."""
         return self.runnable.OutputType
 
@@ -193,7 +193,7 @@ class RunnableWithFallbacks(RunnableSerializable[Input, Output]):
 
     def _for_all(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(method)
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call(*args: object, **kwargs: object) -> object:
             made = method(*args, **kwargs)
             if not isinstance(made, Runnable):
                 return made
@@ -212,7 +212,7 @@ class _InTurn(Attempts):
         self._left = list(owner.runnables)
         self._failures = _Failures(owner)
 
-    def open(self) -> Any:
+    def open(self) -> EventStream:
         self._owner._check(self._value)
         given = self._failures.input_for(self._value)
         opening = Opening(given, self._owner._child(cast("Run", self._run)))
@@ -237,7 +237,7 @@ class _Failures:
             raise error
         self._errors.append(error)
 
-    def input_for(self, given: Any) -> Any:
+    def input_for(self, given: Any) -> Any:  # noqa: ANN401  an input; a dict where the error is put into it
         """Give the next one's input."""
         key = self._owner.exception_key
         return {**given, key: self._errors[-1]} if key is not None and self._errors else given

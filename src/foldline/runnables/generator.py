@@ -89,14 +89,14 @@ class RunnableGenerator(Runnable[Input, Output]):
             async for piece in pieces:
                 yield piece
 
-    def _call(self, function: Callable[..., Any], source: object, run: Run) -> Any:
+    def _call(self, function: Callable[..., Any], source: object, run: Run) -> Any:  # noqa: ANN401  a generator of either mode
         """Give the user's generator, not yet begun."""
         return function(source, **_functions.extras(_functions.wanted(function), run))
 
-    def _pieces(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
+    def _pieces(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
         return self._flow(one(input), run)
 
-    async def _once(self, input: Any, run: Run) -> object:
+    async def _once(self, input: Input, run: Run) -> object:
         whole: Any = NOTHING
         async with aclosing(self._pieces(input, run)) as pieces:
             async for piece in pieces:

@@ -25,7 +25,7 @@ from foldline.messages import (
     message_chunk_to_message,
 )
 from foldline.runnables import _types
-from foldline.runnables._opening import Opening, Wrapped
+from foldline.runnables._opening import EventStream, Opening, Wrapped
 from foldline.runnables._trace import NOTHING, plus
 from foldline.runnables.base import Runnable
 from foldline.runnables.binding import RunnableBindingBase
@@ -116,13 +116,13 @@ class RunnableWithMessageHistory(RunnableBindingBase[Any, Any]):  # type: ignore
     _traced_stream = Runnable._traced_stream
     _traced_transform = Runnable._traced_transform
 
-    async def _once(self, input: Any, run: Run) -> object:
+    async def _once(self, input: object, run: Run) -> object:
         memory = await _Memory.of(self, input, run)
         output = await self.bound._step(memory.input, self._inner(run))
         await memory.keep(output)
         return output
 
-    async def _pieces(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
+    async def _pieces(self, input: object, run: Run) -> AsyncGenerator[Any, None]:
         memory = await _Memory.of(self, input, run)
         whole: Any = NOTHING
         async with closing(self.bound._step_stream(memory.input, self._inner(run))) as pieces:
@@ -136,7 +136,7 @@ class RunnableWithMessageHistory(RunnableBindingBase[Any, Any]):  # type: ignore
         child = run.child("seq:step:2")
         return self._bound_run(child.patched(kwargs=run.kwargs) if run.kwargs else child)
 
-    def _open_stream_v2(self, opening: Opening) -> Any:
+    def _open_stream_v2(self, opening: Opening) -> EventStream:
         return self.bound._open_stream_v2(_Remembering(opening, self))
 
     # -- the conversation
@@ -193,7 +193,7 @@ class RunnableWithMessageHistory(RunnableBindingBase[Any, Any]):  # type: ignore
             value = value[key]
         return _messages(value, AIMessage, "output_messages_key")
 
-    def _with_past(self, value: Any, past: list[BaseMessage], said: list[BaseMessage]) -> Any:
+    def _with_past(self, value: Any, past: list[BaseMessage], said: list[BaseMessage]) -> object:  # noqa: ANN401  a dict or messages, as the keys say
         if self.history_messages_key is not None:
             if not isinstance(value, Mapping):
                 raise UsageError(
@@ -247,7 +247,7 @@ class _Memory:
         self.input: Any = None
 
     @classmethod
-    async def of(cls, owner: RunnableWithMessageHistory, value: Any, run: Run) -> _Memory:
+    async def of(cls, owner: RunnableWithMessageHistory, value: object, run: Run) -> _Memory:
         """Find the conversation and put its messages into the input."""
         memory = cls(owner, run, await owner._history(run), owner._said(value))
         # Seen in traces under the name it has in LangChain.

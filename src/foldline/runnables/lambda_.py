@@ -124,7 +124,7 @@ class RunnableLambda(PatchableInstance, Runnable[Input, Output]):
             raise UsageError("RunnableLambda has no function")
         return function
 
-    async def _call(self, input: object, run: Run) -> Any:
+    async def _call(self, input: object, run: Run) -> object:
         function = self._choose(run)
         wants = self._wants[function is self.afunc]
         if run.manager is None and not run.given:
@@ -134,7 +134,7 @@ class RunnableLambda(PatchableInstance, Runnable[Input, Output]):
         with run.current():
             return await run.io.call(function, input, **_functions.extras(wants, run))
 
-    async def _once(self, input: Any, run: Run) -> object:
+    async def _once(self, input: Input, run: Run) -> object:
         try:
             result = await self._call(input, run)
         except RecursionError as error:
@@ -164,7 +164,7 @@ class RunnableLambda(PatchableInstance, Runnable[Input, Output]):
         child = run.child()
         return Run(child.io, {**child.given, "recursion_limit": left}, child.manager, child.kwargs)
 
-    async def _pieces(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
+    async def _pieces(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
         result = await self._call(input, run)
         if isinstance(result, Runnable):
             stream = result._step_stream(input, self._deeper(run))

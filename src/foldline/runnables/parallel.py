@@ -59,11 +59,11 @@ class RunnableParallel(RunnableSerializable[Input, dict[str, Any]]):
 
     # -- behaviours
 
-    async def _once(self, input: Any, run: Run) -> dict[str, Any]:
+    async def _once(self, input: Input, run: Run) -> dict[str, Any]:
         keys = list(self.steps__)
         output = dict.fromkeys(keys)
 
-        async def branch(key: str) -> Any:
+        async def branch(key: str) -> object:
             return await self.steps__[key]._step(input, run.child(f"map:key:{key}"))
 
         limit = run.max_concurrency or len(keys)
@@ -74,7 +74,7 @@ class RunnableParallel(RunnableSerializable[Input, dict[str, Any]]):
                 output[keys[place]] = value
         return output
 
-    async def _pieces(self, input: Any, run: Run) -> AsyncGenerator[AddableDict, None]:
+    async def _pieces(self, input: Input, run: Run) -> AsyncGenerator[AddableDict, None]:
         streams = {
             key: step._step_stream(input, run.child(f"map:key:{key}"))
             for key, step in self.steps__.items()

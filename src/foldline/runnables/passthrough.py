@@ -55,8 +55,8 @@ class RunnablePassthrough(RunnableSerializable[Other, Other]):
         func: Callable[..., Any] | None = None,
         afunc: Callable[..., Any] | None = None,
         *,
-        input_type: Any = None,
-        **kwargs: Any,
+        input_type: object = None,
+        **kwargs: object,
     ) -> None:
         """Pass on; call a function with what passes, if given."""
         if func is not None and is_async_callable(func):
@@ -119,7 +119,9 @@ class RunnableAssign(RunnableSerializable[dict[str, Any], dict[str, Any]]):
     mapper: SkipValidation[RunnableParallel[Any]]
     """Makes the new keys."""
 
-    def __init__(self, mapper: RunnableParallel[Any] | Mapping[str, Branch], **kwargs: Any) -> None:
+    def __init__(
+        self, mapper: RunnableParallel[Any] | Mapping[str, Branch], **kwargs: object
+    ) -> None:
         """Take the branches that make the new keys."""
         if not isinstance(mapper, RunnableParallel):
             mapper = RunnableParallel(mapper)
@@ -225,7 +227,7 @@ class RunnablePick(RunnableSerializable[dict[str, Any], Any]):
     keys: str | list[str]
     """The key or keys to pick."""
 
-    def __init__(self, keys: str | list[str], **kwargs: Any) -> None:
+    def __init__(self, keys: str | list[str], **kwargs: object) -> None:
         """Take a key, or a list of keys."""
         super().__init__(keys=keys, **kwargs)
 

@@ -24,7 +24,7 @@ from foldline.exceptions import (
     UsageError,
 )
 from foldline.runnables._again import Rereadable
-from foldline.runnables._opening import Opening
+from foldline.runnables._opening import EventStream, Opening
 from foldline.runnables._relay import Attempts, relayed
 from foldline.runnables._trace import NOTHING
 from foldline.runnables.base import Runnable
@@ -105,7 +105,7 @@ class RunnableRetry(RunnableBindingBase[Input, Output]):  # type: ignore[no-rede
     _traced_stream = Runnable._traced_stream
     _traced_transform = Runnable._traced_transform
 
-    async def _once(self, input: Any, run: Run) -> object:
+    async def _once(self, input: Input, run: Run) -> object:
         trying = _Trying(self, run)
         while True:
             try:
@@ -115,7 +115,7 @@ class RunnableRetry(RunnableBindingBase[Input, Output]):  # type: ignore[no-rede
                 failure = error
             await trying.failed(failure)
 
-    def _pieces(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
+    def _pieces(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
         return self._streamed(
             lambda attempt: self.bound._step_stream(input, attempt), run, Rereadable()
         )
@@ -152,7 +152,7 @@ class RunnableRetry(RunnableBindingBase[Input, Output]):  # type: ignore[no-rede
                         return
                 await trying.failed(failure)
 
-    def _open_stream_v2(self, opening: Opening) -> Any:
+    def _open_stream_v2(self, opening: Opening) -> EventStream:
         return relayed(self.bound, _Retried(self, opening))
 
     # -- what is tried again, and when
@@ -200,7 +200,7 @@ class _Retried(Attempts):
         self._trying = _Trying(self._retry, run)
         self.around = self._trying.owner
 
-    def open(self) -> Any:
+    def open(self) -> EventStream:
         return self._retry.bound._open_stream_v2(Opening(self._value, self._trying.attempt()))
 
     def delivered(self) -> None:

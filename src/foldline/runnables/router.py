@@ -63,9 +63,10 @@ class RouterRunnable(RunnableSerializable[RouterInput, Output]):
             )
         return self.runnables[value["key"]], value["input"]
 
-    async def _traced(self, input: RouterInput, run: Run) -> Any:
+    async def _traced(self, input: RouterInput, run: Run) -> Output:
         chosen, value = self._route(input)
-        return await chosen._step(value, run)
+        output: Output = await chosen._step(value, run)
+        return output
 
     async def _traced_stream(self, input: RouterInput, run: Run) -> AsyncGenerator[Any, None]:
         chosen, value = self._route(input)

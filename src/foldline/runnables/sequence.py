@@ -12,7 +12,7 @@ from foldline._io import IO
 from foldline._run import Run
 from foldline.exceptions import UsageError
 from foldline.runnables import _trace, _types
-from foldline.runnables._opening import Opening, Wrapped
+from foldline.runnables._opening import EventStream, Opening, Wrapped
 from foldline.runnables.base import Runnable
 from foldline.runnables.coerce import coerce_to_runnable
 from foldline.runnables.serializable import RunnableSerializable
@@ -45,11 +45,11 @@ class RunnableSequence(RunnableSerializable[Input, Output]):
 
     def __init__(
         self,
-        *steps: Any,  # a runnable or what coerce_to_runnable takes
+        *steps: object,  # a runnable or what coerce_to_runnable takes
         name: str | None = None,
-        first: Any = None,
+        first: object = None,
         middle: list[Any] | None = None,
-        last: Any = None,
+        last: object = None,
     ) -> None:
         """Make a sequence of at least two steps, one by one or as a list; nested ones without a name are flattened."""
         if len(steps) == 1 and isinstance(steps[0], list | tuple):
@@ -77,7 +77,7 @@ class RunnableSequence(RunnableSerializable[Input, Output]):
         """All the steps, in order."""
         return [self.first, *self.middle, self.last]
 
-    async def _once(self, input: Any, run: Run) -> object:
+    async def _once(self, input: Input, run: Run) -> object:
         value = input
         if run.manager is None:
             child = run.child()
@@ -130,7 +130,7 @@ class RunnableSequence(RunnableSerializable[Input, Output]):
         # Keyword arguments of the call are for the first step, as in LangChain.
         return child.patched(kwargs=run.kwargs) if place == 1 and run.kwargs else child
 
-    def _pieces(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
+    def _pieces(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
         return self._flow(_trace.one(input), run)
 
     def _flow(self, inputs: AsyncGenerator[Any, None], run: Run) -> AsyncGenerator[Any, None]:
@@ -145,7 +145,7 @@ class RunnableSequence(RunnableSerializable[Input, Output]):
             flow = step._step_transform(flow, self._child(run, place))
         return flow
 
-    def _open_stream_v2(self, opening: Opening) -> Any:
+    def _open_stream_v2(self, opening: Opening) -> EventStream:
         return self.last._open_stream_v2(_StepsFirst(opening, self))
 
     # -- types

@@ -23,7 +23,7 @@ else:
     class PatchableType(type(Serializable)):
         """Notices a public method that is set on a finished class, as `mock.patch.object` does."""
 
-        def __setattr__(cls, name: str, value: Any) -> None:
+        def __setattr__(cls, name: str, value: object) -> None:
             super().__setattr__(name, value)
             if name in PATCHABLE:
                 adopt_patch(cls)

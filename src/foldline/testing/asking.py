@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterable, Callable, Coroutine
 from itertools import islice
 from typing import Any, cast
 
@@ -60,13 +60,19 @@ class Asker:
         self.colour = colour
         self.is_blocking: bool = colour == "blocking"
 
-    def invoke(self, model: Any, prompt: Any, config: Any = None, **options: Any) -> Any:
+    def invoke(self, model: Any, prompt: Any, config: object = None, **options: object) -> Any:  # noqa: ANN401  any model, asked as its author's users do
         """Give the answer."""
         if self.is_blocking:
             return model.invoke(prompt, config, **options)
         return self.wait(lambda: model.ainvoke(prompt, config, **options))
 
-    def stream(self, model: Any, prompt: Any, config: Any = None, **options: Any) -> list[Any]:
+    def stream(
+        self,
+        model: Any,  # noqa: ANN401  any model, asked as its author's users do
+        prompt: Any,  # noqa: ANN401  any model, asked as its author's users do
+        config: object = None,
+        **options: object,
+    ) -> list[Any]:
         """Give the pieces of `stream`."""
         if self.is_blocking:
             return list(model.stream(prompt, config, **options))
@@ -74,7 +80,7 @@ class Asker:
             "list[Any]", self.wait(lambda: _listed(model.astream(prompt, config, **options)))
         )
 
-    def batch(self, model: Any, prompts: list[Any]) -> list[Any]:
+    def batch(self, model: Any, prompts: list[Any]) -> list[Any]:  # noqa: ANN401  any model, asked as its author's users do
         """Give the answers of `batch`."""
         if self.is_blocking:
             return cast("list[Any]", model.batch(prompts))
@@ -82,12 +88,12 @@ class Asker:
 
     def read(
         self,
-        model: Any,
-        prompt: Any,
-        config: Any = None,
+        model: Any,  # noqa: ANN401  any model, asked as its author's users do
+        prompt: Any,  # noqa: ANN401  any model, asked as its author's users do
+        config: object = None,
         *,
         events: int | None = None,
-        **options: Any,
+        **options: object,
     ) -> tuple[list[Event], Any]:
         """Read the first `events` events of a `stream_v2` (or all), close it, and give them and the stream."""
         if self.is_blocking:
@@ -95,7 +101,7 @@ class Asker:
             with stream:
                 return list(islice(stream, events)), stream
 
-        async def body() -> Any:
+        async def body() -> Any:  # noqa: ANN401  any model, asked as its author's users do
             stream = await model.astream_v2(prompt, config, **options)
             seen: list[Event] = []
             async with stream:
@@ -109,13 +115,13 @@ class Asker:
 
         return cast("tuple[list[Event], Any]", self.wait(body))
 
-    def output(self, stream: Any) -> AIMessage:
+    def output(self, stream: Any) -> AIMessage:  # noqa: ANN401  any model, asked as its author's users do
         """Give the message of a stream that was read."""
         if self.is_blocking:
             return cast("AIMessage", stream.output)
         return cast("AIMessage", self.wait(stream._finished))
 
-    def wait(self, body: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+    def wait(self, body: Callable[[], Coroutine[Any, Any, Any]]) -> Any:  # noqa: ANN401  any model, asked as its author's users do
         """Run an async body in a loop of its own."""
 
         async def waited() -> object:
@@ -124,5 +130,5 @@ class Asker:
         return drive(BLOCKING.settle(waited()))
 
 
-async def _listed(stream: Any) -> list[Any]:
+async def _listed(stream: AsyncIterable[Any]) -> list[Any]:
     return [item async for item in stream]

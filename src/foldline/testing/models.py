@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
@@ -200,7 +200,7 @@ class _Speaker:
         self._calls = 0
         self._is_raw = False
 
-    def take_all(self, steps: Any) -> Iterator[Any]:
+    def take_all(self, steps: Iterable[Any]) -> Iterator[Any]:
         for step in steps:
             yield from [step] if isinstance(step, Stall) else self._take(step)
         if self._is_raw or self._writer.is_over:

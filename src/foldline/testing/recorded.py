@@ -49,8 +49,8 @@ class RecordedChatModel(BaseChatModel):
         self,
         messages: list[BaseMessage],
         stop: list[str] | None = None,
-        run_manager: Any = None,
-        **kwargs: Any,
+        run_manager: object = None,
+        **kwargs: object,
     ) -> ChatResult:
         asked = [_essence(message) for message in messages]
         for place, (question, answer) in enumerate(self._calls):

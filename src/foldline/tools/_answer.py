@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["answer"]
 
 
-async def answer(tool: BaseTool, given: Any, call_id: str | None, run: Run) -> Any:
+async def answer(tool: BaseTool, given: object, call_id: str | None, run: Run) -> object:
     """Call a tool; give what it returned, as a message where the call has an id."""
     artifact, status = None, "success"
     try:

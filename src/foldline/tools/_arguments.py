@@ -89,7 +89,7 @@ def resolved_hints(function: object) -> dict[str, Any]:
         return {}
 
 
-def _one_by_one(function: Any) -> Iterator[tuple[str, Any]]:
+def _one_by_one(function: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401  a function, a class or a method
     inner = inspect.unwrap(function)
     inner = getattr(inner, "__func__", inner)
     names = {**getattr(inner, "__globals__", {}), **_closure(inner)}

@@ -12,6 +12,7 @@ import enum
 import json
 import pathlib
 import uuid
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import BaseModel
@@ -63,7 +64,7 @@ def as_message(
     return ToolMessage(content, name=name, tool_call_id=call_id, artifact=artifact, status=status)
 
 
-def content_of(output: Any) -> Content:
+def content_of(output: object) -> Content:
     """Say an output as content: text and blocks as they are, everything else as JSON or at least as text."""
     if isinstance(output, str):
         return output if type(output) is str else str.__str__(output)
@@ -161,7 +162,7 @@ def _cut(text: str, keep: int, total: int, limit: int) -> str:
     return f"{text[:keep]}\n{notice}"
 
 
-def _text_in(block: Any) -> str:
+def _text_in(block: str | Mapping[str, Any]) -> str:
     if isinstance(block, str):
         return block
     text = block.get("text") if block.get("type") in ("text", "text-plain", "input_text") else None

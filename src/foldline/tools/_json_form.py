@@ -17,7 +17,7 @@ from foldline.tools._schema import model_of
 __all__ = ["with_json_forms"]
 
 
-def schema_as_json(value: Any) -> Any:
+def schema_as_json(value: object) -> object:
     """Return a class of arguments as its JSON Schema; where it has none, its name."""
     model = None if isinstance(value, dict) else model_of(value)
     if model is None:
@@ -28,7 +28,7 @@ def schema_as_json(value: Any) -> Any:
         return repr(value)
 
 
-def function_as_json(value: Any) -> str:
+def function_as_json(value: object) -> str:
     """Return a function as the name it has in its module."""
     name = getattr(value, "__qualname__", type(value).__name__)
     return f"{getattr(value, '__module__', '')}.{name}"

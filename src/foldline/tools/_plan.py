@@ -68,7 +68,7 @@ class Plan:
                 return target
         return self.blocking or self.awaited
 
-    def _model(self, given: Any) -> type[BaseModel] | None:
+    def _model(self, given: object) -> type[BaseModel] | None:
         if given is not None:
             return model_of(given)
         if self.signature is None or self.signature.takes_any_name or not self.tool._takes_names():
@@ -121,7 +121,7 @@ class Plan:
 
     # -- arguments
 
-    def arguments(self, given: Any, call_id: str | None) -> dict[str, Any]:
+    def arguments(self, given: object, call_id: str | None) -> dict[str, Any]:
         """Check arguments and give them as the function takes them."""
         if self.model is not None and isinstance(given, self.model):
             return dict(given.__dict__)
@@ -251,7 +251,7 @@ class Plan:
 
     # -- calling
 
-    async def call(self, given: Any, call_id: str | None, run: Run) -> Any:
+    async def call(self, given: object, call_id: str | None, run: Run) -> object:
         """Check the arguments and call the function, whichever colour it has."""
         target = self.blocking if run.io.blocking else self.awaited
         if target is None:
@@ -338,7 +338,7 @@ def _without(given: dict[str, Any], names: Mapping[str, Any]) -> dict[str, Any]:
     return {name: one for name, one in given.items() if name not in names}
 
 
-def _literal(text: str) -> Any:
+def _literal(text: str) -> Any:  # noqa: ANN401  the type depends on the words
     return text  # Pydantic asks for a literal; without a context it is printed as it is
 
 

@@ -118,7 +118,7 @@ def _field_of(argument: Argument, said: str | None) -> tuple[Any, Any]:
     return described(annotation, said), ... if default is Parameter.empty else default
 
 
-def described(annotation: Any, said: str | None) -> Any:
+def described(annotation: object, said: str | None) -> Any:  # noqa: ANN401  annotations are any object
     """Add a description: that of the annotation (`Annotated[int, "the age"]`), else the one given."""
     marks = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
     if any(isinstance(mark, FieldInfo) and mark.description for mark in marks):
@@ -151,7 +151,7 @@ def _title(name: str) -> str:
 # -- types Pydantic does not take as they are
 
 
-def ready(annotation: object) -> Any:
+def ready(annotation: object) -> Any:  # noqa: ANN401  annotations are any object
     """Give an annotation in which TypedDicts are ones that Pydantic takes, their text notes being descriptions."""
     if is_typed_dict(annotation):
         return _typed_dict(annotation)
@@ -169,7 +169,7 @@ def ready(annotation: object) -> Any:
 
 
 @functools.lru_cache(256)
-def _typed_dict(kind: Any) -> object:
+def _typed_dict(kind: type[Any]) -> object:
     keys = {}
     for name, annotation, required in _keys(kind):
         inner = described(ready(annotation), None)
@@ -194,7 +194,7 @@ def _keys(kind: object) -> Iterator[tuple[str, Any, bool]]:
         yield name, bare, is_required
 
 
-def model_of(schema: Any) -> type[BaseModel] | None:
+def model_of(schema: Any) -> type[BaseModel] | None:  # noqa: ANN401  annotations are any object
     """Give the model of an `args_schema` that is a class: a Pydantic model, a TypedDict or a dataclass."""
     if isinstance(schema, type) and issubclass(schema, BaseModel):
         return schema
@@ -233,7 +233,9 @@ def _without_variable(annotation: object, *, default_to_bound: bool) -> object:
     return annotation
 
 
-def injected_fields(model: type[BaseModel], mark: Any = MARKS) -> list[str]:
+def injected_fields(
+    model: type[BaseModel], mark: type[Any] | tuple[type[Any], ...] = MARKS
+) -> list[str]:
     """Give the names, as a caller writes them, of the fields that the program fills in."""
     return [
         argument_name(name, field)

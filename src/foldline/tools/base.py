@@ -19,6 +19,7 @@ from pydantic import (
     ValidationError,
     field_validator,
 )
+from pydantic_core import CoreSchema
 
 from foldline._config import RunnableConfig
 from foldline._io import ASYNC, BLOCKING, IO
@@ -167,12 +168,12 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
     if not TYPE_CHECKING:
 
         @classmethod
-        def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        def __get_pydantic_core_schema__(cls, source: object, handler: object) -> CoreSchema:
             return with_json_forms(super().__get_pydantic_core_schema__(source, handler))
 
     # -- what a subclass writes
 
-    def _run(self, *args: Any, **kwargs: Any) -> Any:
+    def _run(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  what the tool's function returns
         """Do the work, in a blocking call."""
         raise NotImplementedError
 
@@ -198,7 +199,7 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
 
     # -- hooks of LangChain's that a subclass may override
 
-    def _parse_input(self, tool_input: object, tool_call_id: str | None) -> Any:
+    def _parse_input(self, tool_input: object, tool_call_id: str | None) -> dict[str, Any]:
         return self._plan.arguments(tool_input, tool_call_id)
 
     def _to_args_and_kwargs(
@@ -265,7 +266,7 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
 
     # -- running
 
-    async def _once(self, input: Any, run: Run) -> object:
+    async def _once(self, input: ToolInput, run: Run) -> object:
         if isinstance(input, dict) and "type" in input:
             kind = input["type"]
             if kind == "tool_call" and "args" in input:
@@ -275,10 +276,10 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
                 raise UsageError(f"{self.name}: a {kind} is no call and is not run: {why!r:.200}")
         return await self._call(input, run.kwargs.get("tool_call_id"), run)
 
-    async def _traced(self, input: Any, run: Run) -> Any:
+    async def _traced(self, input: ToolInput, run: Run) -> Any:  # noqa: ANN401  what the tool's function returns
         return await self._once(input, run)
 
-    def _traced_stream(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
+    def _traced_stream(self, input: ToolInput, run: Run) -> AsyncGenerator[Any, None]:
         return self._pieces(input, run)
 
     def _traced_transform(
@@ -286,7 +287,7 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
     ) -> AsyncGenerator[Any, None]:
         return self._flow(inputs, run)
 
-    async def _call(self, given: object, call_id: str | None, run: Run) -> Any:
+    async def _call(self, given: object, call_id: str | None, run: Run) -> object:
         if call_id is not None and type(call_id) is not str:
             call_id = str(call_id)
         if run.manager is None and not run.kwargs and not self.callbacks and not self.verbose:
@@ -335,8 +336,8 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
         start_color: str | None = "green",
         color: str | None = "green",
         callbacks: Callbacks = None,
-        **options: Any,
-    ) -> Any:
+        **options: object,
+    ) -> Any:  # noqa: ANN401  what the tool's function returns
         """Run with arguments; with a `tool_call_id` the result is a message.
 
         The other options are those of a config (`tags`, `metadata`, `run_name`, `run_id`), a whole `config`, and what
@@ -353,7 +354,7 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
         color: str | None = "green",
         callbacks: Callbacks = None,
         **options: object,
-    ) -> Any:
+    ) -> Any:  # noqa: ANN401  what the tool's function returns
         """Run with arguments; see `run`."""
         options |= {"verbose": verbose, "start_color": start_color, "color": color}
         return await self._run_older(tool_input, callbacks, options, ASYNC)

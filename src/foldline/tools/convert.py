@@ -73,7 +73,7 @@ def tool(
 def tool(
     name_or_callable: str | Made | None = None,
     runnable: AnyRunnable | None = None,
-    *args: Any,
+    *args: object,
     **options: Unpack[ToolOptions],
 ) -> BaseTool | Callable[[Made], BaseTool]:
     """Make a tool of a function or a runnable: `@tool`, `@tool("name")`, `@tool(return_direct=True)`, `tool("n", r)`.
@@ -180,10 +180,10 @@ def _of_text_function(
 
 
 def _calls_of(runnable: AnyRunnable) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    def call(config: RunnableConfig, **kwargs: Any) -> Any:
+    def call(config: RunnableConfig, **kwargs: object) -> object:
         return runnable.invoke(kwargs, config)
 
-    async def acall(config: RunnableConfig, **kwargs: object) -> Any:
+    async def acall(config: RunnableConfig, **kwargs: object) -> object:
         return await runnable.ainvoke(kwargs, config)
 
     return call, acall
@@ -207,7 +207,11 @@ def _of_runnable(
 
 
 def _structured(
-    runnable: AnyRunnable, name: str, description: str, schema: Any, fields: dict[str, Any]
+    runnable: AnyRunnable,
+    name: str,
+    description: str,
+    schema: Any,  # noqa: ANN401  a model, a TypedDict or a JSON Schema
+    fields: dict[str, Any],
 ) -> StructuredTool:
     call, acall = _calls_of(runnable)
     return StructuredTool(

@@ -58,7 +58,7 @@ def create_retriever_tool(
 ) -> StructuredTool:
     """Make a tool that finds documents; with "content_and_artifact" the documents are the artifact."""
 
-    def answer(documents: Sequence[Found]) -> Any:
+    def answer(documents: Sequence[Found]) -> object:
         text = document_separator.join(_text(document, document_prompt) for document in documents)
         return text if response_format == "content" else (text, documents)
 

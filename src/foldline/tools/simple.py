@@ -34,7 +34,7 @@ class Tool(StructuredTool):
         name: str,
         func: Callable[..., Any] | None = None,
         description: str = "",
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
         """Make a tool of a function."""
         super().__init__(name=name, func=func, description=description, **kwargs)
@@ -73,7 +73,7 @@ class Tool(StructuredTool):
         return_direct: bool = False,  # noqa: FBT001, FBT002
         args_schema: ArgsSchema | None = None,
         coroutine: Callable[..., Awaitable[Any]] | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Self:
         """Make a tool of a function of one string."""
         if func is None and coroutine is None:

@@ -51,7 +51,7 @@ class StructuredTool(BaseTool):
         config: RunnableConfig | None = None,
         run_manager: CallbackManagerForToolRun | None = None,
         **kwargs: Any,
-    ) -> Any:
+    ) -> Any:  # noqa: ANN401  what the tool's function returns
         if self.func is None:
             raise BlockingCallError(f"{self.name} is async: use ainvoke")
         return self.func(*args, **kwargs, **_given(self.func, config, run_manager))
@@ -93,7 +93,7 @@ class StructuredTool(BaseTool):
         response_format: ResponseFormat = "content",
         parse_docstring: bool = False,
         error_on_invalid_docstring: bool = False,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> Self:
         """Make a tool of a function, an async function or both; name, description and schema are read off it."""
         source = func if func is not None else coroutine
@@ -137,7 +137,9 @@ def _doc_of(schema: object) -> str:
 
 
 def _given(
-    function: Callable[..., Any], config: RunnableConfig | None, run_manager: Any
+    function: Callable[..., Any],
+    config: RunnableConfig | None,
+    run_manager: CallbackManagerForToolRun | AsyncCallbackManagerForToolRun | None,
 ) -> dict[str, Any]:
     target = Target(function)
     given: dict[str, Any] = {}

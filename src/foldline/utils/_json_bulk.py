@@ -90,9 +90,10 @@ def _position(text: str, mark: str, number: int, *, is_last: bool) -> int:
     return next(islice(MARKS.finditer(text), number, None)).start()
 
 
-def _taken_apart(value: Any, depth: int) -> tuple[list[Any], list[str]]:  # noqa: ANN401  JSON, or whatever was given
+def _taken_apart(value: dict[str, Any] | list[Any], depth: int) -> tuple[list[Any], list[str]]:
     """Take each open container out of the one above it, where it is the last item."""
-    stack, keys = [value], [""]
+    stack: list[Any] = [value]
+    keys = [""]
     for _ in range(depth - 1):
         if isinstance(value, list):
             value = value.pop()

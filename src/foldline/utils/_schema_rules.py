@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple, Protocol
 
@@ -31,7 +31,7 @@ class Issue(NamedTuple):
 class Validation(Protocol):
     """The run that a keyword is checked in."""
 
-    def check(self, value: Any, schema: Any, path: str) -> Iterator[Issue]:  # noqa: ANN401  JSON, or whatever was given
+    def check(self, value: object, schema: Any, path: str) -> Iterator[Issue]:  # noqa: ANN401  JSON Schema: a dict, or true and false
         """Give what does not fit."""
 
     def fits(self, value: object, schema: object) -> bool:
@@ -44,7 +44,7 @@ class Validation(Protocol):
 Rule = Callable[[Validation, Any, Any, dict[str, Any], str], Iterator[Issue]]
 
 
-def is_type(value: Any, name: Any) -> bool:  # noqa: ANN401  JSON, or whatever was given
+def is_type(value: object, name: object) -> bool:
     """Say whether a value has a JSON Schema type: 1.0 is an integer, true is no number."""
     if name == "number":
         return isinstance(value, int | float) and not isinstance(value, bool)
@@ -77,8 +77,8 @@ def _show(value: object) -> str:
 
 def _type(
     run: Validation,
-    value: Any,  # noqa: ANN401  JSON, or whatever was given
-    expected: Any,  # noqa: ANN401  JSON, or whatever was given
+    value: object,
+    expected: str | list[str],
     schema: dict[str, Any],
     path: str,
 ) -> Iterator[Issue]:
@@ -89,8 +89,8 @@ def _type(
 
 def _enum(
     run: Validation,
-    value: Any,  # noqa: ANN401  JSON, or whatever was given
-    expected: Any,  # noqa: ANN401  JSON, or whatever was given
+    value: object,
+    expected: Sequence[Any],
     schema: dict[str, Any],
     path: str,
 ) -> Iterator[Issue]:
@@ -116,7 +116,7 @@ def _ref(
 def _required(
     run: Validation,
     value: object,
-    expected: Any,  # noqa: ANN401  JSON, or whatever was given
+    expected: Sequence[str],
     schema: dict[str, Any],
     path: str,
 ) -> Iterator[Issue]:
@@ -129,7 +129,7 @@ def _required(
 def _properties(
     run: Validation,
     value: object,
-    expected: Any,  # noqa: ANN401  JSON, or whatever was given
+    expected: Mapping[str, Any],
     schema: dict[str, Any],
     path: str,
 ) -> Iterator[Issue]:
@@ -142,7 +142,7 @@ def _properties(
 def _pattern_properties(
     run: Validation,
     value: object,
-    expected: Any,  # noqa: ANN401  JSON, or whatever was given
+    expected: Mapping[str, Any],
     schema: dict[str, Any],
     path: str,
 ) -> Iterator[Issue]:
@@ -185,7 +185,7 @@ def _property_names(
 def _dependent(
     run: Validation,
     value: object,
-    expected: Any,  # noqa: ANN401  JSON, or whatever was given
+    expected: Mapping[str, Sequence[str]],
     schema: dict[str, Any],
     path: str,
 ) -> Iterator[Issue]:
@@ -209,8 +209,8 @@ def _items(
 
 def _prefix_items(
     run: Validation,
-    value: Any,  # noqa: ANN401  JSON, or whatever was given
-    expected: Any,  # noqa: ANN401  JSON, or whatever was given
+    value: object,
+    expected: Sequence[Any],
     schema: dict[str, Any],
     path: str,
 ) -> Iterator[Issue]:
@@ -263,8 +263,8 @@ def _key(value: object) -> str:
 
 def _pattern(
     run: Validation,
-    value: Any,  # noqa: ANN401  JSON, or whatever was given
-    expected: Any,  # noqa: ANN401  JSON, or whatever was given
+    value: object,
+    expected: str,
     schema: dict[str, Any],
     path: str,
 ) -> Iterator[Issue]:
@@ -282,12 +282,12 @@ def _pattern(
 
 def _multiple_of(
     run: Validation,
-    value: Any,  # noqa: ANN401  JSON, or whatever was given
-    expected: Any,  # noqa: ANN401  JSON, or whatever was given
+    value: object,
+    expected: float,
     schema: dict[str, Any],
     path: str,
 ) -> Iterator[Issue]:
-    if not is_type(value, "number"):
+    if not isinstance(value, int | float) or not is_type(value, "number"):
         return
     if isinstance(value, int) and isinstance(expected, int):
         is_multiple = value % expected == 0
@@ -300,7 +300,9 @@ def _multiple_of(
         )
 
 
-def _alternatives(run: Validation, value: object, parts: Any, path: str) -> tuple[int, list[Issue]]:  # noqa: ANN401  JSON, or whatever was given
+def _alternatives(
+    run: Validation, value: object, parts: Sequence[Any], path: str
+) -> tuple[int, list[Issue]]:
     """Count the alternatives that fit, and say what is wrong with the nearest that does not."""
     fitting, closest = 0, list[Issue]()
     for part in parts:
@@ -313,7 +315,7 @@ def _alternatives(run: Validation, value: object, parts: Any, path: str) -> tupl
 
 
 def _any_of(
-    run: Validation, value: object, expected: object, schema: dict[str, Any], path: str
+    run: Validation, value: object, expected: Sequence[Any], schema: dict[str, Any], path: str
 ) -> Iterator[Issue]:
     fitting, closest = _alternatives(run, value, expected, path)
     if not fitting:
@@ -322,7 +324,7 @@ def _any_of(
 
 def _none_fits(
     value: object,
-    expected: Any,  # noqa: ANN401  JSON, or whatever was given
+    expected: Sequence[Any],
     path: str,
     closest: list[Issue],
     keyword: str,
@@ -340,7 +342,7 @@ def _distance(issues: list[Issue], path: str) -> tuple[bool, int]:
 
 
 def _one_of(
-    run: Validation, value: object, expected: object, schema: dict[str, Any], path: str
+    run: Validation, value: object, expected: Sequence[Any], schema: dict[str, Any], path: str
 ) -> Iterator[Issue]:
     fitting, closest = _alternatives(run, value, expected, path)
     if fitting == 0:
@@ -352,7 +354,7 @@ def _one_of(
 def _all_of(
     run: Validation,
     value: object,
-    expected: Any,  # noqa: ANN401  JSON, or whatever was given
+    expected: Sequence[Any],
     schema: dict[str, Any],
     path: str,
 ) -> Iterator[Issue]:
@@ -377,12 +379,16 @@ def _if(
 def _bound(kind: str, is_within: Callable[[float, float], bool], words: str) -> Rule:
     def rule(
         run: Validation,
-        value: Any,  # noqa: ANN401  JSON, or whatever was given
-        expected: Any,  # noqa: ANN401  JSON, or whatever was given
+        value: object,
+        expected: float,
         schema: dict[str, Any],
         path: str,
     ) -> Iterator[Issue]:
-        if is_type(value, "number") and not is_within(value, expected):
+        if (
+            isinstance(value, int | float)
+            and is_type(value, "number")
+            and not is_within(value, expected)
+        ):
             yield Issue(path, f"expected {words} {expected}, got {_show(value)}", expected, kind)
 
     return rule
@@ -392,7 +398,7 @@ def _size(kind: str, holder: type, sign: int, words: str) -> Rule:
     def rule(
         run: Validation,
         value: object,
-        expected: Any,  # noqa: ANN401  JSON, or whatever was given
+        expected: int,
         schema: dict[str, Any],
         path: str,
     ) -> Iterator[Issue]:

@@ -13,7 +13,7 @@ MAX_DEPTH = 200
 MAX_STEPS = 300_000
 
 
-def validate(value: Any, schema: Any) -> list[Issue]:  # noqa: ANN401  JSON, or whatever was given
+def validate(value: object, schema: Any) -> list[Issue]:  # noqa: ANN401  JSON Schema: a dict, or true and false
     """List what does not fit, at most 100 things; an empty list means that the value is valid."""
     issues: list[Issue] = []
     try:
@@ -51,12 +51,12 @@ def resolve_ref(ref: object, root: object) -> object:
 class _Validation:
     """One run: the root for references, and how deep it has gone."""
 
-    def __init__(self, root: Any) -> None:  # noqa: ANN401  JSON, or whatever was given
+    def __init__(self, root: object) -> None:
         self._root = root
         self._depth = 0
         self._steps = 0
 
-    def check(self, value: Any, schema: Any, path: str) -> Iterator[Issue]:  # noqa: ANN401  JSON, or whatever was given
+    def check(self, value: object, schema: Any, path: str) -> Iterator[Issue]:  # noqa: ANN401  JSON Schema: a dict, or true and false
         if schema is True or schema == {}:
             return
         if schema is False:

@@ -34,7 +34,7 @@ class NoJsonSchemaError(UsageError, PydanticInvalidForJsonSchema):
         PydanticInvalidForJsonSchema.__init__(self, message)
 
 
-def schema_of_type(kind: Any) -> dict[str, Any]:  # noqa: ANN401  any type there is
+def schema_of_type(kind: object) -> dict[str, Any]:
     """Give the JSON Schema of a type, as pydantic writes it."""
     try:
         if isinstance(kind, type) and issubclass(kind, BaseModel):
@@ -121,7 +121,7 @@ def _parameters(function: Callable[..., Any]) -> Iterator[tuple[str, tuple[Any, 
             yield key, (annotation, parameter.default)
 
 
-def _owner_parameter(function: Any) -> str | None:  # noqa: ANN401  anything callable
+def _owner_parameter(function: object) -> str | None:
     """Return the name of the first parameter of a method taken from its class (`Class.method`): `self` or `cls`."""
     if not inspect.isfunction(function) or "." not in function.__qualname__:
         return None

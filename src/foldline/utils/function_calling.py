@@ -179,7 +179,7 @@ def _from_dict(given: Mapping[str, Any]) -> Described:
     raise _unsupported(dict(given))
 
 
-def _assembled(named: Mapping[str, Any], parameters: Any) -> Described:  # noqa: ANN401  JSON, or whatever was given
+def _assembled(named: Mapping[str, Any], parameters: Mapping[str, Any] | None) -> Described:
     described: Described = {"name": named["name"]}
     if named.get("description") is not None:
         described["description"] = named["description"]

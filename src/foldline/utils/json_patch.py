@@ -69,7 +69,7 @@ def _compare_lists(old: list[Any], new: list[Any], path: str, operations: list[O
     operations += [{"op": "add", "path": f"{path}/{index}", "value": new[index]} for index in added]
 
 
-def apply_patch(state: object, operations: list[Operation]) -> Any:  # noqa: ANN401  JSON, or whatever was given
+def apply_patch(state: object, operations: list[Operation]) -> Any:  # noqa: ANN401  the same kind of JSON as the state
     """Return the state after some operations; what they touch is copied, the old state stays as it was."""
     for operation in operations:
         keys = _read_pointer(operation["path"])
@@ -77,7 +77,7 @@ def apply_patch(state: object, operations: list[Operation]) -> Any:  # noqa: ANN
     return state
 
 
-def _apply(state: object, keys: list[str], operation: Operation) -> Any:  # noqa: ANN401  JSON, or whatever was given
+def _apply(state: object, keys: list[str], operation: Operation) -> object:
     key, *keys_below = keys
     if isinstance(state, list):
         return _apply_to_list(state, key, keys_below, operation)

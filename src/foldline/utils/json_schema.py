@@ -71,7 +71,7 @@ class _Dereference:
         self._nodes = 0
         self._recursive: set[str] = set()
 
-    def replace(self, node: Any, above: tuple[str, ...]) -> Any:  # noqa: ANN401  JSON, or whatever was given
+    def replace(self, node: object, above: tuple[str, ...]) -> Any:  # noqa: ANN401  the same kind of JSON as was given
         self._nodes += 1
         if self._nodes > MAX_NODES or len(above) > 200:
             raise UsageError(
@@ -130,7 +130,7 @@ def _refs_in(node: object) -> list[str]:
     return own + [ref for item in node.values() for ref in _refs_in(item)]
 
 
-def remove_titles(schema: object, *, is_name_map: bool = False) -> Any:  # noqa: ANN401  JSON, or whatever was given
+def remove_titles(schema: object, *, is_name_map: bool = False) -> Any:  # noqa: ANN401  the same kind of JSON as was given
     """Leave out the titles pydantic writes; a property named "title" stays."""
     if isinstance(schema, list):
         return [remove_titles(item) for item in schema]
@@ -157,7 +157,7 @@ def strict_schema(schema: Schema, *, optional_as_nullable: bool = True) -> Schem
     return strict
 
 
-def _strict(node: object, *, nullable: bool) -> Any:  # noqa: ANN401  JSON, or whatever was given
+def _strict(node: object, *, nullable: bool) -> Any:  # noqa: ANN401  the same kind of JSON as was given
     if isinstance(node, list):
         return [_strict(item, nullable=nullable) for item in node]
     if not isinstance(node, dict):

@@ -48,7 +48,7 @@ def merge_lists(left: list[Any] | None, *others: list[Any] | None) -> list[Any] 
     return merged
 
 
-def merge_obj(left: object, right: object) -> Any:  # noqa: ANN401  JSON, or whatever was given
+def merge_obj(left: object, right: object) -> Any:  # noqa: ANN401  the same kind of value as was given
     """Merge two values of the same kind; equal or single ones stay."""
     if left is None or right is None:
         return right if left is None else left

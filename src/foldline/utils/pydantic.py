@@ -98,7 +98,7 @@ def model_validate(model: type[BaseModel], obj: object) -> BaseModel:
 
 
 def create_model(
-    model_name: str, module_name: str | None = None, /, **field_definitions: Any
+    model_name: str, module_name: str | None = None, /, **field_definitions: object
 ) -> type[BaseModel]:
     """Make a model class; the field `__root__` makes it a root model."""
     root = field_definitions.pop("__root__", None)
@@ -138,7 +138,7 @@ def create_model_v2(
 def pre_init(func: Callable[[Any, dict[str, Any]], Any]) -> Any:  # noqa: ANN401  a pydantic decorator's proxy
     """Run before validation, with the defaults already filled in."""
 
-    def with_defaults(cls: type[BaseModel], values: dict[str, Any]) -> Any:  # noqa: ANN401  what func gives
+    def with_defaults(cls: type[BaseModel], values: dict[str, Any]) -> object:
         filled = dict(values)
         for name, field in cls.model_fields.items():
             given = name in filled or (field.alias is not None and field.alias in filled)

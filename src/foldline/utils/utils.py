@@ -46,7 +46,7 @@ def xor_args(*arg_groups: tuple[str, ...]) -> Callable[..., Any]:
 
     def decorator(func: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(func)
-        def wrapper(*args: object, **kwargs: object) -> Any:  # noqa: ANN401  passed through
+        def wrapper(*args: object, **kwargs: object) -> object:
             for group in arg_groups:
                 given = [name for name in group if kwargs.get(name) is not None]
                 if len(given) != 1:

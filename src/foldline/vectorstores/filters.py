@@ -14,7 +14,7 @@ numbers with numbers and texts with texts are greater or less.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, assert_never, cast
 
@@ -98,7 +98,7 @@ def _parse(given: object, depth: int) -> Condition:
     return _all_of(_parse_item(key, value, depth) for key, value in given.items())
 
 
-def _all_of(parts: Any) -> Condition:  # noqa: ANN401  an iterable of conditions
+def _all_of(parts: Iterable[Any]) -> Condition:
     listed = tuple(parts)
     return cast("Condition", listed[0]) if len(listed) == 1 else AllOf(listed)
 
@@ -163,7 +163,7 @@ def predicate(given: Filter | None) -> Callable[[Document], bool] | None:
     return lambda document: matches(condition, document.metadata)
 
 
-def _compare(left: Any, order: Order, right: Any) -> bool:  # noqa: ANN401  JSON, or whatever was given
+def _compare(left: Any, order: Order, right: Any) -> bool:  # noqa: ANN401  values of metadata, which may not be comparable
     if order == "=":
         return _is_equal(left, right)
     if not (_kind(left) == _kind(right) and _kind(left) in ("number", "text", "other")):
@@ -178,7 +178,7 @@ def _compare(left: Any, order: Order, right: Any) -> bool:  # noqa: ANN401  JSON
         return False
 
 
-def _is_equal(left: Any, right: Any) -> bool:  # noqa: ANN401  JSON, or whatever was given
+def _is_equal(left: Any, right: Any) -> bool:  # noqa: ANN401  values of metadata, which may not be comparable
     if _kind(left) != _kind(right):
         return False
     if isinstance(left, list | tuple):

@@ -171,7 +171,7 @@ class InMemoryVectorStore(EmbeddedVectorStore):
             beside.unlink(missing_ok=True)
 
     @classmethod
-    def load(cls, path: str | Path, embedding: Embeddings, **kwargs: Any) -> Self:
+    def load(cls, path: str | Path, embedding: Embeddings, **kwargs: object) -> Self:
         """Read a file that `dump` wrote, here or in LangChain; nothing in it is ever run."""
         from foldline.vectorstores._vectors import as_rows  # noqa: PLC0415  NumPy is an extra
 

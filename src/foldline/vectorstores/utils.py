@@ -36,6 +36,6 @@ def check_weight(lambda_mult: float) -> None:
         raise UsageError(f"lambda_mult is between 0 and 1, not {lambda_mult!r}")
 
 
-def _nested(vector: Any) -> Sequence[Sequence[float]]:  # noqa: ANN401
+def _nested(vector: Any) -> Sequence[Sequence[float]]:  # noqa: ANN401  one vector or several
     """LangChain accepts a vector, and a matrix of one row."""
     return vector if len(vector) and hasattr(vector[0], "__len__") else [vector]

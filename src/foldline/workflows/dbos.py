@@ -67,7 +67,7 @@ class DbosDurability(Durability):
                 self._dbos.DBOS.launch()
                 self._is_launched = True
 
-    async def _start(self, name: str, run_id: str, payload: Any, io: IO) -> dict[str, Any]:
+    async def _start(self, name: str, run_id: str, payload: Any, io: IO) -> dict[str, Any]:  # noqa: ANN401  JSON, as `pack` wrote it
         await io.call(self.launch)
         text = json.dumps(payload)
         if io.blocking:

@@ -48,7 +48,7 @@ class Durability(ABC):
             )
         self._bodies[name] = body
 
-    async def invoke(self, name: str, run_id: object, payload: Any, io: IO) -> Any:
+    async def invoke(self, name: str, run_id: object, payload: object, io: IO) -> Any:  # noqa: ANN401  JSON that the engine kept
         """Run under an id, or wait for the run that has it; return its result."""
         known = str(run_id) if run_id is not None else new_id()
         envelope = await self._start(name, f"{name}/{known}", payload, io)
@@ -61,7 +61,7 @@ class Durability(ABC):
             raise decode_error(envelope["error"], f"{name}/{known}")
         return envelope["value"]
 
-    async def perform(self, name: str, payload: Any, io: IO) -> dict[str, Any]:
+    async def perform(self, name: str, payload: object, io: IO) -> dict[str, Any]:
         """Run a body inside the engine; called by its workflow. What it raises is part of what it gives."""
         body = self._bodies.get(name)
         if body is None:
@@ -80,7 +80,7 @@ class Durability(ABC):
             ENGINE.reset(token)
 
     @abstractmethod
-    async def _start(self, name: str, run_id: str, payload: Any, io: IO) -> dict[str, Any]:
+    async def _start(self, name: str, run_id: str, payload: object, io: IO) -> dict[str, Any]:
         """Start a workflow, or find the one of this id; return what `perform` gave."""
 
     @abstractmethod

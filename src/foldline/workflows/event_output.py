@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from typing import Any
 
 from foldline._io import IO
 from foldline.workflows.background import run_in_background
@@ -30,7 +29,7 @@ class EventOutput:
         else:
             self._held.append(event)
 
-    def tell(self, method: Method, node: str | None, data: Any) -> None:
+    def tell(self, method: Method, node: str | None, data: object) -> None:
         """Say what happened, if somebody wants to know."""
         if method in self.wants:
             self.say(FlowEvent(method, self.namespace, node, data))

@@ -75,7 +75,7 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
         function: Callable[P, R],
         *,
         checkpointer: BaseCheckpointSaver | None = None,
-        store: Any = None,
+        store: object = None,
         name: str | None = None,
         version: str | None = None,
         accepts: Collection[str | None] = (),
@@ -103,7 +103,7 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
         if durability is not None:
             durability.register(self.flow_name, self._durable_body)
 
-    async def _durable_body(self, payload: Any, io: IO) -> Any:
+    async def _durable_body(self, payload: Any, io: IO) -> object:  # noqa: ANN401  JSON, as `_durably` wrote it
         """Run inside the engine: arguments and result as JSON."""
         args = tuple(
             unpack(item, "an argument", self.parameter_types.get(place, Any))
@@ -119,7 +119,7 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
             raise FlowInterrupt(flow_run.interrupts)
         return pack(output, f"the result of {self.flow_name}", self.returns)
 
-    async def _durably(self, durability: Durability, value: Any, run: Run) -> Any:
+    async def _durably(self, durability: Durability, value: object, run: Run) -> object:
         check_call_option(self.flow_name, durability, run.kwargs.get("durability"))
         args, kwargs = self.arguments(value)
         types = self.parameter_types
@@ -159,7 +159,7 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
         """Return what the caller gets, and what the thread keeps for the next run."""
         return output, output
 
-    def arguments(self, value: Any) -> Arguments:
+    def arguments(self, value: object) -> Arguments:
         """Return the function's arguments for the input of `invoke`."""
         if isinstance(value, _Arguments):
             return value.args, value.kwargs
@@ -182,12 +182,12 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
             return self._as_step(*args, **kwargs)  # type: ignore[no-any-return]
         return self._start(None, _Arguments(args, kwargs))  # type: ignore[no-any-return]
 
-    def _start(self, config: RunnableConfig | None, value: object) -> Any:
+    def _start(self, config: RunnableConfig | None, value: object) -> Any:  # noqa: ANN401  what the flow returns; of an async flow an awaitable of it
         io = ASYNC if is_async_callable(self.function) else BLOCKING
         body = self._call(value, Run.root(io, config, {}))
         return drive(body) if io.blocking else body
 
-    async def _call(self, value: object, run: Run) -> Any:
+    async def _call(self, value: object, run: Run) -> object:
         if (engine := self._engine) is not None:
             return await self._durably(engine, value, run)
         flow_run = FlowRun(self, run)
@@ -203,7 +203,7 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
             )
         return output
 
-    async def _once(self, input: Any, run: Run) -> object:
+    async def _once(self, input: object, run: Run) -> object:
         if (engine := self._engine) is not None:
             return await self._durably(engine, input, run)
         flow_run = FlowRun(self, run)
@@ -214,7 +214,7 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
             raise FlowInterrupt(flow_run.interrupts)
         return {"__interrupt__": list(flow_run.interrupts)} if flow_run.interrupts else output
 
-    async def _pieces(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
+    async def _pieces(self, input: object, run: Run) -> AsyncGenerator[Any, None]:
         view = View(run.kwargs.get("stream_mode") or "updates", subgraphs=False)
 
         async def body(emit: Emit) -> None:

@@ -80,7 +80,7 @@ class FlowRun:
             self.context.namespace = (*namespace, flow.flow_name)
         self.output = FlowOutput(self.context, self.journal)
 
-    async def result(self, value: Any) -> Any:
+    async def result(self, value: object) -> object:
         """Run to the end, or to a question; the questions are in `interrupts`."""
         if self.journal is not None and self.outer is not None:
             await self.journal.load(self.io)
@@ -235,7 +235,7 @@ class FlowRun:
 
     # -- the function
 
-    async def _call(self, arguments: Arguments) -> Any:
+    async def _call(self, arguments: Arguments) -> object:
         args, kwargs = arguments
         function = self.flow.function
         is_async = is_async_callable(function)

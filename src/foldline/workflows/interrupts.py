@@ -63,7 +63,7 @@ class Asking:
     can_stop: bool
     count: int = field(default=0)
 
-    def ask(self, value: object) -> Any:
+    def ask(self, value: object) -> Any:  # noqa: ANN401  whatever the person answered
         """Give the answer, or stop for it."""
         name = f"{self.place}/{self.count}"
         self.count += 1
@@ -81,7 +81,7 @@ class Asking:
 asking: ContextVar[Asking | None] = ContextVar("foldline_agent_asking", default=None)
 
 
-def interrupt(value: object) -> Any:
+def interrupt(value: object) -> Any:  # noqa: ANN401  whatever the person answered
     """Stop this run until a person has answered; give the answer."""
     current = asking.get()
     if current is None:

@@ -171,7 +171,7 @@ class Journal:
 
     # -- writing
 
-    def note(self, kind: str, **fields: Any) -> None:
+    def note(self, kind: str, **fields: object) -> None:
         """Write a record with the next one: it is safe before any later step runs."""
         self._add(kind, fields)
 

@@ -30,13 +30,13 @@ class LoopRunnable(Runnable[Input, Output]):
         """Make the loop of one run."""
 
     def stream(
-        self, input: Input, config: RunnableConfig | None = None, **kwargs: Any
+        self, input: Input, config: RunnableConfig | None = None, **kwargs: object
     ) -> Iterator[Any]:
         """Run once; give views of the run (`stream_mode=`)."""
         return super().stream(input, config, **kwargs)
 
     def astream(
-        self, input: Input, config: RunnableConfig | None = None, **kwargs: Any
+        self, input: Input, config: RunnableConfig | None = None, **kwargs: object
     ) -> AsyncGenerator[Any, None]:
         """Run once; give views of the run (`stream_mode=`)."""
         return super().astream(input, config, **kwargs)

@@ -9,7 +9,7 @@ import random as _chance
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
+from typing import TypeVar
 from uuid import UUID, uuid4
 
 from foldline._io import ASYNC, BLOCKING, IO
@@ -30,7 +30,10 @@ __all__ = [
 ]
 
 
-def _kept(name: str, make: Callable[[], Any]) -> Any:
+T = TypeVar("T")
+
+
+def _kept(name: str, make: Callable[[], T]) -> T:
     scope = current_scope.get()
     if scope is None:
         return make()
@@ -43,7 +46,8 @@ def _kept(name: str, make: Callable[[], Any]) -> Any:
     record = journal.steps.get(place)
     if record is not None:
         journal.check_arguments(place, record, name)
-        return unpack(record.get("value"), place)
+        kept: T = unpack(record.get("value"), place)
+        return kept
     value = make()
     journal.note("step", place=place, args=name, value=pack(value, place))
     journal.claim(place)

@@ -45,10 +45,10 @@ class RunLoop(ABC, Generic[ContextT]):
         """Write down that the run stopped for these questions."""
 
     @abstractmethod
-    def result(self) -> Any:
+    def result(self) -> Any:  # noqa: ANN401  the state in the form of its schema
         """Return the state as callers see it, and the questions that are open."""
 
-    def partial_result(self) -> Any:
+    def partial_result(self) -> object:
         """Return what a run that was left had come to."""
         return self.result()
 

@@ -94,9 +94,10 @@ class Step(Generic[P, R]):
         value: R = drive(run_call(call, BLOCKING))
         return value
 
-    async def acall(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+    async def acall(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run the step from async code; a blocking function runs in a thread."""
-        return await run_call(self.later(*args, **kwargs), ASYNC)
+        value: R = await run_call(self.later(*args, **kwargs), ASYNC)
+        return value
 
     def later(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
         """Make a call for `gather`; its place is counted now."""
@@ -105,7 +106,7 @@ class Step(Generic[P, R]):
             self, args, kwargs, scope, scope.place(self.name) if scope is not None else self.name
         )
 
-    async def run(self, args: tuple[Any, ...], kwargs: dict[str, Any], io: IO) -> Any:
+    async def run(self, args: tuple[Any, ...], kwargs: dict[str, Any], io: IO) -> Any:  # noqa: ANN401  what the step's function returns
         """Call the function; a subclass may have its result already."""
         return await io.call(self.function, *args, **kwargs)
 
@@ -161,7 +162,7 @@ def step(function: Callable[..., Any] | None = None, /, **options: Any) -> objec
 # -- one call
 
 
-async def run_call(call: Call[Any], io: IO) -> Any:
+async def run_call(call: Call[Any], io: IO) -> Any:  # noqa: ANN401  what the step's function returns
     """Return the result of a call: from the journal, or by running it and keeping what it gave."""
     scope = call.scope
     if scope is None:
@@ -266,7 +267,7 @@ async def _tell_task(call: Call[Any], io: IO, scope: Scope) -> object:
 async def _attempt(call: Call[Any], io: IO, scope: Scope | None) -> object:
     step = call.step
 
-    async def run(attempt: int) -> Any:
+    async def run(attempt: int) -> object:
         if scope is None:
             return await io.call(step.function, *call.args, **call.kwargs)
         if attempt > 1 and scope.journal is not None:
@@ -364,7 +365,9 @@ async def _gather(calls: list[Any], io: IO, limit: int | None, *, keep: bool) ->
     return results
 
 
-async def _run_one(call: Any, io: IO, scope: Scope | None, place: str) -> object:
+async def _run_one(
+    call: Call[Any] | Awaitable[Any] | Callable[..., Any], io: IO, scope: Scope | None, place: str
+) -> object:
     if isinstance(call, Call):
         return await run_call(call, io)
     if inspect.isawaitable(call):

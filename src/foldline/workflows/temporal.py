@@ -78,7 +78,7 @@ class TemporalDurability(Durability):
         self._loop: PrivateLoop | None = None
         _engines[task_queue] = self
 
-    async def _start(self, name: str, run_id: str, payload: Any, io: IO) -> dict[str, Any]:
+    async def _start(self, name: str, run_id: str, payload: Any, io: IO) -> dict[str, Any]:  # noqa: ANN401  JSON, as `pack` wrote it
         if self._loop is None:
             self._loop = PrivateLoop()
 
@@ -164,14 +164,14 @@ class FoldlineRun:
     """A run of an agent or a flow."""
 
     @workflow.run
-    async def run(self, name: str, payload: Any) -> Any:
+    async def run(self, name: str, payload: Any) -> Any:  # noqa: ANN401  JSON, as `pack` wrote it
         """Run it."""
         engine = _engines[workflow.info().task_queue]
         return await engine.perform(name, payload, Inline(workflow.in_workflow))
 
 
 @activity.defn(name="foldline.step")
-async def run_step(key: str, heartbeat_seconds: float) -> Any:
+async def run_step(key: str, heartbeat_seconds: float) -> Any:  # noqa: ANN401  JSON, as `pack` wrote it
     """Run a step of a workflow that this worker runs."""
 
     async def beat() -> None:

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from foldline.callbacks.base import BaseCallbackHandler
 from foldline.messages import BaseMessage, ToolMessage
+from foldline.outputs import LLMResult
 from foldline.tracers._streaming import StreamingHandler
 from foldline.workflows.events import FlowEvent
 
@@ -55,7 +56,7 @@ class TokenHandler(BaseCallbackHandler, StreamingHandler):
             about["streamed"] = True
             self._send(message, about)
 
-    def on_llm_end(self, response: Any, *, run_id: UUID, **kwargs: object) -> None:
+    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: object) -> None:
         """Send the whole answer, where no piece came."""
         about = self._runs.pop(run_id, None)
         message = (

@@ -44,7 +44,7 @@ class _Packer:
         self.where = where
         self.needs_type: type | None = None
 
-    def pack(self, value: Any, depth: int = 0) -> Any:
+    def pack(self, value: Any, depth: int = 0) -> object:  # noqa: ANN401  a value of any type: those that cannot be kept are refused
         kind = type(value)
         if value is None or kind in (str, int, float, bool):
             return value
@@ -124,7 +124,7 @@ READERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def pack(value: Any, where: str, declared: Any = Any) -> Any:
+def pack(value: object, where: str, declared: object = Any) -> object:
     """Return a value as JSON; raise SchemaError, naming where it is, if it would not come back equal."""
     packer = _Packer(where)
     packed = packer.pack(value)
@@ -143,7 +143,7 @@ def pack(value: Any, where: str, declared: Any = Any) -> Any:
     return packed
 
 
-def unpack(packed: Any, where: str, declared: Any = Any) -> Any:
+def unpack(packed: object, where: str, declared: object = Any) -> Any:  # noqa: ANN401  a value of the declared type
     """Return the value that was packed; raise SchemaError if it does not fit."""
     reader = _Reader()
     try:
@@ -165,7 +165,7 @@ def unpack(packed: Any, where: str, declared: Any = Any) -> Any:
     return value
 
 
-def unpack_plain(packed: object, where: str) -> Any:
+def unpack_plain(packed: object, where: str) -> object:
     """Return the value that was packed, with models and dataclasses as plain data: to be looked at."""
     try:
         return _Reader().unpack(packed)
@@ -177,7 +177,7 @@ class _Reader:
     def __init__(self) -> None:
         self.saw_model = False
 
-    def unpack(self, packed: Any) -> Any:  # noqa: PLR0911  one line per kind
+    def unpack(self, packed: object) -> Any:  # noqa: ANN401, PLR0911  a value of the declared type; one line per kind
         if isinstance(packed, list):
             return [self.unpack(item) for item in packed]
         if not isinstance(packed, dict):
@@ -209,7 +209,7 @@ def adapter_of(declared: object) -> TypeAdapter[Any] | None:
         return _build(declared)
 
 
-def _build(declared: Any) -> TypeAdapter[Any] | None:
+def _build(declared: Any) -> TypeAdapter[Any] | None:  # noqa: ANN401  annotations are any object
     if declared is Any or declared is None or declared is object or isinstance(declared, TypeVar):
         return None
     try:
@@ -242,7 +242,7 @@ def to_text(body: dict[str, Any]) -> str:
     return json.dumps(body) if has_surrogates(text) else text
 
 
-def _tag_numbers(value: object) -> Any:
+def _tag_numbers(value: object) -> Any:  # noqa: ANN401  the same kind of JSON as was given
     if isinstance(value, dict):
         return {key: _tag_numbers(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -252,7 +252,7 @@ def _tag_numbers(value: object) -> Any:
     return value
 
 
-def _read_number(value: dict[str, Any]) -> Any:
+def _read_number(value: dict[str, Any]) -> object:
     return NUMBERS.get(str(value[NUMBER]), value) if value.keys() == {NUMBER} else value
 
 

@@ -12,7 +12,7 @@ events     everything, as events of the protocol
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -42,7 +42,9 @@ NEEDS: dict[str, frozenset[str]] = {
 class View:
     """Turns what a run says into what a caller of `stream` asked for."""
 
-    def __init__(self, mode: Any, *, subgraphs: bool, channels: Any = None) -> None:
+    def __init__(
+        self, mode: str | Sequence[str], *, subgraphs: bool, channels: Iterable[str] | None = None
+    ) -> None:
         self._is_many = not isinstance(mode, str)
         self._modes: Sequence[str] = [mode] if isinstance(mode, str) else list(mode)
         unknown = [one for one in self._modes if one not in NEEDS]

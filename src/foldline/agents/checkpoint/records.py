@@ -16,6 +16,7 @@ agent's state schema: nothing in a checkpoint can name code.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -113,7 +114,7 @@ class Thread(ThreadState):
 class Codec:
     """Writes and reads records for one agent."""
 
-    def __init__(self, schema: StateSchema, structured: Any = None) -> None:
+    def __init__(self, schema: StateSchema, structured: Callable[[Any], Any] | None = None) -> None:
         self._schema = schema
         self._structured = structured
         """Makes the structured answer out of JSON again; None where the agent has none."""
@@ -159,14 +160,14 @@ class Codec:
         """Return values of the state."""
         return {key: self._unpacked(key, value) for key, value in packed.items()}
 
-    def _packed(self, key: str, value: Any) -> object:
+    def _packed(self, key: str, value: Any) -> object:  # noqa: ANN401  values of a state, whose types its schema says
         if key == "messages":
             return [dumpd(message) for message in value]
         if isinstance(value, BaseMessage):
             return dumpd(value)
         return _plain(value, f"the state's {key!r}")
 
-    def _unpacked(self, key: str, value: Any) -> object:
+    def _unpacked(self, key: str, value: Any) -> object:  # noqa: ANN401  values of a state, whose types its schema says
         if key == "messages":
             return [_message(one) for one in value]
         if key == "structured_response" and self._structured is not None:

@@ -116,11 +116,11 @@ class Acting(Chain):
 
     async def _in_time(
         self, said: AsyncGenerator[FlowEvent, None], run: Run, elapsed: float
-    ) -> Any:
+    ) -> FlowEvent | None:
         if self.max_execution_time is None or run.io.blocking:  # a thread could not be stopped
             return await anext(said, None)
 
-        async def step() -> Any:
+        async def step() -> FlowEvent | None:
             return await anext(said, None)
 
         return await run.io.bounded(max(0.001, self.max_execution_time - elapsed), step())

@@ -18,6 +18,7 @@ from typing import Any, Self
 
 from pydantic import model_validator
 
+from foldline._config import RunnableConfig
 from foldline._io import OutOfTime
 from foldline._io.drive import drive, drive_each
 from foldline._run import Run
@@ -276,7 +277,7 @@ class AgentExecutorIterator:
     def __init__(
         self,
         agent_executor: AgentExecutor,
-        inputs: Any,
+        inputs: Any,  # noqa: ANN401  the executor reads a dict, or the text of its one input
         callbacks: Callbacks = None,
         *,
         include_run_info: bool = False,
@@ -300,7 +301,7 @@ def _piece(one: AgentAction | AgentStep) -> Values:
     return AddableDict(steps=[one], messages=list(one.messages))
 
 
-def _config(run_manager: Any) -> Any:
+def _config(run_manager: Any) -> RunnableConfig | None:  # noqa: ANN401  of either mode; LangChain's authors pass their own
     return {"callbacks": run_manager.get_child()} if run_manager is not None else None
 
 

@@ -20,6 +20,7 @@ from foldline.agents.classic.recipes import (
 from foldline.agents.output_parsers import ReActJsonSingleInputOutputParser
 from foldline.callbacks.base import Callbacks
 from foldline.exceptions import UsageError
+from foldline.language_models._types import LanguageModelLike
 from foldline.prompts.base import BasePromptTemplate
 from foldline.runnables.base import Runnable
 from foldline.tools.base import BaseTool
@@ -62,13 +63,19 @@ class Kind(NamedTuple):
 
 
 def _react(
-    llm: Any, tools: Sequence[BaseTool], prompt: Any, options: Options
+    llm: LanguageModelLike,
+    tools: Sequence[BaseTool],
+    prompt: BasePromptTemplate[Any],
+    options: Options,
 ) -> Runnable[Any, Any]:
     return create_react_agent(llm, tools, prompt, options.get("output_parser"))
 
 
 def _docstore(
-    llm: Any, tools: Sequence[BaseTool], prompt: Any, options: Options
+    llm: LanguageModelLike,
+    tools: Sequence[BaseTool],
+    prompt: BasePromptTemplate[Any],
+    options: Options,
 ) -> Runnable[Any, Any]:
     names = sorted(tool.name for tool in tools)
     if names != ["Lookup", "Search"]:
@@ -80,7 +87,10 @@ def _docstore(
 
 
 def _conversational(
-    llm: Any, tools: Sequence[BaseTool], prompt: Any, options: Options
+    llm: LanguageModelLike,
+    tools: Sequence[BaseTool],
+    prompt: BasePromptTemplate[Any],
+    options: Options,
 ) -> Runnable[Any, Any]:
     parser = options.get("output_parser") or ConvoOutputParser(
         ai_prefix=options.get("ai_prefix", "AI")
@@ -89,7 +99,10 @@ def _conversational(
 
 
 def _chat_react(
-    llm: Any, tools: Sequence[BaseTool], prompt: Any, options: Options
+    llm: LanguageModelLike,
+    tools: Sequence[BaseTool],
+    prompt: BasePromptTemplate[Any],
+    options: Options,
 ) -> Runnable[Any, Any]:
     parser = options.get("output_parser") or ReActJsonSingleInputOutputParser()
     return create_react_agent(llm, tools, prompt, parser)
@@ -129,7 +142,7 @@ OWN_VARIABLES = frozenset({"agent_scratchpad", "tools", "tool_names"})
 
 def initialize_agent(
     tools: Sequence[BaseTool],
-    llm: object,
+    llm: LanguageModelLike,
     agent: AgentType | str | None = None,
     callback_manager: Callbacks = None,
     agent_path: str | None = None,

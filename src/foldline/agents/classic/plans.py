@@ -63,7 +63,7 @@ class _Planner(BaseModel, ABC):
 
     # -- one body for both colours
 
-    async def _planned(self, steps: Steps, run: Run, inputs: dict[str, Any]) -> Any:
+    async def _planned(self, steps: Steps, run: Run, inputs: dict[str, Any]) -> Any:  # noqa: ANN401  one action, several, or the end: two classes share this body
         callbacks = run.child().manager
         name = "plan" if run.io.blocking else "aplan"
         return await run.io.call(getattr(self, name), steps, callbacks=callbacks, **inputs)
@@ -140,14 +140,14 @@ class _OfRunnable(_Planner):
         """The inputs this agent was said to need."""
         return self.input_keys_arg
 
-    async def _planned(self, steps: Steps, run: Run, inputs: dict[str, Any]) -> Any:
+    async def _planned(self, steps: Steps, run: Run, inputs: dict[str, Any]) -> Any:  # noqa: ANN401  one action, several, or the end: two classes share this body
         for name in ("plan",) if run.io.blocking else ("aplan", "plan"):
             if getattr(type(self), name) is not getattr(_OfRunnable, name):  # a subclass wrote it
                 plan = getattr(self, name)
                 return await run.io.call(plan, steps, callbacks=run.child().manager, **inputs)
         return await self._asked(steps, run, inputs)
 
-    async def _asked(self, steps: Steps, run: Run, inputs: dict[str, Any]) -> Any:
+    async def _asked(self, steps: Steps, run: Run, inputs: dict[str, Any]) -> Any:  # noqa: ANN401  one action, several, or the end: two classes share this body
         given = {**inputs, "intermediate_steps": steps}
         if not self.stream_runnable:
             return await self.runnable._step(given, run.child())
@@ -169,14 +169,14 @@ class _OfRunnable(_Planner):
         said = planned[-1] if isinstance(planned, list) else planned
         return AgentFinish({"output": said.log}, said.log)
 
-    def plan(self, intermediate_steps: Steps, callbacks: Callbacks = None, **kwargs: object) -> Any:
+    def plan(self, intermediate_steps: Steps, callbacks: Callbacks = None, **kwargs: object) -> Any:  # noqa: ANN401  one action, several, or the end: two classes share this body
         """Decide what to do next."""
         run = Run.blocking({"callbacks": callbacks} if callbacks else None)
         return drive(self._asked(intermediate_steps, run, kwargs))
 
     async def aplan(
         self, intermediate_steps: Steps, callbacks: Callbacks = None, **kwargs: object
-    ) -> Any:
+    ) -> Any:  # noqa: ANN401  one action, several, or the end: two classes share this body
         """Decide what to do next."""
         run = Run.asynchronous({"callbacks": callbacks} if callbacks else None)
         return await self._asked(intermediate_steps, run, kwargs)

@@ -27,6 +27,8 @@ from foldline.agents.output_parsers import (
     ToolsAgentOutputParser,
 )
 from foldline.exceptions import UsageError
+from foldline.language_models._types import LanguageModelLike
+from foldline.outputs.agent import AgentAction
 from foldline.prompts.base import BasePromptTemplate
 from foldline.runnables.base import Runnable
 from foldline.runnables.passthrough import RunnablePassthrough
@@ -81,7 +83,7 @@ def _described(prompt: Prompt, tools: Sequence[BaseTool], renderer: Renderer) ->
     )
 
 
-def _stopping(llm: Any, stop_sequence: bool | list[str]) -> object:  # noqa: FBT001  LangChain's argument
+def _stopping(llm: LanguageModelLike, stop_sequence: bool | list[str]) -> object:  # noqa: FBT001  LangChain's argument
     if not stop_sequence:
         return llm
     return llm.bind(stop=["\nObservation"] if stop_sequence is True else stop_sequence)
@@ -98,7 +100,7 @@ def _in_a_row(
 
 
 def create_react_agent(
-    llm: object,
+    llm: LanguageModelLike,
     tools: Sequence[BaseTool],
     prompt: Prompt,
     output_parser: AgentOutputParser | None = None,
@@ -114,7 +116,7 @@ def create_react_agent(
 
 
 def create_tool_calling_agent(
-    llm: object,
+    llm: LanguageModelLike,
     tools: Sequence[BaseTool],
     prompt: Prompt,
     *,
@@ -135,7 +137,7 @@ create_openai_tools_agent = create_tool_calling_agent
 
 
 def create_structured_chat_agent(
-    llm: object,
+    llm: LanguageModelLike,
     tools: Sequence[BaseTool],
     prompt: Prompt,
     tools_renderer: Renderer = render_text_description_and_args,
@@ -151,7 +153,7 @@ def create_structured_chat_agent(
 
 
 def create_json_chat_agent(
-    llm: object,
+    llm: LanguageModelLike,
     tools: Sequence[BaseTool],
     prompt: Prompt,
     stop_sequence: bool | list[str] = True,  # noqa: FBT001, FBT002  LangChain's signature
@@ -163,7 +165,7 @@ def create_json_chat_agent(
         raise UsageError("template_tool_response needs {observation}")
     _check(prompt, ("tools", "tool_names", SCRATCHPAD))
 
-    def write(steps: Any) -> object:
+    def write(steps: Sequence[tuple[AgentAction, Any]]) -> object:
         return format_log_to_messages(steps, template_tool_response=template_tool_response)
 
     described = _described(prompt, tools, tools_renderer)
@@ -171,7 +173,7 @@ def create_json_chat_agent(
 
 
 def create_openai_functions_agent(
-    llm: Any, tools: Sequence[BaseTool], prompt: Prompt
+    llm: LanguageModelLike, tools: Sequence[BaseTool], prompt: Prompt
 ) -> Runnable[Any, Any]:
     """Make an agent of a model that calls one function at a time, by OpenAI's older `functions`."""
     _check(prompt, (SCRATCHPAD,))
@@ -183,7 +185,7 @@ def create_openai_functions_agent(
 
 
 def create_xml_agent(
-    llm: object,
+    llm: LanguageModelLike,
     tools: Sequence[BaseTool],
     prompt: Prompt,
     tools_renderer: Renderer = render_text_description,
@@ -198,7 +200,7 @@ def create_xml_agent(
 
 
 def create_self_ask_with_search_agent(
-    llm: Any, tools: Sequence[BaseTool], prompt: Prompt
+    llm: LanguageModelLike, tools: Sequence[BaseTool], prompt: Prompt
 ) -> Runnable[Any, Any]:
     """Make an agent that asks itself follow-up questions, which its one tool answers."""
     _check(prompt, (SCRATCHPAD,))
@@ -208,7 +210,7 @@ def create_self_ask_with_search_agent(
             f"create_self_ask_with_search_agent takes one tool, named {SEARCH_TOOL!r}, not {names}"
         )
 
-    def write(steps: Any) -> str:
+    def write(steps: Sequence[tuple[AgentAction, Any]]) -> str:
         return format_log_to_str(steps, observation_prefix="\nIntermediate answer: ", llm_prefix="")
 
     model = llm.bind(stop=["\nIntermediate answer:"])

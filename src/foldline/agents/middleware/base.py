@@ -35,6 +35,7 @@ Update = dict[str, Any] | None
 HookName = Literal["before_agent", "before_model", "after_model", "after_agent"]
 Hook = Callable[[State, Runtime[Any], Run], Awaitable[Update]]
 Handler = Callable[[Any], Awaitable[Any]]
+ModelHandler = Callable[[ModelRequest], Awaitable[ModelResponse]]
 Wrap = Callable[[Any, Handler, Run], Awaitable[Any]]
 
 
@@ -89,7 +90,9 @@ class AgentMiddleware:
     async def _after_agent(self, state: State, runtime: Runtime[Any], run: Run) -> Update:
         return None
 
-    async def _around_model(self, request: ModelRequest, handler: Handler, run: Run) -> Any:
+    async def _around_model(
+        self, request: ModelRequest, handler: ModelHandler, run: Run
+    ) -> ModelResponse:
         return await handler(request)
 
     async def _around_tool(self, request: ToolCallRequest, handler: Handler, run: Run) -> object:
@@ -147,19 +150,19 @@ class AgentMiddleware:
 
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]
-    ) -> ToolMessage | Any:
+    ) -> ToolMessage | Any:  # noqa: ANN401  a message or a Command, which is of a layer above
         """Around each tool call: call the handler never, once or several times, and return a message."""
         return drive(self._around_tool(request, _awaited(handler), Run.blocking()))
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Any]]
-    ) -> ToolMessage | Any:
+    ) -> ToolMessage | Any:  # noqa: ANN401  a message or a Command, which is of a layer above
         """Around each tool call: call the handler never, once or several times, and return a message."""
         return await self._around_tool(request, handler, Run.asynchronous())
 
 
 def _awaited(handler: Callable[[Any], Any]) -> Handler:
-    async def call(request: Any) -> Any:
+    async def call(request: object) -> object:
         return handler(request)
 
     return call
@@ -217,7 +220,7 @@ def wrap_of(middleware: AgentMiddleware, name: Literal["model", "tool"]) -> Wrap
     if not (blocking or awaited):
         return None
 
-    async def call(request: Any, handler: Handler, run: Run) -> Any:
+    async def call(request: object, handler: Handler, run: Run) -> object:
         if awaited and (not run.io.blocking or not blocking):
             with run.current():
                 return await run.io.call(getattr(middleware, f"a{public}"), request, handler)
@@ -244,7 +247,7 @@ async def _blocking_handler(io: IO, handler: Handler) -> AsyncGenerator[Callable
 
     async with io.iterate(answers()) as items:
 
-        def call(request: Any) -> Any:
+        def call(request: object) -> object:
             asked.append(request)
             value, error = next(items)
             if error is not None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from foldline._run import Run
-from foldline.agents.middleware.base import AgentMiddleware, Handler
-from foldline.agents.requests import ModelRequest
+from foldline.agents.middleware.base import AgentMiddleware, ModelHandler
+from foldline.agents.requests import ModelRequest, ModelResponse
 from foldline.messages import AIMessage, BaseMessage, ToolMessage
 from foldline.messages.count import count_tokens_approximately
 
@@ -80,7 +80,9 @@ class ContextEditingMiddleware(AgentMiddleware):
         self.edits: list[ContextEdit] = list(edits) if edits is not None else [ClearToolUsesEdit()]
         self.token_counter = token_counter or count_tokens_approximately
 
-    async def _around_model(self, request: ModelRequest, handler: Handler, run: Run) -> Any:
+    async def _around_model(
+        self, request: ModelRequest, handler: ModelHandler, run: Run
+    ) -> ModelResponse:
         messages = request.messages
         for edit in self.edits:
             messages = edit.apply(messages, count_tokens=self.token_counter)

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeVar
 
 from foldline._run import Run
-from foldline.agents.middleware.base import AgentMiddleware, Handler
-from foldline.agents.requests import ModelRequest
+from foldline.agents.middleware.base import AgentMiddleware, ModelHandler
+from foldline.agents.requests import ModelRequest, ModelResponse
 from foldline.agents.state import AgentState, JumpTo
 from foldline.messages import SystemMessage
 
@@ -41,10 +41,10 @@ def _made(
     is_async = inspect.iscoroutinefunction(function)
     method = f"a{kind}" if is_async else kind
 
-    def call(self: object, first: Any, second: Any) -> Any:
+    def call(self: object, first: object, second: object) -> object:
         return function(first, second)
 
-    async def acall(self: object, first: object, second: object) -> Any:
+    async def acall(self: object, first: object, second: object) -> object:
         return await function(first, second)
 
     label = str(name or getattr(function, "__name__", kind))
@@ -66,7 +66,7 @@ def _decorator(kind: Kind) -> Callable[..., Any]:
         tools: list[Any] | None = None,
         can_jump_to: list[JumpTo] | None = None,
         name: str | None = None,
-    ) -> Any:
+    ) -> Any:  # noqa: ANN401  a middleware, or a decorator that makes one
         if func is not None:
             return _made(func, kind, name, tools or (), state_schema)
         return lambda given: _made(given, kind, name, tools or (), state_schema)
@@ -92,13 +92,15 @@ class _DynamicPrompt(AgentMiddleware):
     def name(self) -> str:
         return getattr(self._function, "__name__", "dynamic_prompt")
 
-    async def _around_model(self, request: ModelRequest, handler: Handler, run: Run) -> Any:
+    async def _around_model(
+        self, request: ModelRequest, handler: ModelHandler, run: Run
+    ) -> ModelResponse:
         said = await run.io.call(self._function, request)
         message = said if isinstance(said, SystemMessage) else SystemMessage(said)
         return await handler(request.override(system_message=message))
 
 
-def dynamic_prompt(func: Function | None = None) -> Any:
+def dynamic_prompt(func: Function | None = None) -> Any:  # noqa: ANN401  a middleware, or a decorator that makes one
     """Make a middleware of a function from the request to the system prompt."""
     return _DynamicPrompt if func is None else _DynamicPrompt(func)
 

@@ -107,7 +107,7 @@ class HumanInTheLoopMiddleware(AgentMiddleware):
 
     def _apply(
         self,
-        call: Any,
+        call: Mapping[str, Any],
         decision: Decision,
         edited: dict[str, Any],
         replies: list[ToolMessage],

@@ -174,7 +174,7 @@ class PIIMiddleware(AgentMiddleware):
                 changed.append(message.model_copy(update={"content": content}))
         return {"messages": changed} if changed else None
 
-    def _clean(self, content: Any) -> object:
+    def _clean(self, content: str | list[str | dict[Any, Any]]) -> object:
         if isinstance(content, str):
             return self.rule.apply(content)
         return [

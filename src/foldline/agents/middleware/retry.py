@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from foldline._run import Run
-from foldline.agents.middleware.base import AgentMiddleware, Handler
+from foldline.agents.middleware.base import AgentMiddleware, Handler, ModelHandler
 from foldline.agents.requests import ModelRequest, ModelResponse, ToolCallRequest
 from foldline.agents.tool_calls import error_message
 from foldline.exceptions import BlockingCallError, BudgetExceeded, ModelError, UsageError
@@ -91,7 +91,10 @@ class _Retry(AgentMiddleware):
 class ModelRetryMiddleware(_Retry):
     """Ask the model again when it fails; after the last time raise, or end with a message that says so."""
 
-    async def _around_model(self, request: ModelRequest, handler: Handler, run: Run) -> Any:
+    async def _around_model(
+        self, request: ModelRequest, handler: ModelHandler, run: Run
+    ) -> ModelResponse:
+        response: ModelResponse
         response, error = await self._again(request, handler, run)
         if error is None:
             return response

@@ -11,6 +11,7 @@ from foldline.agents.middleware.fallback import as_model
 from foldline.agents.runtime import Runtime
 from foldline.agents.state import REMOVE_ALL_MESSAGES
 from foldline.exceptions import UsageError
+from foldline.language_models.chat_models import BaseChatModel
 from foldline.messages import (
     BaseMessage,
     HumanMessage,
@@ -36,7 +37,7 @@ class SummarizationMiddleware(AgentMiddleware):
 
     def __init__(
         self,
-        model: Any,
+        model: str | BaseChatModel,
         *,
         trigger: Size | list[Size] | None = None,
         keep: Size = ("messages", 20),

@@ -280,7 +280,11 @@ def _list(
 
 
 def _put(
-    namespace: Namespace, key: str, value: Mapping[str, Any], index: Any, ttl: float | None
+    namespace: Namespace,
+    key: str,
+    value: Mapping[str, Any],
+    index: Literal[False] | list[str] | None,
+    ttl: float | None,
 ) -> PutOp:
     if not isinstance(value, Mapping):
         raise UsageError(

@@ -6,7 +6,7 @@ import json
 import math
 import re
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -132,7 +132,7 @@ class RowStore(BaseStore):
             if op.index is False:
                 continue
             for path in op.index or self._fields:
-                for text in texts_at(op.value, path):
+                for text in texts_at(op.value or {}, path):
                     texts.append(text)
                     owners.append(id(op))
         if not texts:
@@ -190,7 +190,7 @@ def _item(row: Row) -> Item:
     )
 
 
-def _found(row: Row, value: Any, score: float | None) -> SearchItem:
+def _found(row: Row, value: dict[str, Any], score: float | None) -> SearchItem:
     item = _item(row)
     return SearchItem(value, item.key, item.namespace, item.created_at, item.updated_at, score)
 
@@ -217,7 +217,7 @@ COMPARE = {
 }
 
 
-def matches(value: Any, filter: Mapping[str, Any]) -> bool:
+def matches(value: Mapping[str, Any], filter: Mapping[str, Any]) -> bool:
     """Whether a value has the fields that a filter names."""
     return all(_matches(value.get(key), wanted) for key, wanted in filter.items())
 
@@ -240,11 +240,11 @@ def _matches(given: object, wanted: object) -> bool:
     return bool(given == wanted)
 
 
-def texts_at(value: Any, path: str) -> list[str]:
+def texts_at(value: Mapping[str, Any], path: str) -> list[str]:
     """Return the texts of a value at a path: `$`, `text`, `facts[*].text`, `facts[0]`, `facts[-1]`."""
     if path == "$":
         return [json.dumps(to_jsonable_python(dict(value)), ensure_ascii=False, sort_keys=True)]
-    found = [value]
+    found: list[Any] = [value]
     for part in re.findall(r"[^.\[\]]+|\[[^\]]*\]", path):
         following: list[Any] = []
         for one in found:
@@ -281,7 +281,7 @@ def _cosine(first: list[float], second: list[float]) -> float:
     return product / size if size else 0.0
 
 
-def _embedder(index: IndexConfig) -> Any:
+def _embedder(index: IndexConfig) -> Any:  # noqa: ANN401  an embedding model, or a function that is one
     embed = index.get("embed")
     if embed is None:
         raise UsageError(
@@ -297,7 +297,7 @@ def _embedder(index: IndexConfig) -> Any:
 
 
 class _Function:
-    def __init__(self, function: Any) -> None:
+    def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:

@@ -213,7 +213,7 @@ class _Attempt:
                 raise
         return self.pass_on(batch) if batch else ()
 
-    def take(self, item: Any) -> Batch:
+    def take(self, item: Any) -> Batch:  # noqa: ANN401  an event or a batch: narrowed by its exact class, which checkers do not follow
         """Take an event or a batch, where no policy watches; return what may go out."""
         kind = type(item)
         batch = item if kind is list else [item] if kind is dict else _batch(item)
@@ -411,7 +411,7 @@ async def _wait(call: Call, error: Exception) -> None:
         await pause(delay, call.run.io)
 
 
-def _batch(item: Any) -> Batch:
+def _batch(item: Any) -> Batch:  # noqa: ANN401  an event or a batch: narrowed by its exact class, which checkers do not follow
     """Read what a source yields: a batch, or a single event."""
     return item if isinstance(item, list | tuple | WholeAnswer) else [item]
 
@@ -420,7 +420,7 @@ def _without_finish(batch: Batch) -> list[Event]:
     return [event for event in batch if _kind(event) != "message-finish"]
 
 
-def _is_start(event: Any) -> bool:
+def _is_start(event: Event) -> bool:
     """Whether an event begins a message as it should: with the message's id."""
     return _kind(event) == "message-start" and bool(event.get("id"))
 

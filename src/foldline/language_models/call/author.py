@@ -7,7 +7,7 @@ async call, an async one on a loop of its own under a sync call.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import aclosing, closing
 from functools import cache
 from typing import Any
@@ -21,7 +21,12 @@ from foldline.language_models.call.message_bounds import attach_partial
 from foldline.language_models.call.model import CallModel
 from foldline.language_models.call.request import ChatRequest
 from foldline.language_models.records.author_records import process_events, request_of
-from foldline.language_models.records.records import ChatModelOutput, input_of, output_of
+from foldline.language_models.records.records import (
+    ChatModelInput,
+    ChatModelOutput,
+    input_of,
+    output_of,
+)
 from foldline.messages import AIMessage, BaseMessage
 from foldline.messages._view import ChunkView
 from foldline.outputs import ChatGenerationChunk, ChatResult
@@ -332,7 +337,12 @@ async def inherited_result(
 # -- `super().process(...)` of a subclass whose parent answers by one of LangChain's methods
 
 
-async def process_beneath(model: CallModel, record: Any, options: Any, run: Run) -> ChatModelOutput:
+async def process_beneath(
+    model: CallModel,
+    record: ChatModelInput | Mapping[str, Any],
+    options: Mapping[str, Any] | None,
+    run: Run,
+) -> ChatModelOutput:
     """Ask a model once, by what answers beneath `process`: no policy, no second attempt."""
     request = request_of(model, input_of(record), ChatRequest([]))
     request.options = {

@@ -95,7 +95,7 @@ def with_finish(
     return [_finish(event, metadata, spent) for event in batch]
 
 
-def _finish(event: Any, metadata: dict[str, Any], spent: UsageMetadata | None) -> Event:
+def _finish(event: Any, metadata: dict[str, Any], spent: UsageMetadata | None) -> Event:  # noqa: ANN401  an event, of which only the last is changed
     if event["event"] == "message-finish":
         event = {**event, "metadata": {**(event.get("metadata") or {}), **metadata}}
         if spent is not None:

@@ -71,7 +71,7 @@ class CallCache:
 
     @classmethod
     def of(
-        cls, model: KeyedModel, request: ChatRequest, io: IO, policies: Any = None
+        cls, model: KeyedModel, request: ChatRequest, io: IO, policies: object = None
     ) -> CallCache | None:
         """Find the cache in force for a model; None where there is none."""
         cache = cache_in_force(model.cache)

@@ -92,7 +92,7 @@ class ChatCall:
     def __init__(
         self,
         model: CallModel,
-        value: Any,
+        value: object,
         run: Run,
         *,
         stream: bool,

@@ -30,7 +30,7 @@ def check_time() -> None:
         one.check_time()
 
 
-async def within(body: Coroutine[Any, Any, Any], io: IO) -> Any:
+async def within(body: Coroutine[Any, Any, Any], io: IO) -> Any:  # noqa: ANN401  what the body under the deadline returns
     """Wait for a body until the first deadline of the scopes around this code."""
     left = time_left()
     if left is None:
@@ -98,7 +98,7 @@ class _BoundedSource:
         self._is_running = True
         return await within(self._step(self._context), self._io)
 
-    async def _step(self, context: Context) -> Any:
+    async def _step(self, context: Context) -> Any:  # noqa: ANN401  what the body under the deadline returns
         try:
             return context.run(drive, _next_of(self._source))
         finally:

@@ -147,7 +147,9 @@ def _invalid_call(call: Mapping[str, Any], issue: str) -> dict[str, Any]:
     return {**fields, "type": "invalid_tool_call", "args": raw, "error": issue}
 
 
-def _with_invalid(message: AIMessage, call: Any, invalid: dict[str, Any]) -> AIMessage:
+def _with_invalid(
+    message: AIMessage, call: Mapping[str, Any], invalid: dict[str, Any]
+) -> AIMessage:
     """Return a message that came whole with one of its calls marked invalid."""
     content: Any = message.content
     if isinstance(content, list):

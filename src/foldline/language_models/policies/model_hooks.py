@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, cast
+from typing import Any, TypeVar
 
 from foldline._io import IO
 from foldline.exceptions import UsageError
@@ -16,6 +16,9 @@ from foldline.language_models.call.request import ChatRequest
 from foldline.messages import AIMessage
 
 __all__ = ["ModelHooks"]
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,7 @@ class ModelHooks:
     """request, error -> another error to raise, or an answer to give instead"""
 
     @classmethod
-    def of(cls, value: Any) -> ModelHooks | None:
+    def of(cls, value: object) -> ModelHooks | None:
         """Read what `hooks` accepts: hooks, or a dict of them."""
         if value is None or isinstance(value, ModelHooks):
             return value
@@ -44,14 +47,14 @@ class ModelHooks:
         if self.before is None:
             return request
         outcome = await io.call(self.before, request)
-        return cast("ChatRequest", _replacement(outcome, request, ChatRequest, "before"))
+        return _replacement(outcome, request, ChatRequest, "before")
 
     async def run_after(self, request: ChatRequest, message: AIMessage, io: IO) -> AIMessage:
         """Let the hook see the answer, and give what is to be returned."""
         if self.after is None:
             return message
         outcome = await io.call(self.after, request, message)
-        return cast("AIMessage", _replacement(outcome, message, AIMessage, "after"))
+        return _replacement(outcome, message, AIMessage, "after")
 
     async def run_on_error(
         self, request: ChatRequest, error: Exception, io: IO
@@ -60,11 +63,12 @@ class ModelHooks:
         if self.on_error is None:
             return error
         outcome = await io.call(self.on_error, request, error)
-        kinds = (Exception, AIMessage)
-        return cast("Exception | AIMessage", _replacement(outcome, error, kinds, "on_error"))
+        if isinstance(outcome, AIMessage):
+            return outcome
+        return _replacement(outcome, error, Exception, "on_error")
 
 
-def _replacement(value: Any, otherwise: object, kind: Any, name: str) -> object:
+def _replacement(value: object, otherwise: T, kind: type[T], name: str) -> T:
     if value is None:
         return otherwise
     if not isinstance(value, kind):

@@ -41,7 +41,7 @@ class OutputCheck(Protocol):
     def screen(self, call: object) -> str | None:
         """Say what is wrong with one finished tool call that is to be marked invalid, if anything."""
 
-    def key(self) -> Any:
+    def key(self) -> object:
         """Give what tells this check from another, as JSON: part of the cache key."""
 
 

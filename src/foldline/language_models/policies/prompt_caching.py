@@ -49,7 +49,7 @@ class CacheConfig:
             raise UsageError("CacheConfig: messages and most count from 0")
 
     @classmethod
-    def of(cls, value: Any) -> CacheConfig | None:
+    def of(cls, value: object) -> CacheConfig | None:
         """Read what `prompt_cache` accepts: a config, True, False or a dict."""
         if value is None or value is False:
             return None
@@ -155,7 +155,7 @@ def _mark_last(message: BaseMessage, control: dict[str, Any]) -> BaseMessage | N
     return None
 
 
-def _plain_tool(tool: object) -> Any:
+def _plain_tool(tool: object) -> Any:  # noqa: ANN401  a tool in any form
     control = cache_control_of(tool)
     if control is None or not isinstance(tool, Mapping):
         return tool

@@ -260,8 +260,10 @@ def _block(block: object, names: Mapping[str, str]) -> object:
     return block
 
 
-def _raw_call(call: Any, names: Mapping[str, str]) -> object:
-    function = call.get("function") if isinstance(call, Mapping) else None
+def _raw_call(call: object, names: Mapping[str, str]) -> object:
+    if not isinstance(call, Mapping):
+        return call
+    function = call.get("function")
     if isinstance(function, Mapping) and function.get("name") in names:
         return {**call, "function": {**function, "name": names[function["name"]]}}
     return call

@@ -6,7 +6,7 @@ A request becomes the record they get, and what they return becomes a request, e
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
 from typing import Any, cast
 
@@ -45,7 +45,7 @@ async def call_postprocess(
 
 
 async def process_events(
-    method: object, model_name: str | None, request: ChatRequest, run: Run
+    method: Callable[..., Any], model_name: str | None, request: ChatRequest, run: Run
 ) -> AsyncGenerator[Batch, None]:
     """Yield what an author's `process` answers, a record or deltas, as events."""
     named = request.options.get("model") or model_name
@@ -66,7 +66,7 @@ async def process_events(
     yield teller.end()
 
 
-async def _call(run: Run, method: Any, *arguments: Any) -> Any:
+async def _call(run: Run, method: Callable[..., Any], *arguments: object) -> Any:  # noqa: ANN401  what an author's method returns
     """Call what an author wrote, sync or async: an async method gets a loop of its own in a sync call."""
     if run.io.blocking and inspect.iscoroutinefunction(method):
         return await run.io.settle(method(*arguments))

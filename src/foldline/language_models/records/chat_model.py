@@ -58,24 +58,24 @@ class ChatModel(BaseChatModel, metaclass=_ChatModelType):
 
     @model_validator(mode="before")
     @classmethod
-    def _refuse_unknown_options(cls, values: Any) -> object:
+    def _refuse_unknown_options(cls, values: object) -> object:
         """Raise for an option that the model does not have: it would be dropped."""
         if not isinstance(values, dict) or cls.model_config.get("extra") in ("allow", "forbid"):
             return values
-        values = in_snake_case(cls.model_fields, values)
+        given = in_snake_case(cls.model_fields, values)
         known = set(cls.model_fields)
         for field in cls.model_fields.values():
             known |= {
                 name for name in (field.alias, field.validation_alias) if isinstance(name, str)
             }
-        if unknown := sorted(str(name) for name in values if name not in known):
+        if unknown := sorted(str(name) for name in given if name not in known):
             raise UsageError(
                 f"{cls.__name__} has no option {unknown[0]!r}: put options of the model in model_options, "
                 "or declare a field"
             )
-        return values
+        return given
 
     @abstractmethod
-    def process(self, input: ChatModelInput, options: AgentInvokeOptions | None = None) -> Any:
+    def process(self, input: ChatModelInput, options: AgentInvokeOptions | None = None) -> Any:  # noqa: ANN401  a record, deltas, or an awaitable of them: the author says
         """Answer: return a `ChatModelOutput`, a dict of its fields, or an iterator of deltas; may be async."""
         raise NotImplementedError(f"{type(self).__name__} must implement `process`")

@@ -45,7 +45,7 @@ class Teller:
         self._calls: set[str] = set()
         self._files: list[Any] = []
 
-    def tell(self, said: Any) -> list[Event]:
+    def tell(self, said: object) -> list[Event]:
         """Say one record or delta."""
         fields = _fields(said)
         if isinstance(message := fields.get("message"), AIMessage):
@@ -94,7 +94,7 @@ class Teller:
         writer.additional_kwargs(message.additional_kwargs)
         return events
 
-    def _call(self, call: object) -> list[Event]:
+    def _call(self, call: Mapping[str, Any]) -> list[Event]:
         """Say a tool call; one that a delta says again, as lists that grow do, is said once."""
         self._reason = "tool_use"
         read = _named_call(call)
@@ -178,7 +178,7 @@ def _said_anew(blocks: list[Any], kinds: frozenset[str], said: list[Any]) -> lis
     return [*blocks[:first], *said, *rest]
 
 
-def _blocks_of(name: str, value: Any) -> list[Any]:
+def _blocks_of(name: str, value: Any) -> list[Any]:  # noqa: ANN401  text, or a list of files or calls: `name` says which
     if not value:
         return []
     if name == "text":
@@ -190,7 +190,7 @@ def _blocks_of(name: str, value: Any) -> list[Any]:
     return [{"type": "tool_call", **_named_call(call)} for call in value]
 
 
-def _named_call(call: Any) -> Options:
+def _named_call(call: Mapping[str, Any]) -> Options:
     """Read a tool call; one without an id gets one."""
     read = read_call(call)
     return {**read, "id": read["id"] or f"call_{new_id()}"}
@@ -203,7 +203,7 @@ def _merged(left: object, right: object) -> object:
     return {**left, **{key: _merged(left.get(key), value) for key, value in right.items()}}
 
 
-def _usage(usage: Any) -> Options:
+def _usage(usage: ChatModelOutputUsage | Mapping[str, Any]) -> Options:
     counts = (
         usage.model_dump(exclude_none=True)
         if isinstance(usage, ChatModelOutputUsage)

@@ -31,7 +31,7 @@ FORMAT_KEYS: Final = frozenset({"type", "json_schema"})
 SCHEMA_KEYS: Final = frozenset({"name", "description", "schema", "strict"})
 
 
-def read_message(value: object) -> Any:
+def read_message(value: object) -> object:
     """Read a message of AIGNE's: role `agent`, `toolCalls` with arguments as an object, `toolCallId`, `cacheControl`.
 
     What is no such dict is returned as it is, for the usual reading of messages.
@@ -66,7 +66,7 @@ def _add_calls(message: Options, calls: list[Options]) -> None:
     message["content"] = [*kept, *({"type": "tool_call", **call} for call in calls)]
 
 
-def read_call(call: Any) -> Options:
+def read_call(call: Mapping[str, Any]) -> Options:
     """Read a tool call: AIGNE's, with arguments as an object or as JSON text, or a plain one with its name and args."""
     given = snake_keys(call)
     function = given.get("function")
@@ -92,7 +92,7 @@ def _read_content(content: object) -> object:
     return [read_file(block) for block in content]
 
 
-def read_file(block: object) -> Any:
+def read_file(block: object) -> Any:  # noqa: ANN401  a block, or what is no block and stays as it is
     """Read a block: AIGNE's files (`{"type": "url" | "file" | "local"}`) become media blocks of the kind they are.
 
     The kind comes from the MIME type, and where none is given from the name or the first bytes.
@@ -127,7 +127,7 @@ def _guessed(source: str, place: object, filename: object) -> str | None:
     return media_type(data, name)
 
 
-def read_tool(tool: object) -> Any:
+def read_tool(tool: object) -> object:
     """Read a tool: AIGNE's dict in either spelling; anything else that `bind_tools` takes as it is."""
     if not isinstance(tool, Mapping):
         return tool

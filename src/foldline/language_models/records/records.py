@@ -7,7 +7,7 @@ keeps the ordered blocks in `.message`; its other fields are views of it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeGuard
 
 from pydantic import (
     BaseModel,
@@ -180,7 +180,7 @@ class ChatModelOutput(_Record):
         return [_aigne_file(file) for file in files] if info.by_alias else files
 
 
-def is_record(value: object) -> bool:
+def is_record(value: object) -> TypeGuard[ChatModelInput | Mapping[str, Any]]:
     """Whether the input of a model is a record of AIGNE's: a `ChatModelInput`, or a dict with messages."""
     return isinstance(value, ChatModelInput) or (type(value) is dict and "messages" in value)
 
@@ -245,7 +245,7 @@ def output_of(message: AIMessage, check: StructuredCheck | None = None) -> ChatM
     )
 
 
-def _call(call: Any, extras: Any) -> Options:
+def _call(call: Mapping[str, Any], extras: Mapping[str, Any] | None) -> Options:
     made: Options = {
         "id": call.get("id"),
         "type": "function",
@@ -254,7 +254,7 @@ def _call(call: Any, extras: Any) -> Options:
     return {**made, "metadata": dict(extras)} if extras else made
 
 
-def _usage(usage: Any) -> ChatModelOutputUsage | None:
+def _usage(usage: Mapping[str, Any] | None) -> ChatModelOutputUsage | None:
     if not usage:
         return None
     details = usage.get("input_token_details") or {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import cast
+from typing import Any, cast
 
 from foldline.language_models.call.batch import Batch
 from foldline.language_models.streams.source import StreamSource
@@ -83,7 +83,7 @@ class FallbackStream:
     async def _attempted(self) -> AsyncGenerator[Batch, None]:
         attempts = self._attempts
         while True:
-            stream = attempts.open()
+            stream: Any = attempts.open()
             source = self._source = cast("StreamSource", stream._source)
             async with aclosing(source.batches()) as batches:
                 held: list[Batch] = []

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Self, TypeVar, assert_never, cast
 from weakref import ReferenceType
 
+from typing_extensions import TypedDict
+
 from foldline.exceptions import StreamClosedError
 from foldline.language_models.call.message_bounds import attach_partial, error_of
 from foldline.language_models.streams.event_log import EventLog
@@ -22,6 +24,14 @@ from foldline.protocol.fold import MessageBuilder
 from foldline.runnables._relay import Attempts
 
 V = TypeVar("V")
+
+
+class Whereabouts(TypedDict, total=False):
+    """Where a stream comes from."""
+
+    namespace: list[str] | None
+    node: str | None
+    message_id: str | None
 
 
 class StreamState:

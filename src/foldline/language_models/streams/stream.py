@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 from types import FrameType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from foldline._io import ASYNC, HomeLoop, Interruptible, OneAtATime, Signal, running_loop
 from foldline._io.drive import drive_each
@@ -26,7 +26,7 @@ from foldline.language_models.streams.projections import (
     SyncTextProjection,
 )
 from foldline.language_models.streams.source import StreamSource
-from foldline.language_models.streams.state import StreamState
+from foldline.language_models.streams.state import StreamState, Whereabouts
 from foldline.messages import AIMessage
 from foldline.protocol.blocks import ToolCall, ToolCallChunk, UsageInfo
 from foldline.protocol.events import Event
@@ -56,7 +56,7 @@ class ChatModelStream(StreamState):
     ```
     """
 
-    def __init__(self, source: StreamSource | None = None, **where: Any) -> None:
+    def __init__(self, source: StreamSource | None = None, **where: Unpack[Whereabouts]) -> None:
         """Make a stream of a source, or one that somebody else drives."""
         super().__init__(source, **where)
         self._batches: Generator[Batch, None, None] | None = None
@@ -205,7 +205,7 @@ class ChatModelStream(StreamState):
 class AsyncChatModelStream(StreamState):
     """One answer as a stream, awaited: `await stream` gives the message, `async for` the events."""
 
-    def __init__(self, source: StreamSource | None = None, **where: Any) -> None:
+    def __init__(self, source: StreamSource | None = None, **where: Unpack[Whereabouts]) -> None:
         """Make a stream of a source, or one that somebody else drives."""
         super().__init__(source, **where)
         self._batches: AsyncGenerator[Batch, None] | None = None

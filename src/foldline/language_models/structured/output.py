@@ -56,7 +56,7 @@ class Answer:
 class OutputSchema:
     """A schema of any kind: a Pydantic model, a dataclass, a TypedDict, or a JSON Schema with its references."""
 
-    def __init__(self, schema: Any, *, strict: bool | None = None) -> None:
+    def __init__(self, schema: Any, *, strict: bool | None = None) -> None:  # noqa: ANN401  a class, a TypedDict or a JSON Schema
         self._strict = strict
         if isinstance(schema, Mapping) and is_server_tool(schema):
             raise UsageError(f"{dict(schema)!r:.100} is a tool of the provider and no schema")
@@ -96,7 +96,7 @@ class OutputSchema:
             described["strict"] = strict
         return {"type": "json_schema", "json_schema": described}
 
-    def read(self, value: Any) -> Answer:
+    def read(self, value: object) -> Answer:
         """Check a JSON value and make the object of it."""
         if self._strict:  # asked for every property: null stands for one that was left out
             value = without_nulls(value, self.json_schema, self.json_schema)
@@ -107,13 +107,13 @@ class OutputSchema:
         issues = [str(issue) for issue in validate(value, self.json_schema)]
         return Answer(None if issues else value, issues)
 
-    def _validated_by_v1(self, value: Any) -> Answer:
+    def _validated_by_v1(self, value: object) -> Answer:
         try:
             return Answer(self.given.parse_obj(value))
         except ValueError as error:  # its ValidationError, which is not pydantic's
             return Answer(None, [_issue(one) for one in getattr(error, "errors", list)()])
 
-    def _validated(self, value: Any) -> Answer:
+    def _validated(self, value: object) -> Answer:
         try:
             made = (
                 self.given.model_validate(value)
@@ -172,7 +172,7 @@ def _name(title: object) -> str:
     return name[:64]
 
 
-def _issue(error: Any) -> str:
+def _issue(error: Mapping[str, Any]) -> str:
     path = ".".join(str(part) for part in error["loc"])
     return f"{path}: {error['msg']}" if path else str(error["msg"])
 
@@ -207,7 +207,7 @@ class StructuredCheck:
         self.tools = tools
         """Other tools the model may call instead of answering."""
 
-    def key(self) -> Any:
+    def key(self) -> object:
         """Give what tells this check from another."""
         return ["structured", self.method, self.schema.json_schema, self.repair]
 
@@ -333,7 +333,7 @@ def chosen_method(method: str, profile: ModelProfile | None, *, has_tools: bool)
     return "json_mode" if not has_tools else "tool"
 
 
-def without_defaults(node: Any) -> Any:
+def without_defaults(node: object) -> object:
     """Return a strict schema without `default`, which is refused there: every property is asked for."""
     if isinstance(node, list):
         return [without_defaults(item) for item in node]
@@ -349,7 +349,7 @@ def without_defaults(node: Any) -> Any:
 ANY_OBJECT = {"title": "answer", "type": "object"}
 
 
-def _can_be_strict(schema: Any) -> bool:
+def _can_be_strict(schema: Any) -> bool:  # noqa: ANN401  JSON Schema: a dict, or true and false
     """Say whether a class describes closed objects only, as a strict schema must."""
     if not (isinstance(schema, type) and issubclass(schema, BaseModel)):
         return False

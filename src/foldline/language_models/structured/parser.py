@@ -60,12 +60,12 @@ class StructuredParser(Runnable[AIMessage, Any]):
         self.name: str = "StructuredParser"
 
     @property
-    def OutputType(self) -> Any:
+    def OutputType(self) -> object:
         """The schema, where it is a type."""
         given = self.check.schema.given
         return given if isinstance(given, type) and not self.include_raw else dict[str, Any]
 
-    async def _once(self, input: Any, run: Run) -> Any:
+    async def _once(self, input: object, run: Run) -> object:
         if not isinstance(input, AIMessage):
             raise UsageError(
                 f"structured output is read from an AIMessage, not from {type(input).__name__}"
@@ -90,7 +90,7 @@ class StructuredParser(Runnable[AIMessage, Any]):
         elif final is not None:
             yield final
 
-    def _read(self, message: AIMessage) -> Any:
+    def _read(self, message: AIMessage) -> Any:  # noqa: ANN401  an object of the schema, or the dict with the raw message
         answer = self.check.read(message)
         error: StructuredOutputError | None = None
         if answer.issues:
@@ -123,7 +123,7 @@ class _Partial:
         self._has_begun = False
         self._last: Any = None
 
-    def feed(self, chunk: object) -> Any:
+    def feed(self, chunk: object) -> object:
         """Give the object so far, if it has changed."""
         if _is_reset(chunk):
             self._begin()
@@ -160,7 +160,7 @@ class _Partial:
             self._has_begun = True
             self._parser.feed(piece, min(starts))
 
-    def _made(self, value: dict[str, Any]) -> Any:
+    def _made(self, value: dict[str, Any]) -> object:
         if self._is_plain:
             return value
         if self._shape is None:
@@ -190,7 +190,7 @@ def partial_model(schema: type) -> type[BaseModel] | None:
         return None
 
 
-def _partial(schema: Any, made: dict[type, Any]) -> Any:
+def _partial(schema: Any, made: dict[type, Any]) -> Any:  # noqa: ANN401  a model or a dataclass, and the looser class made of it
     if schema in made:
         return schema  # inside itself: only whole ones
     made[schema] = None
@@ -205,7 +205,7 @@ def _partial(schema: Any, made: dict[type, Any]) -> Any:
     return create_model(schema.__name__, __base__=schema, __module__=schema.__module__, **fields)
 
 
-def _partial_dataclass(schema: Any, made: dict[type, Any]) -> type[BaseModel]:
+def _partial_dataclass(schema: Any, made: dict[type, Any]) -> type[BaseModel]:  # noqa: ANN401  a dataclass, which has no base class
     hints = get_type_hints(schema)
     fields: dict[str, Any] = {
         one.name: (Union[_loosened(hints[one.name], made), None], None)  # noqa: UP007
@@ -219,7 +219,7 @@ def _partial_dataclass(schema: Any, made: dict[type, Any]) -> type[BaseModel]:
     return shape
 
 
-def _as_given(value: object) -> Any:
+def _as_given(value: object) -> object:
     """Make dataclasses of their shapes; what is not there yet is None, and no `__post_init__` sees it."""
     if isinstance(value, list):
         return [_as_given(one) for one in value]
@@ -231,7 +231,7 @@ def _as_given(value: object) -> Any:
     return whole
 
 
-def _loosened(annotation: object, made: dict[type, Any]) -> Any:
+def _loosened(annotation: object, made: dict[type, Any]) -> Any:  # noqa: ANN401  annotations are any object
     if isinstance(annotation, type) and (
         issubclass(annotation, BaseModel) or dataclasses.is_dataclass(annotation)
     ):

@@ -112,7 +112,7 @@ def unpacked(value: object, schema: object, root: object, path: str) -> tuple[An
     return whole, told
 
 
-def _definitions(root: Any) -> dict[str, Any]:
+def _definitions(root: Any) -> dict[str, Any]:  # noqa: ANN401  JSON Schema: a dict, or true and false
     return {key: root[key] for key in ("$defs", "definitions") if key in root}
 
 

@@ -109,7 +109,7 @@ class ToolCheck:
         self.choice = choice
         self._schemas = {name: _schema(tool) for tool in tools if (name := tool_name(tool))}
 
-    def key(self) -> Any:
+    def key(self) -> object:
         """Give what tells this check from another."""
         return ["tools", self.mode]
 
@@ -125,7 +125,7 @@ class ToolCheck:
             )
         return Verdict(issues + self._missing(message))
 
-    def screen(self, call: object) -> str | None:
+    def screen(self, call: Mapping[str, Any]) -> str | None:
         """Say what is wrong with one call, where it is to be marked invalid."""
         return self._issue_of(call) if self.mode == "invalid" else None
 
@@ -143,7 +143,7 @@ class ToolCheck:
             return [f"{others[0]} may not be called now: only {', '.join(choice.allowed)}"]
         return []
 
-    def _issue_of(self, call: Any) -> str | None:
+    def _issue_of(self, call: Mapping[str, Any]) -> str | None:
         name = call.get("name")
         if name not in self._schemas:
             return (
@@ -157,7 +157,7 @@ class ToolCheck:
         return f"the arguments of {name} do not fit: {said}"
 
 
-def _schema(tool: Mapping[str, Any]) -> Any:
+def _schema(tool: Mapping[str, Any]) -> Any:  # noqa: ANN401  JSON Schema: a dict, or true and false
     function = tool.get("function")
     named = function if isinstance(function, Mapping) else tool
     for key in ("parameters", "input_schema", "inputSchema"):

@@ -19,6 +19,7 @@ from foldline._config import Configs
 from foldline._io import ASYNC, BLOCKING, IO
 from foldline._io.drive import drive
 from foldline._run import Run
+from foldline.callbacks.manager import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from foldline.exceptions import UsageError
 from foldline.language_models.base import BaseLanguageModel, Params
 from foldline.language_models.call.cache import CacheSlot, cache_in_force
@@ -73,7 +74,7 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         self,
         prompts: list[str],
         stop: list[str] | None = None,
-        run_manager: Any = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: object,
     ) -> LLMResult:
         if type(self)._agenerate is BaseLLM._agenerate:
@@ -84,7 +85,7 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         self,
         prompts: list[str],
         stop: list[str] | None = None,
-        run_manager: Any = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: object,
     ) -> LLMResult:
         blocking = run_manager.get_sync() if run_manager is not None else None
@@ -97,7 +98,7 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         self,
         prompt: str,
         stop: list[str] | None = None,
-        run_manager: Any = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: object,
     ) -> Iterator[GenerationChunk]:
         raise NotImplementedError(f"{type(self).__name__} has no `_stream`")
@@ -106,7 +107,7 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         self,
         prompt: str,
         stop: list[str] | None = None,
-        run_manager: Any = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: object,
     ) -> AsyncIterator[GenerationChunk]:
         raise NotImplementedError(f"{type(self).__name__} has no `_astream`")
@@ -182,7 +183,7 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         self,
         prompts: list[str],
         stop: list[str] | None,
-        manager: object,
+        manager: Any,  # noqa: ANN401  the run manager of the call's mode
         options: Params,
         io: IO,
     ) -> LLMResult:
@@ -217,7 +218,7 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         own = run.with_local(self.callbacks, self.tags, told, verbose=self.verbose)
         return run.patched() if own is run else own
 
-    async def _traced(self, input: Any, run: Run) -> Any:
+    async def _traced(self, input: object, run: Run) -> str:
         asked = _Asked(text_of(input), self._own_run(run))
         answers, _ = await self._answer_all([asked], run.kwargs, run.io)
         return answers[0][0].text
@@ -256,7 +257,7 @@ class BaseLLM(BaseLanguageModel[str], ABC):
 
     # -- piece by piece
 
-    async def _traced_stream(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
+    async def _traced_stream(self, input: object, run: Run) -> AsyncGenerator[Any, None]:
         hook = _stream_hook(type(self), blocking=run.io.blocking)
         if hook is None:
             yield await self._step(input, run)
@@ -317,7 +318,7 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         metadata: PerPrompt = None,
         run_name: PerPrompt = None,
         run_id: PerPrompt = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> LLMResult:
         """Answer several prompts in one call; config values may be lists with one for each prompt."""
         runs = runs_of_prompts(
@@ -335,7 +336,7 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         metadata: PerPrompt = None,
         run_name: PerPrompt = None,
         run_id: PerPrompt = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> LLMResult:
         """Answer several prompts in one call; config values may be lists with one for each prompt."""
         runs = runs_of_prompts(ASYNC, prompts, callbacks, tags, metadata, run_name, run_id, kwargs)

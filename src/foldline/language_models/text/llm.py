@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from foldline._io import ASYNC, BLOCKING, IO
 from foldline._io.drive import drive
+from foldline.callbacks.manager import AsyncCallbackManagerForLLMRun
 from foldline.language_models.text.base_llm import BaseLLM
 from foldline.language_models.text.metering import ask_metered, meter_prompts
 from foldline.outputs import Generation, LLMResult
@@ -32,7 +33,7 @@ class LLM(BaseLLM):
         self,
         prompt: str,
         stop: list[str] | None = None,
-        run_manager: Any = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: object,
     ) -> str:
         blocking = run_manager.get_sync() if run_manager is not None else None
@@ -63,7 +64,12 @@ class LLM(BaseLLM):
         return own._generate is LLM._generate and own._agenerate is LLM._agenerate
 
     async def _call_each(
-        self, prompts: list[str], stop: list[str] | None, manager: object, options: Any, io: IO
+        self,
+        prompts: list[str],
+        stop: list[str] | None,
+        manager: Any,  # noqa: ANN401  the run manager of the call's mode
+        options: dict[str, Any],
+        io: IO,
     ) -> LLMResult:
         """Ask for one prompt after another, each call with its own share of limits and budgets."""
         counts = self._counts_its_calls()
@@ -77,7 +83,12 @@ class LLM(BaseLLM):
         return LLMResult(generations=generations)
 
     async def _ask_once(
-        self, prompt: str, stop: list[str] | None, manager: Any, options: Any, io: IO
+        self,
+        prompt: str,
+        stop: list[str] | None,
+        manager: Any,  # noqa: ANN401  the run manager of the call's mode
+        options: dict[str, Any],
+        io: IO,
     ) -> str:
         if io.blocking:
             return self._call(prompt, stop=stop, run_manager=manager, **options)

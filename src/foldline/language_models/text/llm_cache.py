@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 
 from foldline._io import ASYNC, BLOCKING, IO
 from foldline._io.drive import drive
+from foldline.callbacks.manager import BaseRunManager
 from foldline.language_models.call.cache import Choice, cache_in_force
 from foldline.outputs import Generation, LLMResult
 
@@ -113,7 +114,9 @@ async def aupdate_cache(
 
 
 def create_base_retry_decorator(
-    error_types: list[type[BaseException]], max_retries: int = 1, run_manager: Any = None
+    error_types: list[type[BaseException]],
+    max_retries: int = 1,
+    run_manager: BaseRunManager | None = None,
 ) -> Callable[[F], F]:
     """Make a decorator that tries a function again when it raises one of these errors."""
 

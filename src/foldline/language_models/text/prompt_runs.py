@@ -52,7 +52,7 @@ def _is_per_prompt(value: PerPrompt) -> bool:
     return isinstance(value, list) and bool(value) and not _is_plain(value[0])
 
 
-def _is_plain(item: Any) -> bool:
+def _is_plain(item: object) -> bool:
     return isinstance(item, str) or (hasattr(item, "on_llm_end") and not hasattr(item, "handlers"))
 
 

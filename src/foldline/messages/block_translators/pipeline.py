@@ -43,7 +43,7 @@ class MessageLike(Protocol):
     """What a translator reads of a message, whose class lives above this folder."""
 
     @property
-    def content(self) -> Any: ...  # noqa: ANN401
+    def content(self) -> Any: ...  # noqa: ANN401  content of a message in any vendor's form
     @property
     def response_metadata(self) -> dict[Any, Any]: ...
     @property

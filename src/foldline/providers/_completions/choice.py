@@ -168,7 +168,7 @@ class ChoiceDecoder:
             events += self._whole(image)
         return events + self._refusal(refusal)
 
-    def _whole(self, native: Any) -> list[Event]:  # noqa: ANN401  JSON, or whatever was given
+    def _whole(self, native: dict[str, Any]) -> list[Event]:
         events: list[Event] = []
         for block in translator.translate(native) or [{"type": "non_standard", "value": native}]:
             events += self.writer.block(block, whole=True)
@@ -226,7 +226,7 @@ class ChoiceDecoder:
             )
         return events + self.writer.reasoning(said)
 
-    def _part(self, part: Any) -> list[Event]:  # noqa: ANN401  JSON, or whatever was given
+    def _part(self, part: str | dict[str, Any]) -> list[Event]:
         """Read a part of content: Mistral's thinking and references, anybody's text and pictures."""
         if isinstance(part, str):
             return self.writer.text(part)

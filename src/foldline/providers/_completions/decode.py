@@ -155,7 +155,7 @@ class CompletionsDecoder:
         self._metadata |= said
         self._awaited = [name for name in self._awaited if name not in said]
 
-    def _usage(self, usage: Any, first: ChoiceDecoder) -> None:  # noqa: ANN401  JSON, or whatever was given
+    def _usage(self, usage: object, first: ChoiceDecoder) -> None:
         if isinstance(usage, dict):  # or it counts nothing, which must not cost the answer
             first.writer.usage(decode_usage(usage))
         self._metadata["token_usage"] = usage

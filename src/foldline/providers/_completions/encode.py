@@ -198,7 +198,7 @@ def _plain_name(name: str) -> str:
     )[:64]
 
 
-def encode_response_format(given: Any, host: Host, strict: bool | None) -> Body:  # noqa: ANN401, FBT001
+def encode_response_format(given: Any, host: Host, strict: bool | None) -> Body:  # noqa: ANN401, FBT001  a class, a JSON Schema or OpenAI's dict
     """Ask for an answer of a certain form: OpenAI's dicts, a class, or a JSON Schema."""
     described = schema_format(given, strict)
     if described is None:

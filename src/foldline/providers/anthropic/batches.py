@@ -6,7 +6,7 @@ requests, which begin with the part's tag and can be read when the batch has end
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Collection
+from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import aclosing
 from datetime import datetime
 from typing import Any, Final
@@ -47,7 +47,7 @@ class AnthropicBatches(BatchClient):
             **({"anthropic-beta": ",".join(betas)} if betas else {}),
         }
 
-    def encode_line(self, custom_id: str, path: str, body: Any) -> bytes:  # noqa: ANN401  JSON, or whatever was given
+    def encode_line(self, custom_id: str, path: str, body: Mapping[str, Any]) -> bytes:
         """Return a request of the batch."""
         params = {name: value for name, value in body.items() if name != "stream"}
         return dump_body({"custom_id": custom_id, "params": params})
@@ -102,14 +102,14 @@ class AnthropicBatches(BatchClient):
             await self.ask(f"{PATH}/{quote(provider_id)}/cancel", io, method="POST")
 
 
-def _time(text: Any) -> float:  # noqa: ANN401  JSON
+def _time(text: object) -> float:
     try:
         return datetime.fromisoformat(str(text)).timestamp()
     except ValueError:
         return 0.0
 
 
-def _answer(row: Any) -> BatchAnswer:  # noqa: ANN401  JSON, or whatever was given
+def _answer(row: Mapping[str, Any]) -> BatchAnswer:
     custom_id, result = str(row.get("custom_id")), row.get("result") or {}
     kind = result.get("type")
     if kind == "succeeded":

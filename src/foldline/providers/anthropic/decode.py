@@ -252,7 +252,7 @@ class AnthropicDecoder:
             return []
 
 
-def _arguments(given: object) -> Any:  # noqa: ANN401  JSON, or whatever was given
+def _arguments(given: object) -> Any:  # noqa: ANN401  JSON that the model wrote
     """Give arguments as the writer takes them; what is no object is judged as the text it is."""
     return given if isinstance(given, (dict, str)) else json.dumps(given)
 
@@ -296,5 +296,5 @@ def _is_number(value: object) -> TypeGuard[int]:
     return type(value) is int
 
 
-def _dict(value: Any) -> dict[str, Any]:  # noqa: ANN401  JSON, or whatever was given
+def _dict(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}

@@ -77,5 +77,5 @@ def _nested(schema: Schema) -> Schema:
     return new
 
 
-def _inner(value: Any) -> object:  # noqa: ANN401  JSON, or whatever was given
+def _inner(value: object) -> object:
     return encode_schema(value) if isinstance(value, dict) else value

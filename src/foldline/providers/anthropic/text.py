@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from foldline.exceptions import ModelError
 from foldline.outputs import Generation, GenerationChunk, LLMResult
@@ -92,7 +92,7 @@ class AnthropicLLM(HttpLLM):
             body["stream"] = True
         return "v1/messages", body
 
-    def _decode(self, answer: Any, prompts: list[str], options: Body) -> LLMResult:  # noqa: ANN401  JSON, or whatever was given
+    def _decode(self, answer: Body, prompts: list[str], options: Body) -> LLMResult:
         if answer.get("type") == "error" or not isinstance(answer.get("content"), list):
             raise self._malformed("the answer has no content: is this a messages endpoint?")
         text = "".join(block["text"] for block in answer["content"] if block.get("type") == "text")
@@ -162,7 +162,7 @@ class MessagesTextDecoder:
         self.is_complete: bool = False
         self.is_stopped: bool = False
 
-    def feed(self, data: Any, event: str) -> GenerationChunk | None:  # noqa: ANN401  JSON, or whatever was given
+    def feed(self, data: Body, event: str) -> GenerationChunk | None:
         """Take one event."""
         kind = data.get("type") or event
         if kind == "error" or data.get("error"):
@@ -180,7 +180,7 @@ class MessagesTextDecoder:
             self.is_complete = self.is_stopped = True
         return None
 
-    def _stop(self, data: Any) -> GenerationChunk:  # noqa: ANN401  JSON, or whatever was given
+    def _stop(self, data: Body) -> GenerationChunk:
         self.is_stopped = True
         told = {k: v for k, v in (data.get("usage") or {}).items() if v is not None}
         self._usage |= told

@@ -119,7 +119,7 @@ def encode_native(value: object) -> Block | None:
     return encoded
 
 
-def _plain_json(value: object) -> Any:  # noqa: ANN401  JSON, or whatever was given
+def _plain_json(value: object) -> Any:  # noqa: ANN401  the same kind of JSON as was given
     """Return a value with its bytes in base64, as the wire has them."""
     if isinstance(value, bytes | bytearray):
         return b64encode(value).decode()

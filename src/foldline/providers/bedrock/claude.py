@@ -9,7 +9,7 @@ import os
 from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from foldline.exceptions import ModelError
 from foldline.language_models.call.request import ChatRequest
@@ -50,9 +50,10 @@ UNDER_OPENAI: Final = ("gpt-5", "gpt-6", "openai.gpt-5", "openai.gpt-6")
 class VendorModel(AwsChatModel):
     """A vendor's model on AWS: errors are those of AWS, or of the vendor behind it."""
 
-    def _read_error(self, body: Any) -> Failure:  # noqa: ANN401  whatever JSON an error is
-        is_vendors = isinstance(body, dict) and isinstance(body.get("error"), dict)
-        return self._read_vendor_error(body) if is_vendors else read_error(body)
+    def _read_error(self, body: object) -> Failure:
+        if isinstance(body, dict) and isinstance(body.get("error"), dict):
+            return self._read_vendor_error(body)
+        return read_error(body)
 
     def _read_vendor_error(self, body: Body) -> Failure:
         return anthropic_errors.read_error(body)

@@ -288,7 +288,7 @@ def _is_of_known_shape(kind: str, value: object) -> bool:
     return isinstance(value, str if kind == "text" else dict)
 
 
-def _arguments(value: object) -> Any:  # noqa: ANN401  JSON, or whatever was given
+def _arguments(value: object) -> Any:  # noqa: ANN401  JSON that the model wrote
     """Return arguments as the writer takes them; what is no object is judged as the text it is."""
     return value if isinstance(value, dict | str) else json.dumps(value)
 

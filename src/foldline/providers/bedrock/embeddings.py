@@ -100,7 +100,7 @@ class BedrockEmbeddings(AwsEndpoint, HttpEmbeddings):
         }
         return {"texts": texts, **{k: v for k, v in options.items() if v is not None}}
 
-    def _decode(self, answer: Any) -> Vectors:  # noqa: ANN401
+    def _decode(self, answer: Body) -> Vectors:
         if self._family() == "titan":
             vectors = [answer["embedding"]]
         else:
@@ -109,7 +109,7 @@ class BedrockEmbeddings(AwsEndpoint, HttpEmbeddings):
                 vectors = vectors["float"]
         return [read_vector(vector) for vector in vectors]
 
-    def _count(self, answer: Any, headers: Mapping[str, str]) -> int | None:  # noqa: ANN401
+    def _count(self, answer: Body, headers: Mapping[str, str]) -> int | None:
         told = answer.get("inputTextTokenCount")
         if told is None and headers.get(TOKENS_HEADER, "").isdigit():
             told = int(headers[TOKENS_HEADER])

@@ -117,13 +117,15 @@ def encode_output_format(option: object, notes: list[str]) -> Block | None:
     return {"type": "json_schema", "structure": {"jsonSchema": definition}}
 
 
-def _read_schema(option: Any) -> tuple[str | None, str | None, Schema]:  # noqa: ANN401  JSON, or whatever was given
+def _read_schema(option: object) -> tuple[str | None, str | None, Schema]:
     """Return name, description and schema of a response format, a class or a JSON Schema."""
     inner = option.get("json_schema", option) if isinstance(option, Mapping) else option
     if isinstance(inner, Mapping) and isinstance(inner.get("schema"), Mapping):
         return inner.get("name"), inner.get("description"), dict(inner["schema"])
-    is_plain = isinstance(inner, Mapping) and not inner.keys() & {"name", "function", "parameters"}
-    schema = dict(inner) if is_plain else convert_to_json_schema(inner)
+    if isinstance(inner, Mapping) and not inner.keys() & {"name", "function", "parameters"}:
+        schema = dict(inner)
+    else:
+        schema = convert_to_json_schema(inner)
     title, description = schema.get("title"), schema.get("description")
     return title, description, schema
 

@@ -135,5 +135,5 @@ def _in_characters(note: Note, before: str, text: str) -> Note:
     return note
 
 
-def _dict(value: Any) -> dict[str, Any]:  # noqa: ANN401  JSON, or whatever was given
+def _dict(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}

@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 from time import monotonic
+from types import ModuleType
 from typing import Any, Final
 
 from foldline._io import IO
@@ -49,7 +50,7 @@ class TokenSource:
 
     __slots__ = ("_credentials", "_fetched_at", "_given", "_lock", "_transport", "project")
 
-    def __init__(self, given: Any, transport: Transport) -> None:  # noqa: ANN401
+    def __init__(self, given: object, transport: Transport) -> None:
         self._given = given
         self._transport = transport
         self._credentials: Any = None
@@ -156,18 +157,18 @@ def _of_key_file(given: Mapping[str, Any] | str | Path) -> tuple[Any, str | None
     )
 
 
-def _with_scopes(credentials: Any) -> Any:  # noqa: ANN401
+def _with_scopes(credentials: Any) -> Any:  # noqa: ANN401  an object of google-auth, which is an extra
     if getattr(credentials, "requires_scopes", False):
         return credentials.with_scopes(SCOPES)
     return credentials
 
 
-def _is_fresh(credentials: Any) -> bool:  # noqa: ANN401
+def _is_fresh(credentials: Any) -> bool:  # noqa: ANN401  an object of google-auth, which is an extra
     state = getattr(credentials, "token_state", None)
     return bool(credentials.valid) if state is None else state.name == "FRESH"
 
 
-def _is_usable(credentials: Any) -> bool:  # noqa: ANN401
+def _is_usable(credentials: Any) -> bool:  # noqa: ANN401  an object of google-auth, which is an extra
     """Whether a token is still accepted, though it is time for another."""
     state = getattr(credentials, "token_state", None)
     return bool(credentials.valid) if state is None else state.name != "INVALID"
@@ -181,7 +182,7 @@ def _refused(error: Exception) -> ModelAuthenticationError:
     return refusal
 
 
-def _google_auth() -> Any:  # noqa: ANN401  a module of an extra
+def _google_auth() -> ModuleType:
     try:
         import google.auth  # noqa: PLC0415  an extra
         import google.auth.exceptions  # noqa: PLC0415
@@ -221,7 +222,7 @@ def _request_class() -> type[Any]:
             self,
             url: str,
             method: str = "GET",
-            body: Any = None,  # noqa: ANN401
+            body: str | bytes | None = None,
             headers: Mapping[str, str] | None = None,
             timeout: float | None = None,
             **_: object,

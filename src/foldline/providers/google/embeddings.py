@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from pydantic import Field
 
@@ -55,7 +55,7 @@ class GoogleGenerativeAIEmbeddings(GoogleEndpoint, HttpEmbeddings):
     error_table: ClassVar[ErrorTable] = ERRORS
     aliases: ClassVar[Mapping[str, str]] = ALIASES
 
-    def _batch_api(self) -> Any:  # noqa: ANN401  see `Endpoint`
+    def _batch_api(self) -> Any:
         return None if self._is_vertex() else super()._batch_api()
 
     async def _prepare(self, io: IO) -> None:
@@ -89,12 +89,12 @@ class GoogleGenerativeAIEmbeddings(GoogleEndpoint, HttpEmbeddings):
             body["parameters"] = parameters
         return body
 
-    def _decode(self, answer: Any) -> list[list[float]]:  # noqa: ANN401
+    def _decode(self, answer: Body) -> list[list[float]]:
         if self._is_vertex():
             return [read_vector(one["embeddings"]["values"]) for one in answer["predictions"]]
         return [read_vector(one["values"]) for one in answer["embeddings"]]
 
-    def _count(self, answer: Any, headers: Mapping[str, str]) -> int | None:  # noqa: ANN401
+    def _count(self, answer: Body, headers: Mapping[str, str]) -> int | None:
         if not self._is_vertex():
             count = answer.get("tokenCount")  # only a batch says it
             return None if count is None else int(count)

@@ -7,7 +7,7 @@ Turns are in `messages.py`; this file writes the rest of the body. An option nob
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from foldline.exceptions import UsageError
@@ -159,7 +159,7 @@ def _effort(asked: object, said: Body, profile: ModelProfile, notes: list[str]) 
     return {"thinkingBudget": 0} if level == "none" else {"thinkingLevel": level.upper()}
 
 
-def _safety(given: Any) -> list[Body]:  # noqa: ANN401  JSON, or whatever was given
+def _safety(given: Mapping[Any, Any] | Iterable[Mapping[str, Any]]) -> list[Body]:
     if isinstance(given, Mapping):
         return [{"category": _word(key), "threshold": _word(value)} for key, value in given.items()]
     return [dict(one) for one in given]
@@ -244,7 +244,7 @@ def _own_tool(tool: object) -> Body | None:
     return None
 
 
-def _function(tool: Any, notes: list[str]) -> Body:  # noqa: ANN401  JSON, or whatever was given
+def _function(tool: Any, notes: list[str]) -> Body:  # noqa: ANN401  a tool in any form
     described = convert_to_openai_tool(tool)
     function = described.get("function")
     if not isinstance(function, Mapping):

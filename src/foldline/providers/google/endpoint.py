@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, PrivateAttr, SecretStr, model_validator
@@ -55,6 +55,9 @@ def check_place(name: str | None) -> str | None:
 Place = Annotated[str | None, AfterValidator(check_place)]
 
 
+T = TypeVar("T")
+
+
 class GoogleEndpoint(Endpoint):
     """Settings of a connection to Google.
 
@@ -86,10 +89,12 @@ class GoogleEndpoint(Endpoint):
 
     @model_validator(mode="before")
     @classmethod
-    def _read_transport(cls, values: Any) -> Any:  # noqa: ANN401  of a constructor
+    def _read_transport(cls, values: object) -> object:
         """Take LangChain's `transport="rest"`, which is what is spoken; any other word is refused."""
-        named = values.get("transport") if isinstance(values, dict) else None
-        named = values.get("api_transport") if named is None and isinstance(values, dict) else named
+        if not isinstance(values, dict):
+            return values
+        named = values.get("transport")
+        named = values.get("api_transport") if named is None else named
         if not isinstance(named, str):
             return values
         if named != "rest":
@@ -186,7 +191,7 @@ class GoogleEndpoint(Endpoint):
         headers = await self._told_by(self._token_source().headers(io))
         return replace(sent, headers={**sent.headers, **headers})
 
-    async def _told_by(self, body: Any) -> Any:  # noqa: ANN401  a coroutine and its result
+    async def _told_by(self, body: Awaitable[T]) -> T:
         try:
             return await body
         except ModelError as error:

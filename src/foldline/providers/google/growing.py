@@ -67,7 +67,7 @@ def _steps(path: str) -> list[str | int]:
     return [int(index[:9]) if index else name or quoted for name, index, quoted in found]
 
 
-def _inside(place: Any, step: str | int, otherwise: Any) -> Any:  # noqa: ANN401  JSON, or whatever was given
+def _inside(place: Any, step: str | int, otherwise: Any) -> Any:  # noqa: ANN401  JSON that grows: a dict or a list, by the step of its path
     """Give what is in a place; `otherwise` is put there first where nothing is yet."""
     if isinstance(place, list) and isinstance(step, int):
         gap = step - len(place)

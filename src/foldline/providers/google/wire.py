@@ -114,7 +114,7 @@ def camel(name: str) -> str:
     return first + "".join(word.capitalize() for word in rest)
 
 
-def camel_keys(value: object) -> Any:  # noqa: ANN401  JSON, or whatever was given
+def camel_keys(value: object) -> Any:  # noqa: ANN401  the same kind of JSON as was given
     """Spell the keys of an option as the wire does, at every depth."""
     if isinstance(value, dict):
         return {

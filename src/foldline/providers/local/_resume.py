@@ -64,7 +64,7 @@ def _fetch(session: object, url: str, target: Path) -> int:
     return FAILED
 
 
-def _read(session: Any, url: str, target: Path) -> bool:  # noqa: ANN401
+def _read(session: Any, url: str, target: Path) -> bool:  # noqa: ANN401  a session of pip's own copy of requests
     """Read what is missing; false where the server broke off."""
     begun = _size(target)
     headers = {"Accept-Encoding": "identity", **({"Range": f"bytes={begun}-"} if begun else {})}

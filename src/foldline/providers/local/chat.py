@@ -222,7 +222,7 @@ class ChatLlamaCpp(BaseChatModel):
             return super().count_tokens(messages, tools)
         return TokenCount(local.count_tokens(asked), exact=True)
 
-    def _asked(self, messages: Sequence[BaseMessage], tools: Sequence[Any] | None) -> Any:  # noqa: ANN401  JSON, or whatever was given
+    def _asked(self, messages: Sequence[BaseMessage], tools: Sequence[Any] | None) -> Any:  # noqa: ANN401  what the server says of the prompt, as JSON
         options = {"tools": list(tools)} if tools else {}
         return self._encode(ChatRequest(list(messages), options=options))
 

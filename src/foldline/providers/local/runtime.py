@@ -17,8 +17,10 @@ import http.client
 import json
 import os
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from foldline.exceptions import (
@@ -30,6 +32,7 @@ from foldline.exceptions import (
     UsageError,
     status_error_class,
 )
+from foldline.providers._endpoint import Body
 from foldline.providers._wire import dump_body
 from foldline.providers.local._bridge import Emit, Feed, Lock, stop_all
 from foldline.providers.local.tools import ArgumentMender
@@ -184,7 +187,7 @@ class Runtime:
         """Count the prompt of a request, template and tools included."""
         return len(self.tokenize(self.render(request)))
 
-    def ask(self, path: str, body: Any = None, method: str = "POST") -> Any:  # noqa: ANN401  JSON, or whatever was given
+    def ask(self, path: str, body: Body | None = None, method: str = "POST") -> Any:  # noqa: ANN401  whatever JSON the server answers
         """Ask the server something that exists only over HTTP."""
         connection = http.client.HTTPConnection(self.address.removeprefix("http://"), timeout=60)
         try:
@@ -256,7 +259,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_after_fork)
 
 
-def decode_error(error: Any, model: str) -> ModelError:  # noqa: ANN401  JSON, or whatever was given
+def decode_error(error: Mapping[str, Any], model: str) -> ModelError:
     """Turn an error of the server into ours."""
     status, message = int(error.get("code", 500)), str(error.get("message", "the model failed"))
     kind = status_error_class(status)
@@ -295,7 +298,7 @@ def default_threads() -> int:
     return max(1, min(MOST_THREADS, usable - 1))
 
 
-def load_library() -> Any:  # noqa: ANN401  JSON, or whatever was given
+def load_library() -> ModuleType:
     """Import xllamacpp, or say how to install it."""
     try:
         import xllamacpp  # noqa: PLC0415  an extra, and 50 ms
@@ -303,10 +306,11 @@ def load_library() -> Any:  # noqa: ANN401  JSON, or whatever was given
         raise MissingExtraError(
             'local models need llama.cpp: pip install "foldline[local]"'
         ) from error
-    return xllamacpp
+    library: ModuleType = xllamacpp
+    return library
 
 
-def _start(path: Path, settings: Settings, key: str, alias: str) -> Any:  # noqa: ANN401  JSON, or whatever was given
+def _start(path: Path, settings: Settings, key: str, alias: str) -> Any:  # noqa: ANN401  a server of xllamacpp, which is an extra
     library = load_library()
     _check_file(path)
     params = library.CommonParams()

@@ -107,7 +107,7 @@ def route(
     return str(tools[best]["function"]["name"]) if scores[best] >= threshold else None
 
 
-def describe(tool: Any) -> str:  # noqa: ANN401  JSON, or whatever was given
+def describe(tool: Any) -> str:  # noqa: ANN401  a tool in any form
     """Say in a sentence what a tool is for: its name as words, and its description."""
     function = tool["function"]
     words = str(function["name"]).replace("_", " ").replace("-", " ")
@@ -130,14 +130,14 @@ def cosine(left: Sequence[float], right: Sequence[float]) -> float:
     return sum(a * b for a, b in zip(left, right, strict=True))
 
 
-def bound_tool(tool: Any) -> object:  # noqa: ANN401  JSON, or whatever was given
+def bound_tool(tool: Any) -> object:  # noqa: ANN401  a tool in any form
     """Bound every string and list of a tool's schema."""
     function = tool["function"]
     parameters = function.get("parameters") or {"type": "object", "properties": {}}
     return {**tool, "function": {**function, "parameters": bound_schema(parameters)}}
 
 
-def bound_schema(schema: Any) -> object:  # noqa: ANN401  JSON, or whatever was given
+def bound_schema(schema: Any) -> object:  # noqa: ANN401  JSON Schema: a dict, a list of them, true or false
     """Give a schema whose every value ends: strings and lists get a length, objects take no unknown fields."""
     if isinstance(schema, list):
         return [bound_schema(item) for item in schema]
@@ -155,12 +155,12 @@ def bound_schema(schema: Any) -> object:  # noqa: ANN401  JSON, or whatever was 
     return bounded
 
 
-def _types_of(schema: Any) -> list[str]:  # noqa: ANN401  JSON, or whatever was given
+def _types_of(schema: Any) -> list[str]:  # noqa: ANN401  JSON Schema: a dict, a list of them, true or false
     kind = schema.get("type", [])
     return [kind] if isinstance(kind, str) else list(kind)
 
 
-def _bound_keyword(key: str, value: Any) -> object:  # noqa: ANN401  JSON, or whatever was given
+def _bound_keyword(key: str, value: Any) -> object:  # noqa: ANN401  JSON Schema: a dict, a list of them, true or false
     if key in ("properties", "$defs", "definitions", "patternProperties"):
         return {name: bound_schema(child) for name, child in value.items()}
     if key in ("items", "prefixItems", "anyOf", "oneOf", "allOf", "additionalProperties"):
@@ -192,7 +192,7 @@ class ArgumentMender:
                     choice["delta"] = delta
         return chunk
 
-    def _mend(self, call: Any) -> None:  # noqa: ANN401  JSON, or whatever was given
+    def _mend(self, call: dict[str, Any]) -> None:
         index, function = call.get("index", 0), call.get("function") or {}
         text = function.get("arguments") or ""
         if not self._seen.setdefault(index, False) and text.strip():

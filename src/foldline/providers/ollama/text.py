@@ -101,7 +101,7 @@ class OllamaLLM(HttpLLM):
             body["options"] = more
         return "api/generate", body
 
-    def _decode(self, answer: Any, prompts: list[str], options: Body) -> LLMResult:  # noqa: ANN401  JSON, or whatever was given
+    def _decode(self, answer: Body, prompts: list[str], options: Body) -> LLMResult:
         if not answer.get("done"):
             raise self._malformed("the answer does not say that it is done", is_retryable=True)
         info = read_info(answer)
@@ -149,7 +149,7 @@ class GenerateDecoder:
         """Whether the last line came."""
         return self.is_complete
 
-    def feed(self, data: Any, event: str) -> GenerationChunk | None:  # noqa: ANN401  JSON, or whatever was given
+    def feed(self, data: Body, event: str) -> GenerationChunk | None:
         """Take one line."""
         if data.get("error"):
             raise self._fail(data)

@@ -6,7 +6,7 @@ The batch carries the part's tag in its metadata, which is how it is found again
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Collection
+from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import aclosing
 from typing import Any, Final
 from urllib.parse import quote
@@ -41,7 +41,7 @@ class OpenAIBatches(BatchClient):
             if (value := getattr(self.endpoint, field, None))
         }
 
-    def encode_line(self, custom_id: str, path: str, body: Any) -> bytes:  # noqa: ANN401  JSON, or whatever was given
+    def encode_line(self, custom_id: str, path: str, body: object) -> bytes:
         """Return a request as a line of the file."""
         return dump_body(
             {"custom_id": custom_id, "method": "POST", "url": f"/v1/{path}", "body": body}
@@ -59,7 +59,7 @@ class OpenAIBatches(BatchClient):
         made = await self.ask("batches", io, method="POST", body=dump_body(batch), may_repeat=False)
         return str(made["id"])
 
-    async def _upload(self, content: bytes, name: str, io: IO) -> Any:  # noqa: ANN401  JSON, or whatever was given
+    async def _upload(self, content: bytes, name: str, io: IO) -> dict[str, Any]:
         mark = f"foldline{uuid4().hex}"
         head = (
             f'--{mark}\r\ncontent-disposition: form-data; name="purpose"\r\n\r\nbatch\r\n'
@@ -67,9 +67,10 @@ class OpenAIBatches(BatchClient):
             "content-type: application/jsonl\r\n\r\n"
         )
         body = head.encode() + content + f"\r\n--{mark}--\r\n".encode()
-        return await self.ask(
+        made: dict[str, Any] = await self.ask(
             "files", io, method="POST", body=body, kind=f"multipart/form-data; boundary={mark}"
         )
+        return made
 
     async def find(self, part: Part, known: Collection[str], io: IO) -> str | None:
         """Look for the batch whose metadata has the part's tag."""
@@ -120,7 +121,7 @@ class OpenAIBatches(BatchClient):
             await self.ask(f"batches/{quote(provider_id)}/cancel", io, method="POST")
 
 
-def _answer(row: Any) -> BatchAnswer:  # noqa: ANN401  JSON, or whatever was given
+def _answer(row: Mapping[str, Any]) -> BatchAnswer:
     custom_id = str(row.get("custom_id"))
     response, error = row.get("response"), row.get("error")
     if isinstance(response, dict) and response.get("status_code"):

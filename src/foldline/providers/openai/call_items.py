@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Final
+from typing import Final
 
 from foldline.exceptions import MalformedStreamError
 from foldline.messages.block_translators import openai as translator
@@ -86,7 +86,7 @@ class CallItem(Item):
             return []
         return self.writer.fields({"extras": late}, (self.key, "call"), kind="tool_call")
 
-    def _check(self, final: Any) -> None:  # noqa: ANN401  JSON, or whatever was given
+    def _check(self, final: str | None) -> None:
         """Refuse a call whose end contradicts its slices: nobody could say which of the two is meant."""
         said = self._spoken.text
         if not said or not final or final == said:

@@ -62,7 +62,7 @@ class ResponsesDecoder:
         item, events = self._of(data)
         return events + item.feed(name, data)
 
-    def whole(self, data: Any) -> list[Event]:  # noqa: ANN401  JSON, or whatever was given
+    def whole(self, data: object) -> list[Event]:
         """Take a response that came in one piece."""
         if not isinstance(data, dict) or not isinstance(data.get("output"), list):
             raise MalformedStreamError("the answer has no output: is this a Responses endpoint?")

@@ -65,7 +65,7 @@ class OpenAIEmbeddings(HttpEmbeddings):
 
     @model_validator(mode="before")
     @classmethod
-    def _drop_unused(cls, values: Any) -> Any:  # noqa: ANN401
+    def _drop_unused(cls, values: object) -> object:
         if not isinstance(values, dict):
             return values
         unused = UNUSED - cls.model_fields.keys() - cls.aliases.keys()
@@ -77,10 +77,10 @@ class OpenAIEmbeddings(HttpEmbeddings):
         given = {name: value for name, value in named.items() if value is not None}
         return "embeddings", {**body, **given, **self.model_kwargs}
 
-    def _decode(self, answer: Any) -> list[list[float]]:  # noqa: ANN401
+    def _decode(self, answer: Body) -> list[list[float]]:
         return [_read_embedding(row["embedding"]) for row in order_rows(answer["data"])]
 
-    def _count(self, answer: Any, headers: Mapping[str, str]) -> int | None:  # noqa: ANN401
+    def _count(self, answer: Body, headers: Mapping[str, str]) -> int | None:
         usage = answer.get("usage")
         return usage.get("total_tokens") if isinstance(usage, dict) else None
 
@@ -97,7 +97,7 @@ class OpenAIEmbeddings(HttpEmbeddings):
         return given or "https://api.openai.com/v1"
 
 
-def _read_embedding(embedding: Any) -> list[float]:  # noqa: ANN401  numbers, or base64 of them
+def _read_embedding(embedding: str | Sequence[Any]) -> list[float]:
     if not isinstance(embedding, str):
         return read_vector(embedding)
     numbers = array("f", base64.b64decode(embedding, validate=True))

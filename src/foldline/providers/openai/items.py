@@ -45,7 +45,7 @@ class MessageItem(Item):
         is_told = name == "content_part.done" and data.get("part")
         return self._part_done(place, data["part"]) if is_told else []
 
-    def _rest(self, place: int, final: Any) -> str:  # noqa: ANN401  JSON, or whatever was given
+    def _rest(self, place: int, final: str | None) -> str:
         spoken = self._said.get(place)
         return (final or "") if spoken is None else spoken.rest(final)
 
@@ -168,7 +168,7 @@ class ReasoningItem(Item):
         self._said[part].add(text or "")
         return events + self.writer.reasoning(text, key, id, extras or None)
 
-    def _say_rest(self, kind: str, place: int, final: Any) -> list[Event]:  # noqa: ANN401  JSON, or whatever was given
+    def _say_rest(self, kind: str, place: int, final: str | None) -> list[Event]:
         spoken = self._said.get((kind, place))
         if spoken is None:
             return self._say(kind, place, final) if final else []

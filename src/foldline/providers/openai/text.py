@@ -115,7 +115,7 @@ class OpenAI(HttpLLM):
         body |= self.extra_body or {}
         return "completions", body
 
-    def _decode(self, answer: Any, prompts: list[str], options: Body) -> LLMResult:  # noqa: ANN401  JSON, or whatever was given
+    def _decode(self, answer: Body, prompts: list[str], options: Body) -> LLMResult:
         choices = sorted(answer["choices"], key=lambda choice: choice.get("index") or 0)
         each = int(options.get("n") or 1)
         if len(choices) != len(prompts) * each:
@@ -162,7 +162,7 @@ class CompletionsTextDecoder:
         """Whether the reason to stop was told."""
         return self._is_stopped
 
-    def feed(self, data: Any, event: str) -> GenerationChunk | None:  # noqa: ANN401  JSON, or whatever was given
+    def feed(self, data: Body, event: str) -> GenerationChunk | None:
         """Take one chunk."""
         if data.get("error"):
             raise self._fail(data)

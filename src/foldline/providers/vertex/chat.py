@@ -30,7 +30,7 @@ class ChatVertexAI(ChatGoogle):
     provider_name: ClassVar[str] = "google_vertexai"
     key_variables: ClassVar[Sequence[str]] = ()
 
-    def __new__(cls, **settings: Any) -> Any:  # noqa: ANN401  a chat model of either wire
+    def __new__(cls, **settings: object) -> Any:  # noqa: ANN401  a chat model of either wire
         """Make the model of the wire that the named model speaks."""
         named = settings.get("model") or settings.get("model_name") or ""
         if cls is ChatVertexAI and str(named).startswith("claude"):

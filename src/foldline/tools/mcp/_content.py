@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import ModuleType
 from typing import Any
 
 from pydantic_core import from_json
@@ -14,7 +15,7 @@ Block = dict[str, Any]
 PLAIN = "application/octet-stream"
 
 
-def from_mcp(result: Any) -> str | list[Block]:
+def from_mcp(result: Any) -> str | list[Block]:  # noqa: ANN401  an object of the mcp package, which is an extra
     """Say a result as content: one text alone as text, everything else as blocks."""
     blocks = [_block(item) for item in result.content]
     if not blocks and result.structured_content is not None:
@@ -25,7 +26,7 @@ def from_mcp(result: Any) -> str | list[Block]:
     return blocks
 
 
-def _block(item: Any) -> Block:
+def _block(item: Any) -> Block:  # noqa: ANN401  an object of the mcp package, which is an extra
     if item.type == "text":
         return {"type": "text", "text": item.text}
     if item.type in ("image", "audio"):
@@ -39,7 +40,7 @@ def _block(item: Any) -> Block:
     return {"type": "text", "text": str(content_of(item.model_dump(mode="json")))}
 
 
-def _resource(resource: Any) -> Block:
+def _resource(resource: Any) -> Block:  # noqa: ANN401  an object of the mcp package, which is an extra
     text = getattr(resource, "text", None)
     if text is not None:
         return {"type": "text", "text": text}
@@ -49,7 +50,7 @@ def _resource(resource: Any) -> Block:
     return {"type": block, "base64": resource.blob, "mime_type": kind}
 
 
-def to_mcp(content: str | Sequence[Any], *, is_error: bool = False) -> Any:
+def to_mcp(content: str | Sequence[Any], *, is_error: bool = False) -> Any:  # noqa: ANN401  an object of the mcp package, which is an extra
     """Make a result of content; a JSON object is also said as structured content."""
     types = part("mcp.types")
     blocks = [content] if isinstance(content, str) else list(content)
@@ -61,7 +62,7 @@ def to_mcp(content: str | Sequence[Any], *, is_error: bool = False) -> Any:
     )
 
 
-def _item(types: Any, block: Any) -> object:
+def _item(types: ModuleType, block: str | Mapping[str, Any]) -> object:
     if isinstance(block, str):
         return types.TextContent(type="text", text=block)
     kind, data = block.get("type"), block.get("base64")

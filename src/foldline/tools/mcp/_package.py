@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from types import ModuleType
 
 from foldline.exceptions import MissingExtraError
 
 
-def part(name: str) -> Any:
+def part(name: str) -> ModuleType:
     """Give a module of the package."""
     try:
         return import_module(name)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hmac
 import ipaddress
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Literal, TypedDict, Unpack, cast
 
 from pydantic import ValidationError
@@ -89,7 +89,7 @@ def mcp_app(
     token: str | None = None,
     allowed_hosts: Sequence[str] = (),
     injected: Mapping[str, Any] | None = None,
-) -> Any:
+) -> Any:  # noqa: ANN401  an object of the mcp package, which is an extra
     """Give an ASGI application that serves tools; `allowed_hosts` are the names by which clients know it."""
     if not _is_loopback(host) and not token:
         raise SecurityError(
@@ -114,7 +114,7 @@ def mcp_app(
 
 def mcp_server(
     tools: Sequence[BaseTool], *, name: str = "foldline", injected: Mapping[str, Any] | None = None
-) -> Any:
+) -> Any:  # noqa: ANN401  an object of the mcp package, which is an extra
     """Give a server of the official package that has these tools; `injected` gives their injected arguments."""
     types, by_name = part("mcp.types"), tools_by_name(tools)
     described = [
@@ -122,10 +122,10 @@ def mcp_server(
         for tool in tools
     ]
 
-    async def list_tools(context: object, params: object) -> Any:
+    async def list_tools(context: object, params: object) -> object:
         return types.ListToolsResult(tools=described)
 
-    async def call_tool(context: Any, params: Any) -> Any:
+    async def call_tool(context: object, params: Any) -> object:  # noqa: ANN401  an object of the mcp package, which is an extra
         tool = by_name.get(params.name)
         if tool is None:
             return to_mcp(f"there is no tool named {params.name!r}", is_error=True)
@@ -145,7 +145,7 @@ def _schema(tool: BaseTool) -> dict[str, Any]:
     }
 
 
-async def _answer(tool: BaseTool, arguments: dict[str, Any], injected: Mapping[str, Any]) -> Any:
+async def _answer(tool: BaseTool, arguments: dict[str, Any], injected: Mapping[str, Any]) -> object:
     call = cast(
         "ToolCall", {"type": "tool_call", "name": tool.name, "args": arguments, "id": "mcp"}
     )
@@ -175,7 +175,11 @@ def _is_loopback(host: str) -> bool:
 def _with_token(app: Callable[..., Any], token: str) -> Callable[..., Any]:
     wanted = f"Bearer {token}".encode()
 
-    async def guarded(scope: dict[str, Any], receive: Any, send: Any) -> None:
+    async def guarded(
+        scope: dict[str, Any],
+        receive: Callable[..., Awaitable[Any]],
+        send: Callable[..., Awaitable[Any]],
+    ) -> None:
         if scope["type"] != "http":
             await app(scope, receive, send)
             return
