@@ -32,7 +32,7 @@ class ModelRequest:
     def __init__(
         self,
         *,
-        model: Any,
+        model: Any,  # noqa: ANN401  a chat model, or what stands in for one in a test
         messages: list[BaseMessage],
         system_message: SystemMessage | None = None,
         system_prompt: str | None = None,

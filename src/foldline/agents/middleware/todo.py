@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal, NotRequired
 from typing_extensions import TypedDict
 
 from foldline._run import Run
-from foldline.agents.middleware.base import AgentMiddleware, Handler
-from foldline.agents.requests import ModelRequest
+from foldline.agents.middleware.base import AgentMiddleware, ModelHandler
+from foldline.agents.requests import ModelRequest, ModelResponse
 from foldline.agents.state import AgentState, OmitFromSchema
 from foldline.messages import SystemMessage, ToolMessage
 from foldline.tools import InjectedToolCallId, tool
@@ -61,7 +61,9 @@ class TodoListMiddleware(AgentMiddleware):
 
         self.tools = [write_todos]
 
-    async def _around_model(self, request: ModelRequest, handler: Handler, run: Run) -> Any:
+    async def _around_model(
+        self, request: ModelRequest, handler: ModelHandler, run: Run
+    ) -> ModelResponse:
         content: Any = request.system_message.content if request.system_message is not None else ""
         if isinstance(content, str):
             content = f"{content}\n\n{self.system_prompt}" if content else self.system_prompt

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from foldline._run import Run
 from foldline.agents.middleware.base import AgentMiddleware, Handler
 from foldline.agents.middleware.fallback import as_model
 from foldline.agents.requests import ToolCallRequest
+from foldline.language_models.chat_models import BaseChatModel
 from foldline.messages import HumanMessage, ToolMessage
 from foldline.tools.base import BaseTool
 
@@ -24,7 +24,12 @@ DEFAULT_MODEL = "anthropic:claude-sonnet-4-5-20250929"
 class LLMToolEmulator(AgentMiddleware):
     """Has a model answer in the place of tools: of those named, or of all."""
 
-    def __init__(self, *, tools: Sequence[str | BaseTool] | None = None, model: Any = None) -> None:
+    def __init__(
+        self,
+        *,
+        tools: Sequence[str | BaseTool] | None = None,
+        model: str | BaseChatModel | None = None,
+    ) -> None:
         """Choose the tools, all if None, and the model that plays them."""
         self.emulated = (
             None if tools is None else {one if isinstance(one, str) else one.name for one in tools}
@@ -33,7 +38,7 @@ class LLMToolEmulator(AgentMiddleware):
         self._model = model
 
     @property
-    def model(self) -> Any:
+    def model(self) -> BaseChatModel:
         """The model that plays the tools; made when it is first needed."""
         if self._model is None or isinstance(self._model, str):
             self._model = as_model(self._model or DEFAULT_MODEL)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from foldline._run import Run
-from foldline.agents.middleware.base import AgentMiddleware, Handler
+from foldline.agents.middleware.base import AgentMiddleware, ModelHandler
 from foldline.agents.middleware.fallback import as_model
-from foldline.agents.requests import ModelRequest
+from foldline.agents.requests import ModelRequest, ModelResponse
 from foldline.exceptions import UsageError
+from foldline.language_models.chat_models import BaseChatModel
 from foldline.messages import HumanMessage, SystemMessage
 from foldline.tools.base import BaseTool
 
@@ -25,7 +24,7 @@ class LLMToolSelectorMiddleware(AgentMiddleware):
     def __init__(
         self,
         *,
-        model: Any = None,
+        model: str | BaseChatModel | None = None,
         system_prompt: str = SYSTEM_PROMPT,
         max_tools: int | None = None,
         always_include: list[str] | None = None,
@@ -37,7 +36,9 @@ class LLMToolSelectorMiddleware(AgentMiddleware):
         self.always_include = list(always_include or ())
         self.named_tools = frozenset(self.always_include)
 
-    async def _around_model(self, request: ModelRequest, handler: Handler, run: Run) -> Any:
+    async def _around_model(
+        self, request: ModelRequest, handler: ModelHandler, run: Run
+    ) -> ModelResponse:
         named = {one.name: one for one in request.tools if isinstance(one, BaseTool)}
         offered = {name: one for name, one in named.items() if name not in self.always_include}
         if not offered:
