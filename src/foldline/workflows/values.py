@@ -228,7 +228,7 @@ def _build(declared: Any) -> TypeAdapter[Any] | None:  # noqa: ANN401  annotatio
 _adapter = lru_cache(maxsize=1024)(_build)
 
 
-def to_text(body: dict[str, Any]) -> str:
+def to_text(body: object) -> str:
     """Write JSON that any store can keep, and any program can read.
 
     Half a character (a lone surrogate) is escaped, a number that JSON does not have (NaN and the infinities) has a

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from pydantic import Field
 
@@ -55,7 +55,7 @@ class GoogleGenerativeAIEmbeddings(GoogleEndpoint, HttpEmbeddings):
     error_table: ClassVar[ErrorTable] = ERRORS
     aliases: ClassVar[Mapping[str, str]] = ALIASES
 
-    def _batch_api(self) -> Any:
+    def _batch_api(self) -> Any:  # noqa: ANN401  see `Endpoint`
         return None if self._is_vertex() else super()._batch_api()
 
     async def _prepare(self, io: IO) -> None:
