@@ -196,7 +196,7 @@ class UsagePolicy(Policy):
         return tokens_used(usage, self._limiter)
 
 
-def _setting(model: object, name: str) -> Any:  # noqa: ANN401  a setting of any type
+def _setting(model: Any, name: str) -> Any:  # noqa: ANN401  any chat model; the type depends on the setting
     """Return a setting that not every model has; a Pydantic model takes 7 µs to say that it has none."""
     values = model.__dict__
     if name in values:
