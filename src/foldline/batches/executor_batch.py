@@ -7,7 +7,7 @@ from typing import Any
 
 from foldline._io import IO
 from foldline.batches.executors import CHUNK, Executor, PortableTarget
-from foldline.batches.targets import make_target
+from foldline.batches.targets.make import make_target
 from foldline.exceptions import FoldlineError
 from foldline.runnables.base import Runnable
 

@@ -10,8 +10,8 @@ from typing import Any, Final, cast
 
 from foldline.batches.records import RejectedRow
 from foldline.batches.rows import read_rows
-from foldline.batches.store import JobStore
 from foldline.batches.store.input_table import NewItem, Reject
+from foldline.batches.store.job_store import JobStore
 from foldline.batches.targets.base import Target, digest_of
 from foldline.exceptions import FoldlineError, UsageError
 

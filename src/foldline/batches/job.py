@@ -19,10 +19,10 @@ from foldline.batches.options import BatchOptions, check_options
 from foldline.batches.records import BatchReport, BatchResult, Item, ItemOutcome, RejectedRow, State
 from foldline.batches.rows import write_rows
 from foldline.batches.runner import JobRunner, make_batches
-from foldline.batches.store import JobStore
 from foldline.batches.store.item_table import StoredResult
-from foldline.batches.targets import make_target
+from foldline.batches.store.job_store import JobStore
 from foldline.batches.targets.base import Target, read_definition
+from foldline.batches.targets.make import make_target
 from foldline.exceptions import UsageError
 from foldline.utils.short_repr import short_repr
 

@@ -14,7 +14,7 @@ from typing import Final
 from foldline._io import IO
 from foldline.batches.provider import BatchAnswer, BatchApi, BatchStatus
 from foldline.batches.records import ItemOutcome, Part
-from foldline.batches.store import JobStore
+from foldline.batches.store.job_store import JobStore
 from foldline.batches.targets.base import BatchRequest, Target, error_text
 from foldline.exceptions import FoldlineError, ModelError, UsageError
 

@@ -21,7 +21,7 @@ from foldline.batches.progress import JobProgress
 from foldline.batches.provider import BatchApi
 from foldline.batches.provider_batches import ProviderBatches
 from foldline.batches.records import BatchReport, Item, ItemOutcome
-from foldline.batches.store import JobStore
+from foldline.batches.store.job_store import JobStore
 from foldline.batches.targets.base import Target
 from foldline.exceptions import BudgetExceeded, FoldlineError, StoreError, UsageError
 

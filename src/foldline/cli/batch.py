@@ -11,7 +11,7 @@ from typing import Any
 from foldline.batches import BatchJob, BatchReport, read_rows
 from foldline.batches.progress import progress_line
 from foldline.batches.records import RejectedRow
-from foldline.batches.store import JobStore
+from foldline.batches.store.job_store import JobStore
 from foldline.cli.choose import choose_model, prepare, read_options
 from foldline.cli.short_schema import read_schema
 from foldline.cli.start import Code
