@@ -47,6 +47,7 @@ IMPORTS = {
     "dbos": "foldline.workflows dbos",
     "temporal": "foldline.workflows.temporal",
     "pdf": "foldline.document_loaders.pdf pypdf",
+    "sql": "foldline.utils.sql_database sqlalchemy",
 }
 """Extra -> the modules that need it; `module:call()` also calls."""
 

@@ -13,7 +13,7 @@ from foldline.agents.checkpoint import SqliteSaver
 from foldline.caches import SQLiteCache
 from foldline.callbacks import FileCallbackHandler
 from foldline.chat_history import SQLiteChatMessageHistory
-from foldline.cli.places import made
+from foldline.cli.places import make_folder_of
 from foldline.documents import Document
 from foldline.embeddings import DeterministicFakeEmbedding
 from foldline.indexing import SQLiteRecordManager
@@ -38,7 +38,7 @@ def keep_log(folder: Path) -> None:
 
 
 def keep_traces(folder: Path) -> None:
-    SQLiteTracer(made(folder / "deep" / "traces.db")).close()
+    SQLiteTracer(make_folder_of(folder / "deep" / "traces.db")).close()
 
 
 STORES = {
@@ -48,7 +48,9 @@ STORES = {
     "store": lambda folder: SQLiteStore(folder / "s.db"),
     "index": lambda folder: SQLiteRecordManager("n", folder / "i.db"),
     "traces": keep_traces,
-    "sessions": lambda folder: SQLiteChatMessageHistory("s", made(folder / "a" / "b" / "s.db")),
+    "sessions": lambda folder: SQLiteChatMessageHistory(
+        "s", make_folder_of(folder / "a" / "b" / "s.db")
+    ),
     "files": lambda folder: LocalFileStore(folder / "files" / "deep").mset([("a/b/c", b"x")]),
     "vectors": keep_vectors,
     "pictures": lambda folder: write_under(folder / "out" / "deep", ".png", b"x"),

@@ -174,7 +174,7 @@ def test_a_user_is_forgotten_in_sqlite_files(place: TracePlace, tmp_path: Path, 
     ask(place, "a", "b", thread_id="t-9", user_id="ada")
     ask(place, "c", "d", thread_id="t-8", user_id="bob")
     for session in ("t-9", "t-8"):
-        SQLiteChatMessageHistory(session, tmp_path / "sessions.db").add_user_message("hi")
+        SQLiteChatMessageHistory(session, tmp_path / "traces.db").add_user_message("hi")
         saver = SqliteSaver(tmp_path / "agents.db")
         saver.append(session, "", [Entry("1", None, "{}")], after=None)
         saver.close()

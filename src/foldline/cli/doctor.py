@@ -42,6 +42,7 @@ EXTRAS = {
     "jinja": "jinja2",
     "vectors": "numpy",
     "pdf": "pypdf",
+    "sql": "sqlalchemy",
     "aws": "botocore",
     "google": "google.auth",
     "langsmith": "langsmith",

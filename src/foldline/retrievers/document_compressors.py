@@ -22,6 +22,7 @@ from foldline.messages.base import BaseMessage
 from foldline.output_parsers.enum import BooleanOutputParser
 from foldline.prompts.prompt import PromptTemplate
 from foldline.runnables.base import Runnable
+from foldline.utils.short_repr import short_repr
 
 __all__ = [
     "DocumentCompressorPipeline",
@@ -232,6 +233,8 @@ class DocumentCompressorPipeline(_Compressor):
 class EmbeddingsRedundantFilter(BaseDocumentTransformer):
     """Leaves out documents that say nearly the same as one before them."""
 
+    __repr__ = short_repr
+
     def __init__(self, *, embeddings: Embeddings, similarity_threshold: float = 0.95) -> None:
         self.embeddings = embeddings
         self.similarity_threshold = similarity_threshold
@@ -250,6 +253,8 @@ class EmbeddingsRedundantFilter(BaseDocumentTransformer):
 
 class LongContextReorder(BaseDocumentTransformer):
     """Puts the best documents first and last, and the worst in the middle, where models read least."""
+
+    __repr__ = short_repr
 
     def transform_documents(
         self, documents: Sequence[Document], **kwargs: object

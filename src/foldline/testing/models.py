@@ -81,7 +81,7 @@ Step: TypeAlias = (
     | AIMessageChunk
     | ChatGenerationChunk
 )
-Turn: TypeAlias = "str | BaseMessage | BaseException | Step | Sequence[Step]"
+Turn: TypeAlias = "str | BaseMessage | BaseException | Step | Iterable[Step]"
 STEP_CLASSES = (Reason, Call, Stall, Fail, Finish, BaseMessage, ChatGenerationChunk, dict)
 Script: TypeAlias = "Sequence[Turn] | Callable[[ChatRequest], Turn]"
 
@@ -181,7 +181,7 @@ class ScriptedChatModel(BaseChatModel):
             steps = _words(turn)
         elif isinstance(turn, STEP_CLASSES):
             steps = [turn]
-        elif not isinstance(turn, Sequence):
+        elif not isinstance(turn, Iterable):
             raise UsageError(
                 f"the script has a turn of type {type(turn).__name__}: write a text, a message, an error, or a list of "
                 "steps (Call, Reason, Fail, ...)"
