@@ -147,7 +147,7 @@ def test_an_old_file_that_may_only_be_read_is_told(open_folder: Path):
 def test_a_read_only_file_is_shown_in_the_page(
     start: Callable[..., Any], open_page: Any, example_folder: Path, open_folder: Path
 ):
-    for name in ("traces.db", "sessions.db", "datasets.db", "threads.db"):
+    for name in ("traces.db", "datasets.db", "threads.db"):
         shutil.copy(example_folder / name, open_folder / name)
     connection = sqlite3.connect(open_folder / "traces.db")
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
