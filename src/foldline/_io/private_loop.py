@@ -9,12 +9,14 @@ import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future
 from contextlib import AbstractAsyncContextManager
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from foldline._io.waiting import cancel_all
 
 T = TypeVar("T")
 logger: logging.Logger = logging.getLogger("foldline")
+LEAVE_SECONDS: Final = 5.0
+"""How long what lives on a loop may take to leave, also where nobody waits for it: a second cancel would break it off."""
 
 
 class PrivateLoop:
@@ -54,7 +56,7 @@ class PrivateLoop:
             call.cancel()
         if self._stay is not None:
             self._stay.cancel()
-            await asyncio.wait([self._stay], timeout=self._patience)
+            await asyncio.wait([self._stay], timeout=max(self._patience, LEAVE_SECONDS))
         await cancel_all(asyncio.all_tasks() - {asyncio.current_task()})
 
     async def run(self, body: Coroutine[Any, Any, T], *, blocking: bool) -> T:
