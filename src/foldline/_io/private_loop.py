@@ -16,7 +16,7 @@ from foldline._io.waiting import cancel_all
 T = TypeVar("T")
 logger: logging.Logger = logging.getLogger("foldline")
 LEAVE_SECONDS: Final = 5.0
-"""How long what lives on a loop may take to leave, also where nobody waits for it: a second cancel would break it off."""
+"""How long what lives on a loop may take to leave, also where nobody waits for it; a second cancel would break it."""
 
 
 class PrivateLoop:
