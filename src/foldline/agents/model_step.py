@@ -132,8 +132,8 @@ class ModelStep:
                 return
             calls = HandlerCalls(context, ModelForm(context.setup.codec))
 
-            async def handler(asked: ModelRequest) -> object:
-                return await calls.call(asked, ask)
+            async def handler(wrapped_request: ModelRequest) -> object:
+                return await calls.call(wrapped_request, ask)
 
             for name, wrap in reversed(context.setup.model_wraps):
                 handler = _wrapped(name, wrap, handler, run)  # type: ignore[assignment]

@@ -94,8 +94,8 @@ class ToolRunner:
 
         calls = HandlerCalls(context, ToolForm())
 
-        async def handler(asked: ToolCallRequest) -> object:
-            return await calls.call(asked, lambda request: self._invoke(request, run))
+        async def handler(wrapped_request: ToolCallRequest) -> object:
+            return await calls.call(wrapped_request, lambda request: self._invoke(request, run))
 
         for _, wrap in reversed(setup.tool_wraps):
             handler = _wrapped(wrap, handler, run)  # type: ignore[assignment]

@@ -42,11 +42,11 @@ class Told:
             return cast("Callable[..., Any]", self)
         event = self.event
 
-        def told(*args: object, **kwargs: object) -> object:
+        def method(*args: object, **kwargs: object) -> object:
             body = manager._tell(event, *args, **kwargs)
             return drive(body) if manager._io.blocking else body
 
-        return told
+        return method
 
 
 def told(event: str) -> Callable[..., Any]:

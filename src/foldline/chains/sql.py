@@ -32,21 +32,21 @@ def create_sql_query_chain(
 
     `table_names_to_use` in the input narrows the tables that the model is told of.
     """
-    asked = prompt or SQL_PROMPT
-    variables = {*asked.input_variables, *asked.partial_variables}
+    template = prompt or SQL_PROMPT
+    variables = {*template.input_variables, *template.partial_variables}
     missing = {"input", "top_k", "table_info"} - variables
     if missing:
         raise UsageError(
             f"Prompt must have input variables: 'input', 'top_k', 'table_info'; it lacks {sorted(missing)}"
         )
-    if "dialect" in asked.input_variables:
-        asked = asked.partial(dialect=db.dialect)
+    if "dialect" in template.input_variables:
+        template = template.partial(dialect=db.dialect)
     inputs = RunnablePassthrough.assign(
-        input=lambda given: given["question"] + "\nSQLQuery: ",
-        table_info=lambda given: db.get_table_info(given.get("table_names_to_use")),
-        top_k=lambda given: str(given.get("k", k)),
+        input=lambda values: values["question"] + "\nSQLQuery: ",
+        table_info=lambda values: db.get_table_info(values.get("table_names_to_use")),
+        top_k=lambda values: str(values.get("k", k)),
     )
-    return inputs | asked | llm.bind(stop=["\nSQLResult:"]) | RunnableLambda(_statement)
+    return inputs | template | llm.bind(stop=["\nSQLResult:"]) | RunnableLambda(_statement)
 
 
 def _statement(answer: Any) -> str:

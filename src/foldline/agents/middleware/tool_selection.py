@@ -44,22 +44,22 @@ class LLMToolSelectorMiddleware(AgentMiddleware):
         if not offered:
             return await handler(request)
         chosen = await self._choose(request, offered, run)
-        kept = [
+        tools = [
             one
             for one in request.tools
             if not isinstance(one, BaseTool)
             or one.name in chosen
             or one.name in self.always_include
         ]
-        return await handler(request.override(tools=kept))
+        return await handler(request.override(tools=tools))
 
     async def _choose(
         self, request: ModelRequest, offered: dict[str, BaseTool], run: Run
     ) -> list[str]:
-        asked = next(
+        question = next(
             (one for one in reversed(request.messages) if isinstance(one, HumanMessage)), None
         )
-        if asked is None:
+        if question is None:
             raise UsageError("No user message found in request messages: tools are chosen by it")
         described = "\n".join(f"- {name}: {one.description}" for name, one in offered.items())
         limit = "" if self.max_tools is None else f"\nChoose at most {self.max_tools}."
@@ -74,6 +74,6 @@ class LLMToolSelectorMiddleware(AgentMiddleware):
             "required": ["tools"],
         }
         model = self.model if self.model is not None else request.model
-        answer = await model.with_structured_output(schema)._step([system, asked], run.child())
+        answer = await model.with_structured_output(schema)._step([system, question], run.child())
         names = list(dict.fromkeys(answer["tools"]))
         return names if self.max_tools is None else names[: self.max_tools]
