@@ -43,11 +43,14 @@ def files_entered(chain: Runnable[Any, Any]) -> set[str]:
         if event == "call" and file.startswith(HOME):
             entered.add(file[len(HOME) + 1 :])
 
+    gc.collect()  # what earlier tests left is finalised now, not inside the call
+    gc.disable()
     sys.setprofile(note)
     try:
         chain.invoke(question)
     finally:
         sys.setprofile(None)
+        gc.enable()
     return entered
 
 
