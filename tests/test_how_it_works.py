@@ -1,5 +1,6 @@
 """The paths in docs/how-it-works.md are those that calls take."""
 
+import gc
 import json
 import re
 import sys
@@ -62,11 +63,14 @@ def files_entered(function: Callable[[], object]) -> list[str]:
         if event == "call" and file.startswith(HOME):
             entered.setdefault(file[len(HOME) + 1 :])
 
+    gc.collect()  # what earlier tests left is finalised now, not inside the call
+    gc.disable()
     sys.setprofile(note)
     try:
         function()
     finally:
         sys.setprofile(None)
+        gc.enable()
     return list(entered)
 
 

@@ -17,7 +17,7 @@ HOME = Path(foldline.__file__).parent
 FRONTS = sorted(
     ".".join(("foldline", *file.relative_to(HOME).parent.parts))
     for file in HOME.rglob("__init__.py")
-    if "lazily(" in file.read_text()
+    if "lazy_exports(" in file.read_text()
 )
 
 

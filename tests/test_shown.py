@@ -71,7 +71,7 @@ SHOWN = [package for package in PACKAGES if hasattr(package, "__path__")]
 def test_dir_of_a_package_has_public_names_only(package: ModuleType):
     shown = dir(package)
 
-    assert {"TYPE_CHECKING", "annotations", "lazily", "Any"}.isdisjoint(shown)
+    assert {"TYPE_CHECKING", "annotations", "lazy_exports", "Any"}.isdisjoint(shown)
     assert set(package.__all__) <= set(shown)
     assert all(
         name in package.__all__ for name in shown if name.startswith("_") and name != "__version__"

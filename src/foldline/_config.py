@@ -86,7 +86,7 @@ def split_config(config: RunnableConfig | None) -> tuple[dict[str, Any], dict[st
 
 
 def ensure_config(config: RunnableConfig | None = None) -> RunnableConfig:
-    """Give a config with every default filled in, over the one inherited from an enclosing call.
+    """Return a config with every default filled in, over the one inherited from an enclosing call.
 
     A key that is no config key is a value for `configurable`, as in LangChain.
     """
@@ -230,7 +230,7 @@ def patch_config(
 
 
 def get_config_list(config: Configs, length: int) -> list[RunnableConfig]:
-    """Give one config for each of `length` inputs; a single `run_id` serves the first input only."""
+    """Return one config for each of `length` inputs; a single `run_id` serves the first input only."""
     if length < 0:
         raise UsageError(f"length must be at least 0, not {length}")
     if config is not None and not isinstance(config, dict):

@@ -16,7 +16,7 @@ Loader: TypeAlias = Callable[[str], object]
 """A module's `__getattr__`."""
 
 
-def lazily(module: str, homes: Mapping[str, str]) -> Loader:
+def lazy_exports(module: str, homes: Mapping[str, str]) -> Loader:
     """Return a module's `__getattr__`: `homes` has, for each place (a path or `.sibling`), the names in it."""
     here = sys.modules[module]
     home_of = {name: home for home, names in homes.items() for name in names.split()}

@@ -25,7 +25,7 @@ from foldline._config import (
 from foldline._io import ASYNC, BLOCKING, IO, stopped_by
 from foldline.callbacks import hooks
 from foldline.callbacks.base import BaseCallbackHandler, Callbacks, Metadata
-from foldline.callbacks.dispatch import tell_now
+from foldline.callbacks.dispatch import dispatch_now
 from foldline.callbacks.manager import (
     RUN_MANAGERS,
     AsyncCallbackManager,
@@ -118,7 +118,7 @@ class Run:
     # -- what the config says
 
     def get(self, key: str, default: object = None) -> Any:  # noqa: ANN401  the type depends on the key
-        """Give a value of the config."""
+        """Return a value of the config."""
         value = self.given.get(key)
         return default if value is None else value
 
@@ -144,14 +144,14 @@ class Run:
         if self.manager is None:
             if not self.kwargs and OWN_KEYS.isdisjoint(self.given):
                 return self
-            return Run(self.io, _without_own(self.given), None, NO_KWARGS)
+            return Run(self.io, _without_own_keys(self.given), None, NO_KWARGS)
         manager = self.manager
         if self.id is not None:
             manager = child_manager(type(manager), manager, self.id, tag, is_private=True)
         elif tag:
             manager = manager.copy()
             manager.add_tags([tag], inherit=False)
-        return Run(self.io, _without_own(self.given), manager, NO_KWARGS)
+        return Run(self.io, _without_own_keys(self.given), manager, NO_KWARGS)
 
     def patched(
         self,
@@ -213,7 +213,7 @@ class Run:
     # -- what user code sees
 
     def config(self, tag: str | None = None) -> RunnableConfig:
-        """Give the full config for calls nested in this run."""
+        """Return the full config for calls nested in this run."""
         given = cast(
             "RunnableConfig",
             {key: value for key, value in self.given.items() if key not in OWN_KEYS},
@@ -224,7 +224,7 @@ class Run:
         return config
 
     def own_config(self) -> RunnableConfig:
-        """Give the config as this runnable's own call has it: its name and id included."""
+        """Return the config as this runnable's own call has it: its name and id included."""
         config = ensure_config(self.given)
         if self.manager is not None:
             config["callbacks"] = self.manager
@@ -241,7 +241,7 @@ class Run:
         return _Current(self.config())
 
     def run_manager(self, kind: Kind = "chain") -> BaseRunManager:
-        """Give the object through which user code speaks to this run's handlers."""
+        """Return the object through which user code speaks to this run's handlers."""
         cls = RUN_MANAGERS[kind][not self.io.blocking]
         if self.manager is None:
             return _noop(cls)  # type: ignore[arg-type] # a class has a hash
@@ -276,15 +276,15 @@ class Run:
         kwargs["parent_run_id"] = manager.parent_run_id
         kwargs["tags"] = manager.tags
         kwargs["metadata"] = manager.metadata
-        return tell_now(self.io, manager.handlers, event, args, kwargs)
+        return dispatch_now(self.io, manager.handlers, event, args, kwargs)
 
-    async def tell(self, event: str, *args: object, **kwargs: object) -> None:
+    async def dispatch(self, event: str, *args: object, **kwargs: object) -> None:
         """Tell this run's handlers of an event."""
-        waiting = self.tell_now(event, args, kwargs)
+        waiting = self.dispatch_now(event, args, kwargs)
         if waiting is not None:
             await waiting
 
-    def tell_now(
+    def dispatch_now(
         self, event: str, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Awaitable[None] | None:
         """Tell this run's handlers of an event, or give what is to be waited for where one of them takes time."""
@@ -294,14 +294,14 @@ class Run:
         kwargs["run_id"] = self.id
         kwargs["parent_run_id"] = manager.parent_run_id
         kwargs["tags"] = manager.tags
-        return tell_now(self.io, manager.handlers, event, args, kwargs)
+        return dispatch_now(self.io, manager.handlers, event, args, kwargs)
 
     async def leave(self, output: object, **kwargs: object) -> None:
         """Tell that the stream of this chain is closed: ended with what it gave, or failed with its neighbour."""
         if (error := stopped_by()) is None:
-            await self.tell("on_chain_end", output, **kwargs)
+            await self.dispatch("on_chain_end", output, **kwargs)
         else:
-            await self.tell("on_chain_error", error, **kwargs)
+            await self.dispatch("on_chain_error", error, **kwargs)
 
 
 @cache
@@ -325,7 +325,7 @@ def _overlay(inherited: RunnableConfig | None, config: RunnableConfig | None) ->
     return cast("RunnableConfig", given)
 
 
-def _without_own(given: RunnableConfig) -> RunnableConfig:
+def _without_own_keys(given: RunnableConfig) -> RunnableConfig:
     if OWN_KEYS.isdisjoint(given):
         return given
     return cast(

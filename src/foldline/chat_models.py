@@ -10,7 +10,7 @@ from foldline.language_models.call.request import ChatRequest
 from foldline.language_models.chat_models import BaseChatModel
 from foldline.providers import ADVICE, find_provider, provider_names
 from foldline.runnables.base import Runnable
-from foldline.runnables.configurable import DynamicRunnable, _Made
+from foldline.runnables.configurable import DynamicRunnable, _MethodResult
 from foldline.runnables.utils import ConfigurableFieldSpec
 from foldline.utils.strings import suggestion
 
@@ -105,7 +105,7 @@ def init_chat_model(
             raise UsageError(
                 "config_prefix names fields of the config: pass configurable_fields too"
             )
-        return _made(model, model_provider, kwargs)
+        return _build(model, model_provider, kwargs)
     if configurable_fields is None:
         configurable_fields = ("model", "model_provider")
     given = {"model": model, "model_provider": model_provider, **kwargs}
@@ -114,14 +114,14 @@ def init_chat_model(
     return ConfigurableChatModel.of(settings, fields, config_prefix or "")
 
 
-def _made(model: str, provider: str | None, settings: Mapping[str, Any]) -> BaseChatModel:
+def _build(model: str, provider: str | None, settings: Mapping[str, Any]) -> BaseChatModel:
     name, provider = split_name(model, provider)
     made: BaseChatModel = find_provider(provider)(model=name, **settings)
     return made
 
 
 def split_name(model: str, provider: str | None = None) -> tuple[str, str]:
-    """Give (model, provider) of `"provider:model"`, or guess the provider by how the model's name begins."""
+    """Return (model, provider) of `"provider:model"`, or guess the provider by how the model's name begins."""
     if not isinstance(model, str):
         raise UsageError(
             f"the name of a model is text such as 'openai:gpt-5', not {type(model).__name__}"
@@ -206,11 +206,11 @@ class ConfigurableChatModel(DynamicRunnable[Any, Any]):
 
     def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, Any]:
         """Bind tools to whichever model is chosen."""
-        return _Made(default=self, method="bind_tools", arguments=(tools,), options=kwargs)
+        return _MethodResult(default=self, method="bind_tools", arguments=(tools,), options=kwargs)
 
     def with_structured_output(self, schema: Any, **kwargs: Any) -> Runnable[Any, Any]:  # noqa: ANN401  a class, a TypedDict or a JSON Schema, as the chosen model takes it
         """Ask whichever model is chosen for answers that fit a schema."""
-        return _Made(
+        return _MethodResult(
             default=self, method="with_structured_output", arguments=(schema,), options=kwargs
         )
 
@@ -235,4 +235,4 @@ def _from_settings(settings: Mapping[str, Any]) -> BaseChatModel:
         raise UsageError(
             "no model is chosen: pass config={'configurable': {'model': 'provider:model'}}"
         )
-    return _made(str(model), settings.get("model_provider"), rest)
+    return _build(str(model), settings.get("model_provider"), rest)

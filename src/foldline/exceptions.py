@@ -403,7 +403,7 @@ STATUS_CLASSES: dict[int, type[ModelStatusError]] = {
 
 
 def status_error_class(status: int) -> type[ModelStatusError]:
-    """Give the error class of an HTTP status; unknown 4xx are invalid requests, 5xx are API errors."""
+    """Return the error class of an HTTP status; unknown 4xx are invalid requests, 5xx are API errors."""
     if status in STATUS_CLASSES:
         return STATUS_CLASSES[status]
     return ModelAPIError if status >= 500 else ModelInvalidRequestError

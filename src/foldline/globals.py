@@ -57,5 +57,5 @@ def set_llm_cache(value: BaseCache | None) -> None:
 
 
 def get_llm_cache() -> BaseCache | None:
-    """Give the cache for models that name none of their own."""
+    """Return the cache for models that name none of their own."""
     return SETTINGS.llm_cache

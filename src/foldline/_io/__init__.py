@@ -28,7 +28,7 @@ from foldline._io.gather import stopped_by
 from foldline._io.locks import (
     HomeLoop,
     Interruptible,
-    OneAtATime,
+    Mutex,
     Signal,
     mutex,
     running_loop,
@@ -43,7 +43,7 @@ __all__ = [
     "Channel",
     "HomeLoop",
     "Interruptible",
-    "OneAtATime",
+    "Mutex",
     "OutOfTime",
     "Outcome",
     "PrivateLoop",

@@ -48,7 +48,7 @@ class Iterated(AsyncGenerator[T, None]):
         """This generator and those it reads from, the first one first."""
 
     async def asend(self, value: None) -> T:
-        """Give the next item."""
+        """Return the next item."""
         item = next(self.items, _END)
         if item is _END:
             raise StopAsyncIteration
@@ -69,7 +69,7 @@ class Iterated(AsyncGenerator[T, None]):
                 stack.callback(items.close)
 
     def each(self) -> Generator[T, None, None]:
-        """Give the items, and close what gave them."""
+        """Return the items, and close what gave them."""
         try:
             yield from self.items
         except Exception as error:

@@ -28,7 +28,7 @@ STOPPED_BY: ContextVar[BaseException | None] = ContextVar("foldline_stopped_by")
 
 
 def stopped_by() -> BaseException | None:
-    """Give the failure of a neighbour that the stream being closed here is closed for; None: its reader has left."""
+    """Return the failure of a neighbour that the stream being closed here is closed for; None: its reader has left."""
     return STOPPED_BY.get(None)
 
 

@@ -15,7 +15,7 @@ def mutex() -> AbstractContextManager[Any]:
     return threading.Lock()
 
 
-class OneAtATime:
+class Mutex:
     """Lets one thread in at a time, and is nearly free for who finds it empty, which is almost everybody.
 
     Who wants in takes the `token` by `token.pop()`, and puts it back in a `finally`; then calls `wake` if somebody is

@@ -53,7 +53,7 @@ class Outcome(NamedTuple):
 
 
 async def next_or_end(items: AsyncIterator[T]) -> T | object:
-    """Give the next item, or END."""
+    """Return the next item, or END."""
     return await anext(items, END)
 
 

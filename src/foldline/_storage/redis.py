@@ -49,7 +49,7 @@ class RedisServer:
 
     @contextmanager
     def client(self) -> Generator[RedisClient, None, None]:
-        """Give the client; its errors leave the block as `StoreError`."""
+        """Return the client; its errors leave the block as `StoreError`."""
         try:
             yield self._client
         except self._redis.exceptions.RedisError as error:

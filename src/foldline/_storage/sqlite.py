@@ -58,13 +58,13 @@ class Database:
 
     @contextmanager
     def read(self) -> Generator[sqlite3.Connection, None, None]:
-        """Give a connection for reading."""
+        """Return a connection for reading."""
         with self._connection() as connection:
             yield connection
 
     @contextmanager
     def write(self) -> Generator[sqlite3.Connection, None, None]:
-        """Give a connection inside a transaction: all of the block is written, or nothing."""
+        """Return a connection inside a transaction: all of the block is written, or nothing."""
         with self._connection() as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:

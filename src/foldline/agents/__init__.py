@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from foldline._lazy import Loader, lazily
+from foldline._lazy import Loader, lazy_exports
 from foldline.outputs.agent import AgentAction, AgentActionMessageLog, AgentFinish, AgentStep
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ __all__ = [
 ]
 
 
-__getattr__: Loader = lazily(
+__getattr__: Loader = lazy_exports(
     __name__,
     {
         ".agent": "Agent StateSnapshot",

@@ -65,7 +65,7 @@ class Agent(LoopRunnable[Any, StateT]):
             setup.durability.register(setup.name, self._durable_body)
 
     def get_name(self, suffix: str | None = None, *, name: str | None = None) -> str:
-        """Give the agent's name."""
+        """Return the agent's name."""
         chosen = name or self.setup.name
         return f"{chosen}_{suffix}" if suffix else chosen
 
@@ -151,7 +151,7 @@ class Agent(LoopRunnable[Any, StateT]):
         version: EventsVersion = "v2",
         **kwargs: object,
     ) -> Iterator[Any]:
-        """Give everything that happens inside; `version="v3"` in the published protocol's form."""
+        """Return everything that happens inside; `version="v3"` in the published protocol's form."""
         if version == "v3":
             return self.run_events(input, config, **kwargs)
         events: Iterator[Any] = super().stream_events(input, config, version=version, **kwargs)
@@ -165,7 +165,7 @@ class Agent(LoopRunnable[Any, StateT]):
         version: EventsVersion = "v2",
         **kwargs: object,
     ) -> AsyncIterator[Any]:
-        """Give everything that happens inside; `version="v3"` in the published protocol's form."""
+        """Return everything that happens inside; `version="v3"` in the published protocol's form."""
         if version == "v3":
             return self.arun_events(input, config, **kwargs)
         events: AsyncIterator[Any] = super().astream_events(
@@ -181,7 +181,7 @@ class Agent(LoopRunnable[Any, StateT]):
         description: str | None = None,
         arg_types: dict[str, type] | None = None,
     ) -> BaseTool:
-        """Give this agent as a tool of another: it takes a task in words and gives its last words."""
+        """Return this agent as a tool of another: it takes a task in words and gives its last words."""
         if args_schema is not None or arg_types is not None:
             made: BaseTool = super().as_tool(
                 args_schema, name=name, description=description, arg_types=arg_types
@@ -202,23 +202,23 @@ class Agent(LoopRunnable[Any, StateT]):
     # -- threads
 
     def get_state(self, config: RunnableConfig) -> StateSnapshot:
-        """Give where a thread stands, or stood at `configurable.checkpoint_id`."""
+        """Return where a thread stands, or stood at `configurable.checkpoint_id`."""
         return drive(self._state(Run.blocking(config)))
 
     async def aget_state(self, config: RunnableConfig) -> StateSnapshot:
-        """Give where a thread stands, or stood at `configurable.checkpoint_id`."""
+        """Return where a thread stands, or stood at `configurable.checkpoint_id`."""
         return await self._state(Run.asynchronous(config))
 
     def get_state_history(
         self, config: RunnableConfig, *, limit: int | None = None
     ) -> Iterator[StateSnapshot]:
-        """Give the states of a thread, the newest first."""
+        """Return the states of a thread, the newest first."""
         return iter(drive(self._history(Run.blocking(config), limit)))
 
     async def aget_state_history(
         self, config: RunnableConfig, *, limit: int | None = None
     ) -> AsyncIterator[StateSnapshot]:
-        """Give the states of a thread, the newest first."""
+        """Return the states of a thread, the newest first."""
         for snapshot in await self._history(Run.asynchronous(config), limit):
             yield snapshot
 
@@ -289,11 +289,11 @@ class Agent(LoopRunnable[Any, StateT]):
     # -- looked at
 
     def get_graph(self, config: RunnableConfig | None = None) -> Graph:
-        """Give the agent's steps and the ways between them, to be drawn."""
+        """Return the agent's steps and the ways between them, to be drawn."""
         return graph_of(self.setup)
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
-        """Give the input as a Pydantic model."""
+        """Return the input as a Pydantic model."""
         return create_model(self.get_name("input"), messages=(list[Any], ...))
 
 

@@ -9,7 +9,7 @@ from foldline.agents.checkpoint.records import Record, Thread
 from foldline.agents.limits import Bounds
 from foldline.agents.runtime import Runtime
 from foldline.agents.setup import Setup
-from foldline.workflows.nesting import Within
+from foldline.workflows.nesting import Parent
 from foldline.workflows.run_context import RunContext
 
 __all__ = ["AgentContext"]
@@ -21,7 +21,7 @@ class AgentContext(RunContext[Thread]):
     """One run: the agent and its caller, the thread and where it is kept, and who listens."""
 
     def __init__(
-        self, setup: Setup, run: Run, *, wants: frozenset[str], outer: Within | None
+        self, setup: Setup, run: Run, *, wants: frozenset[str], outer: Parent | None
     ) -> None:
         super().__init__(
             run,
@@ -57,7 +57,7 @@ class AgentContext(RunContext[Thread]):
         done = [one for update in self.thread.finished.values() for one in update["messages"]]
         return {**values, "messages": [*values.get("messages", ()), *done]} if done else values
 
-    def place_of(self, node: str, call_id: str | None = None) -> Within:
+    def place_of(self, node: str, call_id: str | None = None) -> Parent:
         """Return what agents, graphs, flows and steps called by a step inherit."""
         label = f"{node}:{call_id}" if call_id else node
         place = f"{label}@{self.thread.base or ''}.{self.thread.step}"

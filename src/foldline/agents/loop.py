@@ -18,7 +18,7 @@ from foldline.agents.tool_step import ToolStep
 from foldline.exceptions import UsageError
 from foldline.workflows.events import FlowEvent
 from foldline.workflows.interrupts import FlowInterrupt, Interrupt
-from foldline.workflows.nesting import Within, inside
+from foldline.workflows.nesting import Parent, inside
 from foldline.workflows.run_loop import RunLoop
 
 __all__ = ["Loop"]
@@ -60,7 +60,7 @@ class Loop(RunLoop[AgentContext]):
     """One run of an agent."""
 
     def __init__(
-        self, setup: Setup, run: Run, *, wants: frozenset[str], outer: Within | None
+        self, setup: Setup, run: Run, *, wants: frozenset[str], outer: Parent | None
     ) -> None:
         super().__init__(AgentContext(setup, run, wants=wants, outer=outer))
         runner = ToolRunner(self.context)
@@ -87,7 +87,7 @@ class Loop(RunLoop[AgentContext]):
     async def open(self, value: object) -> None:
         """Read the thread and take what the caller gives."""
         await AgentStart(self.context).open(value)
-        self._tell_start()
+        self._publish_start()
 
     def goes_on(self) -> bool:
         """Whether another step comes."""
@@ -119,7 +119,7 @@ class Loop(RunLoop[AgentContext]):
         self._attach_transcript(error)
         if isinstance(error, Exception):
             data = {**self._lifecycle("failed"), "error": str(error)}
-            self.context.output.tell("lifecycle", None, data)
+            self.context.output.publish("lifecycle", None, data)
 
     async def _traced(
         self, node: str, step: ModelStep | ToolStep | HookStep
@@ -133,15 +133,15 @@ class Loop(RunLoop[AgentContext]):
                 async for event in events:
                     yield event
         except FlowInterrupt as stop:
-            await run.tell("on_chain_end", {"__interrupt__": stop.interrupts})
+            await run.dispatch("on_chain_end", {"__interrupt__": stop.interrupts})
             raise
         except GeneratorExit:
             await run.leave(step.update)
             raise
         except BaseException as error:
-            await run.tell("on_chain_error", error)
+            await run.dispatch("on_chain_error", error)
             raise
-        await run.tell("on_chain_end", step.update)
+        await run.dispatch("on_chain_end", step.update)
 
     # -- keeping
 
@@ -167,7 +167,7 @@ class Loop(RunLoop[AgentContext]):
         thread.step += 1
         thread.next = None if following == END else following
         if context.wants:
-            self._tell_step(node, update, record)
+            self._publish_step(node, update, record)
 
     def _target(self, jump: str, node: str) -> str:
         if jump not in JUMPS:
@@ -184,21 +184,23 @@ class Loop(RunLoop[AgentContext]):
 
     # -- saying
 
-    def _tell_step(self, node: str, update: Values, record: Record | None) -> None:
+    def _publish_step(self, node: str, update: Values, record: Record | None) -> None:
         output = self.context.output
         if update:
-            output.tell("updates", node, {"node": node, "values": update})
+            output.publish("updates", node, {"node": node, "values": update})
             if "values" in output.wants:
                 shown = self.context.setup.schema.shown(self.context.thread.values)
-                output.tell("values", node, shown)
+                output.publish("values", node, shown)
         if record is not None:
-            output.tell("checkpoints", node, _checkpoint_data(record))
+            output.publish("checkpoints", node, _checkpoint_data(record))
 
-    def _tell_start(self) -> None:
+    def _publish_start(self) -> None:
         context = self.context
         if context.wants:
-            context.output.tell("lifecycle", None, self._lifecycle("started"))
-            context.output.tell("values", None, context.setup.schema.shown(context.thread.values))
+            context.output.publish("lifecycle", None, self._lifecycle("started"))
+            context.output.publish(
+                "values", None, context.setup.schema.shown(context.thread.values)
+            )
 
     def end(self) -> None:
         """Say that the run is over, at its end or at a question."""
@@ -207,9 +209,9 @@ class Loop(RunLoop[AgentContext]):
             return
         for one in self.interrupts:
             data = {"interrupt_id": one.id, "payload": one.value}
-            output.tell("input.requested", None, data)
+            output.publish("input.requested", None, data)
         ending = "interrupted" if self.interrupts else "completed"
-        output.tell("lifecycle", None, self._lifecycle(ending))
+        output.publish("lifecycle", None, self._lifecycle(ending))
 
     def _lifecycle(self, event: str) -> dict[str, Any]:
         context = self.context

@@ -91,7 +91,7 @@ class ModelStep:
             async with aclosing(self._answer(request, run, responses)) as events:
                 async for event in events:
                     yield event
-                    for held in context.output.take_held():  # an eager tool began
+                    for held in context.output.take_waiting():  # an eager tool began
                         yield held
             self._conclude(responses[0])
             return
@@ -122,7 +122,7 @@ class ModelStep:
             responses: list[ModelResponse] = []
             async with aclosing(self._answer(asked, run, responses)) as events:
                 async for event in events:
-                    context.output.say(event)
+                    context.output.send(event)
             return responses[0]
 
         place = context.place_of(MODEL)
@@ -196,7 +196,7 @@ class ModelStep:
 
 
 def _fresh(message: AIMessage, known: set[str | None]) -> AIMessage:
-    """Give an answer an id that no earlier message has: it must not take that one's place."""
+    """Return an answer an id that no earlier message has: it must not take that one's place."""
     if message.id and message.id not in known:
         return message
     if message.id:

@@ -10,7 +10,7 @@ import json
 import re
 from typing import Any, cast
 
-from foldline._lazy import Loader, lazily
+from foldline._lazy import Loader, lazy_exports
 from foldline.exceptions import OutputParserException
 from foldline.messages import AIMessage, AIMessageChunk, BaseMessage, message_chunk_to_message
 from foldline.output_parsers.base import BaseOutputParser
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 # The parsers of the older agents, under LangChain's path too.
-__getattr__: Loader = lazily(
+__getattr__: Loader = lazy_exports(
     __name__,
     {
         ".classic.parsers": "ConvoOutputParser OpenAIFunctionsAgentOutputParser "
@@ -212,7 +212,7 @@ class ToolsAgentOutputParser(MultiActionAgentOutputParser):
 
 
 def actions_of(message: BaseMessage) -> list[AgentAction] | AgentFinish:
-    """Give the actions a message asks for, or the end."""
+    """Return the actions a message asks for, or the end."""
     if not isinstance(message, AIMessage):
         raise OutputParserException(
             f"expected the message of a model, not {type(message).__name__}"

@@ -61,7 +61,7 @@ class ModelRequest:
         return None if self.system_message is None else str(self.system_message.text)
 
     def override(self, **changes: Any) -> ModelRequest:
-        """Give a copy with some fields changed; `system_prompt=` takes a text."""
+        """Return a copy with some fields changed; `system_prompt=` takes a text."""
         if "system_prompt" in changes:
             if "system_message" in changes:
                 raise UsageError("give system_prompt or system_message, not both")
@@ -94,7 +94,7 @@ class ToolCallRequest:
     runtime: ToolRuntime[Any]
 
     def override(self, **changes: Any) -> ToolCallRequest:
-        """Give a copy with some fields changed."""
+        """Return a copy with some fields changed."""
         return replace(self, **changes)
 
 

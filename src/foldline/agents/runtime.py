@@ -25,7 +25,7 @@ __all__ = [
 ContextT = TypeVar("ContextT")
 
 
-def _say_nothing(_: object) -> None:
+def _ignore(_: object) -> None:
     """Nobody listens."""
 
 
@@ -36,7 +36,7 @@ class Runtime(Generic[ContextT]):
     context: ContextT | None = None
     """What the caller gave as `context=`."""
     store: Any = None
-    stream_writer: Callable[[Any], None] = _say_nothing
+    stream_writer: Callable[[Any], None] = _ignore
     """Sends anything to whoever streams the run (`stream_mode="custom"`)."""
     config: RunnableConfig = field(default_factory=lambda: RunnableConfig())
     thread_id: str | None = None
@@ -50,10 +50,10 @@ class ToolRuntime(_DirectlyInjectedToolArg, Generic[ContextT]):
     state: dict[str, Any] = field(default_factory=dict)
     context: ContextT | None = None
     config: RunnableConfig = field(default_factory=lambda: RunnableConfig())
-    stream_writer: Callable[[Any], None] = _say_nothing
+    stream_writer: Callable[[Any], None] = _ignore
     tool_call_id: str | None = None
     store: Any = None
-    emit_output_delta: Callable[[str], None] = _say_nothing
+    emit_output_delta: Callable[[str], None] = _ignore
     """Sends a piece of the tool's output before it is finished, as a `tool-output-delta` event."""
 
 
@@ -104,7 +104,7 @@ def _kind(annotation: object) -> tuple[str, str | None] | None:
 
 
 def injected_values(injections: list[Injection], runtime: ToolRuntime[Any]) -> Mapping[str, Any]:
-    """Give the values of the injected arguments."""
+    """Return the values of the injected arguments."""
     values: dict[str, Any] = {}
     for name, kind, key in injections:
         if kind == "runtime":

@@ -146,7 +146,7 @@ class Setup:
         return [(name, wrap) for name, wrap in found if wrap is not None]
 
     def next_step(self, node: str, values: Mapping[str, Any]) -> str:
-        """Give the step after one that is done, by the state it left."""
+        """Return the step after one that is done, by the state it left."""
         if node == TOOLS:
             return self.head
         return self.follows.get(node) or self._by_answer(values)
@@ -178,7 +178,7 @@ class Setup:
         return reader_of(response_format, profile, has_tools=bool(self.bindable))
 
     def bound(self, request: ModelRequest) -> tuple[Runnable[Any, Any], Reader | None]:
-        """Give the model of a request with its tools bound, and how its answer is read."""
+        """Return the model of a request with its tools bound, and how its answer is read."""
         key = (
             id(request.model), tuple(map(id, request.tools)), repr(request.tool_choice),
             id(request.response_format), repr(sorted(request.model_settings.items())) if request.model_settings else "",

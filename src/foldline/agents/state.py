@@ -56,7 +56,7 @@ def add_messages(left: Sequence[Any], right: object) -> list[BaseMessage]:
 
 
 def coerced(given: Any) -> list[BaseMessage]:  # noqa: ANN401  messages in every form that callers write
-    """Give messages of any form as messages with ids; the caller's own objects are not changed."""
+    """Return messages of any form as messages with ids; the caller's own objects are not changed."""
     if type(given) is not list:
         given = list(given) if isinstance(given, list | tuple) and not _is_pair(given) else [given]
     for message in given:
@@ -128,7 +128,7 @@ class StateSchema:
         self._adapters: dict[str, TypeAdapter[Any]] = {}
 
     def update(self, values: Values, update: Mapping[str, Any]) -> Values:
-        """Give the state with an update joined in."""
+        """Return the state with an update joined in."""
         new = dict(values)
         for key, value in update.items():
             if key == "messages":
@@ -158,7 +158,7 @@ class StateSchema:
         )
 
     def shown(self, values: Values) -> Values:
-        """Give the part of a state that callers see."""
+        """Return the part of a state that callers see."""
         return {key: one for key, one in values.items() if key not in self._not_shown}
 
     def read(self, key: str, value: object) -> object:

@@ -130,12 +130,12 @@ class ToolReader:
         return plain
 
     def _failed(self, calls: list[Any], error: StructuredOutputError) -> Answered:
-        said = self._said_of(error)
+        said = self._error_text(error)
         if said is None:
             return Answered([], error=error)
         return Answered([_reply(call, said, status="error") for call in calls], error=error)
 
-    def _said_of(self, error: Exception) -> str | None:
+    def _error_text(self, error: Exception) -> str | None:
         """What the model is told; None where the error ends the run."""
         handle = self.strategy.handle_errors
         if isinstance(handle, bool):
@@ -186,7 +186,7 @@ class ProviderReader:
 def reader_of(
     response_format: object, profile: Mapping[str, Any] | None, *, has_tools: bool
 ) -> ToolReader | ProviderReader | None:
-    """Give the reader for a response format, choosing the way where none was said."""
+    """Return the reader for a response format, choosing the way where none was said."""
     if response_format is None:
         return None
     if isinstance(response_format, ToolStrategy):

@@ -46,12 +46,12 @@ def with_ids(message: AIMessage) -> AIMessage:
         update={
             "tool_calls": named[:first],
             "invalid_tool_calls": named[first:],
-            "content": _named_blocks(message.content, named),
+            "content": _rename_blocks(message.content, named),
         }
     )
 
 
-def _named_blocks(content: object, calls: list[dict[str, Any]]) -> object:
+def _rename_blocks(content: object, calls: list[dict[str, Any]]) -> object:
     if not isinstance(content, list):
         return content
     rest = list(calls)
@@ -96,7 +96,7 @@ def error_message(call: Mapping[str, Any], text: str) -> ToolMessage:
 
 
 def answered_update(call: ToolCall, value: object) -> dict[str, Any]:
-    """Give what a tool returned as an update of the state that answers its call."""
+    """Return what a tool returned as an update of the state that answers its call."""
     update: dict[str, Any] = {"messages": []}
     for one in value if isinstance(value, list) else [value]:
         if isinstance(one, Command):
@@ -129,7 +129,7 @@ def _with_name(message: object, call: ToolCall) -> object:
 
 
 def unanswered(messages: Sequence[BaseMessage]) -> list[Any]:
-    """Give the calls of the last answer that have no result yet, broken ones included."""
+    """Return the calls of the last answer that have no result yet, broken ones included."""
     answered: set[str] = set()
     for message in reversed(messages):
         if isinstance(message, ToolMessage):
@@ -141,7 +141,7 @@ def unanswered(messages: Sequence[BaseMessage]) -> list[Any]:
 
 
 def closed(messages: Sequence[BaseMessage], text: str) -> list[BaseMessage]:
-    """Give a conversation in which every call has a result: where there is none, the text says why."""
+    """Return a conversation in which every call has a result: where there is none, the text says why."""
     answered = {one.tool_call_id for one in messages if isinstance(one, ToolMessage)}
     whole: list[BaseMessage] = []
     left: list[ToolMessage] = []

@@ -53,20 +53,20 @@ class ToolRunner:
     async def run(self, call: ToolCall, run: Run) -> object:
         """Run a call; return what the tool gave."""
         context = self.context
-        self.tell(call, "tool-started", tool_name=call["name"], input=call["args"])
+        self.publish(call, "tool-started", tool_name=call["name"], input=call["args"])
         place = context.place_of(TOOLS, call["id"])
         with inside(place, context.asking(place.key)), context.bounds.active():
             left = time_left()
             if left is None:
-                return await self._kept_call(call, run)
+                return await self._run_durably(call, run)
             try:
-                return await context.io.bounded(max(left, 0.001), self._kept_call(call, run))
+                return await context.io.bounded(max(left, 0.001), self._run_durably(call, run))
             except OutOfTime as error:
                 raise BudgetExceeded(
                     f"{call['name']} was given up: the time of this run is over", limit=left
                 ) from error
 
-    async def _kept_call(self, call: ToolCall, run: Run) -> object:
+    async def _run_durably(self, call: ToolCall, run: Run) -> object:
         """Run a call as a step of the engine that keeps this run, where there is one."""
         form = ToolForm()
         name = f"{self.context.setup.name}.{call['name']}"
@@ -86,7 +86,7 @@ class ToolRunner:
             stream_writer=context.output.write,
             tool_call_id=call["id"],
             store=setup.store,
-            emit_output_delta=lambda text: self.tell(call, "tool-output-delta", delta=str(text)),
+            emit_output_delta=lambda text: self.publish(call, "tool-output-delta", delta=str(text)),
         )
         request = ToolCallRequest(call, tool, context.thread.values, runtime)
         if not setup.tool_wraps:
@@ -118,11 +118,11 @@ class ToolRunner:
             call = inject(tool, call, injected_values(injections, request.runtime))
         return await _invoke_tool(tool, call, run)
 
-    def tell(self, call: Mapping[str, Any], event: str, **data: object) -> None:
+    def publish(self, call: Mapping[str, Any], event: str, **data: object) -> None:
         """Say what happens to a call."""
         output = self.context.output
         if "tools" in output.wants:
-            output.tell(
+            output.publish(
                 "tools", TOOLS, {"event": event, "tool_call_id": call.get("id") or "", **data}
             )
 

@@ -148,11 +148,11 @@ class ToolStep:
             )
         if problem is None:
             output = [one.content for one in update["messages"] if isinstance(one, ToolMessage)]
-            self.runner.tell(
+            self.runner.publish(
                 call, "tool-finished", output=output[0] if len(output) == 1 else output
             )
         else:
-            self.runner.tell(call, "tool-error", message=problem)
+            self.runner.publish(call, "tool-error", message=problem)
 
     def _gather(self, calls: list[ToolCall]) -> None:
         """Put the results together, in the order of the calls."""

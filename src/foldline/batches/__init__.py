@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from foldline._lazy import lazily
+from foldline._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from foldline.batches.job import BatchJob
@@ -27,7 +27,7 @@ __all__ = [
     "write_rows",
 ]
 
-__getattr__ = lazily(
+__getattr__ = lazy_exports(
     __name__,
     {
         ".job": "BatchJob",

@@ -28,6 +28,6 @@ def unpack(text: str | bytes) -> RETURN_VAL_TYPE | None:
 
 
 def hashed_key(prompt: str, llm_string: str) -> str:
-    """Give a key that two different pairs never share and that holds no character with a meaning anywhere."""
+    """Return a key that two different pairs never share and that holds no character with a meaning anywhere."""
     text = f"{len(prompt)}:{prompt}{llm_string}"
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

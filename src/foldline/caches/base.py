@@ -20,7 +20,7 @@ class BaseCache(ABC):
 
     @abstractmethod
     def lookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:
-        """Give the kept answer, or None."""
+        """Return the kept answer, or None."""
 
     @abstractmethod
     def update(self, prompt: str, llm_string: str, return_val: RETURN_VAL_TYPE) -> None:
@@ -31,7 +31,7 @@ class BaseCache(ABC):
         """Forget everything."""
 
     async def alookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:
-        """Give the kept answer, or None."""
+        """Return the kept answer, or None."""
         found: RETURN_VAL_TYPE | None = await ASYNC.call(self.lookup, prompt, llm_string)
         return found
 

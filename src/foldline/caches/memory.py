@@ -17,7 +17,7 @@ class InMemoryCache(BaseCache):
         self._maxsize = maxsize
 
     def lookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:
-        """Give the kept answer, or None."""
+        """Return the kept answer, or None."""
         return self._kept.get((prompt, llm_string))
 
     def update(self, prompt: str, llm_string: str, return_val: RETURN_VAL_TYPE) -> None:
@@ -33,7 +33,7 @@ class InMemoryCache(BaseCache):
     # A dict answers at once: no thread is needed to keep the loop free.
 
     async def alookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:
-        """Give the kept answer, or None."""
+        """Return the kept answer, or None."""
         return self.lookup(prompt, llm_string)
 
     async def aupdate(self, prompt: str, llm_string: str, return_val: RETURN_VAL_TYPE) -> None:

@@ -30,7 +30,7 @@ class RedisCache(BaseCache):
         self._prefix = prefix
 
     def lookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:
-        """Give the kept answer, or None."""
+        """Return the kept answer, or None."""
         with self._server.client() as client:
             kept = client.get(self._prefix + hashed_key(prompt, llm_string))
         return None if kept is None else unpack(kept)

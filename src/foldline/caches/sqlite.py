@@ -42,7 +42,7 @@ class SQLiteCache(BaseCache):
         self._ttl = ttl
 
     def lookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:
-        """Give the kept answer, or None."""
+        """Return the kept answer, or None."""
         since = time.time() - self._ttl if self._ttl is not None else 0
         rows = self._database.rows(
             "SELECT value FROM answers WHERE key = ? AND kept_at >= ?",

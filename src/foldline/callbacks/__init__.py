@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from foldline._lazy import Loader, lazily
+from foldline._lazy import Loader, lazy_exports
 
 if TYPE_CHECKING:
     from foldline.callbacks.base import (
@@ -93,7 +93,7 @@ __all__ = [
     "get_usage_metadata_callback",
 ]
 
-__getattr__: Loader = lazily(
+__getattr__: Loader = lazy_exports(
     __name__,
     {
         ".base": "AsyncCallbackHandler BaseCallbackHandler BaseCallbackManager "

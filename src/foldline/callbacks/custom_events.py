@@ -12,7 +12,7 @@ from typing import Any
 from foldline._extensions import extension
 from foldline._io import ASYNC, BLOCKING, IO
 from foldline._io.drive import drive
-from foldline.callbacks.dispatch import tell
+from foldline.callbacks.dispatch import dispatch
 from foldline.callbacks.manager import CallbackManager
 from foldline.exceptions import UsageError
 
@@ -40,7 +40,7 @@ async def _dispatch(io: IO, name: str, data: object, config: Config | None) -> N
             f"the event {name!r} belongs to no run: dispatch it inside a tool, a RunnableLambda or a "
             "RunnableGenerator, or pass the `config` that your function was given"
         )
-    await tell(
+    await dispatch(
         io,
         manager.handlers,
         "on_custom_event",

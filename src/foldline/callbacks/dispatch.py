@@ -16,7 +16,7 @@ from typing import Any, TypeGuard, TypeVar, cast
 
 from foldline._io import ASYNC, BLOCKING, IO, OutOfTime, shield
 from foldline._io.drive import drive
-from foldline.callbacks._own_context import OwnContext
+from foldline.callbacks._copied_context import CopiedContext
 from foldline.callbacks.base import AsyncCallbackHandler, BaseCallbackHandler
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -56,7 +56,7 @@ SETTINGS = ("patience", *sorted({*IGNORED_BY.values()}))
 """What a handler may say of how its hooks are called, where they may be called in place."""
 
 
-def hears(handler: BaseCallbackHandler, event: str) -> bool:
+def has_hook(handler: BaseCallbackHandler, event: str) -> bool:
     """Whether a handler has a hook of its own for an event (an instance attribute counts)."""
     cls = type(handler)
     heard = _HEARD.get((cls, event))
@@ -72,12 +72,13 @@ def hears(handler: BaseCallbackHandler, event: str) -> bool:
 
 
 def listening(handlers: Sequence[BaseCallbackHandler], event: str) -> list[BaseCallbackHandler]:
-    """Give the handlers that want an event."""
+    """Return the handlers that want an event."""
     ignored = IGNORED_BY.get(event)
     return [
         handler
         for handler in handlers
-        if hears(handler, event) and not (ignored is not None and getattr(handler, ignored, False))
+        if has_hook(handler, event)
+        and not (ignored is not None and getattr(handler, ignored, False))
     ]
 
 
@@ -87,16 +88,16 @@ ENDS = frozenset(event for event in BORDERS if not event.endswith("_start"))
 """What a handler is also left to finish; a start must stay in the caller's task, whose context it may change."""
 
 
-async def tell(
+async def dispatch(
     io: IO, handlers: Sequence[BaseCallbackHandler], event: str, *args: object, **kwargs: object
 ) -> None:
     """Tell every handler that listens of an event."""
-    waiting = tell_now(io, handlers, event, args, kwargs)
+    waiting = dispatch_now(io, handlers, event, args, kwargs)
     if waiting is not None:
         await waiting
 
 
-def tell_now(
+def dispatch_now(
     io: IO,
     handlers: Sequence[BaseCallbackHandler],
     event: str,
@@ -104,10 +105,10 @@ def tell_now(
     kwargs: dict[str, Any],
 ) -> Awaitable[None] | None:
     """Tell every handler that listens of an event, or give what is to be waited for where one of them takes time."""
-    return _tell(io, tuple(handlers), event, IGNORED_BY.get(event), args, kwargs, None)
+    return _dispatch(io, tuple(handlers), event, IGNORED_BY.get(event), args, kwargs, None)
 
 
-def _tell(
+def _dispatch(
     io: IO,
     handlers: tuple[BaseCallbackHandler, ...],
     event: str,
@@ -119,22 +120,22 @@ def _tell(
     """Tell handlers; `first` is what one before them raised, to be raised when all have heard."""
     for place, handler in enumerate(handlers):  # a tuple: a hook may add or remove handlers
         try:
-            waiting = _told(io, handler, event, ignored, args, kwargs)
+            waiting = _start_hook(io, handler, event, ignored, args, kwargs)
         except BaseException as error:
             if event not in BORDERS:
                 raise
             first = first or error
         else:
             if waiting is not None:
-                settled = _settled(io, handler, event, waiting, args, kwargs)
+                settled = _wait_for_hook(io, handler, event, waiting, args, kwargs)
                 rest = handlers[place + 1 :]
-                return _wait_and_tell(io, settled, rest, event, ignored, args, kwargs, first)
+                return _wait_and_dispatch(io, settled, rest, event, ignored, args, kwargs, first)
     if first is not None:
         raise first
     return None
 
 
-async def _wait_and_tell(
+async def _wait_and_dispatch(
     io: IO,
     settled: Coroutine[Any, Any, None],
     handlers: tuple[BaseCallbackHandler, ...],
@@ -151,7 +152,7 @@ async def _wait_and_tell(
         if event not in BORDERS:
             raise
         first = first or error
-    waiting = _tell(io, handlers, event, ignored, args, kwargs, first)
+    waiting = _dispatch(io, handlers, event, ignored, args, kwargs, first)
     if waiting is not None:
         await waiting
 
@@ -164,7 +165,7 @@ def _is_direct(handler: BaseCallbackHandler, event: str) -> bool:
         is_direct = _IS_DIRECT[cls, event] = (
             all(getattr(cls, name, None) is getattr(BaseCallbackHandler, name) for name in SETTINGS)
             and cls.__dictoffset__ != 0
-            and hears(handler, event)
+            and has_hook(handler, event)
             and event not in COPIED_EVENTS
             and not inspect.iscoroutinefunction(getattr(cls, event, None))
         )
@@ -174,7 +175,7 @@ def _is_direct(handler: BaseCallbackHandler, event: str) -> bool:
     return "patience" not in own and event not in own
 
 
-def _told(
+def _start_hook(
     io: IO,
     handler: BaseCallbackHandler,
     event: str,
@@ -185,13 +186,13 @@ def _told(
     """Call a hook, or give what is to be waited for where it cannot be called at once."""
     try:
         if (io.blocking or handler.run_inline) and _is_direct(handler, event):
-            return _result(io, getattr(handler, event)(*args, **_own(kwargs)))
-        return _called(io, handler, event, ignored, args, kwargs)
+            return _result(io, getattr(handler, event)(*args, **_copy_arguments(kwargs)))
+        return _call_hook(io, handler, event, ignored, args, kwargs)
     except Exception as error:
         return _failed(io, handler, event, error, args, kwargs)
 
 
-def _called(
+def _call_hook(
     io: IO,
     handler: BaseCallbackHandler,
     event: str,
@@ -201,31 +202,31 @@ def _called(
 ) -> Awaitable[Any] | None:
     """Call a hook as its handler wants it called, if it does."""
     is_ignored = ignored is not None and getattr(handler, ignored, False)
-    if is_ignored or not hears(handler, event):
+    if is_ignored or not has_hook(handler, event):
         is_text = event == "on_chat_model_start" and not is_ignored
-        return _tell_as_text(io, handler, args, kwargs) if is_text else None
+        return _dispatch_as_text(io, handler, args, kwargs) if is_text else None
     if event in COPIED_EVENTS:
         args = (_copy(args[0]), *args[1:])
     hook: Callable[..., Any] = getattr(handler, event)
     if isinstance(patience := getattr(handler, "patience", None), int | float):
-        return _in_time(io, patience, hook, args, _own(kwargs))
+        return _in_time(io, patience, hook, args, _copy_arguments(kwargs))
     if not (io.blocking or handler.run_inline or _is_inline(hook)):
-        return io.call(hook, *args, **_own(kwargs))
-    result = hook(*args, **_own(kwargs))
+        return io.call(hook, *args, **_copy_arguments(kwargs))
+    result = hook(*args, **_copy_arguments(kwargs))
     if not io.blocking and not handler.run_inline and inspect.iscoroutine(result):
-        result = OwnContext(result)
+        result = CopiedContext(result)
     return _result(io, result)
 
 
 def _result(io: IO, result: object) -> Awaitable[Any] | None:
-    """Give what is to be waited for of what a hook returned; most return nothing."""
+    """Return what is to be waited for of what a hook returned; most return nothing."""
     return io.settle(result) if result is not None and _is_awaitable(result) else None
 
 
 def direct_hooks(
     io: IO, handlers: Sequence[BaseCallbackHandler], event: str
 ) -> list[tuple[BaseCallbackHandler, Callable[..., Any]]] | None:
-    """Give the hooks of an event where each is a plain function that may be called in place, else None.
+    """Return the hooks of an event where each is a plain function that may be called in place, else None.
 
     For what is told token by token: nothing is then looked up again, and nothing awaited. What a hook raises goes to
     `hook_failed`, an awaitable that it returns nonetheless to `settled`.
@@ -268,13 +269,13 @@ def _has_await(cls: type) -> bool:
 async def _in_time(
     io: IO, patience: float, hook: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> None:
-    async def hear() -> None:
+    async def run_hook() -> None:
         result = hook(*args, **kwargs) if io.blocking else await io.call(hook, *args, **kwargs)
         if _is_awaitable(result):
             await io.settle(result)
 
     try:
-        await io.bounded(patience, hear())
+        await io.bounded(patience, run_hook())
     except OutOfTime:
         raise TimeoutError(
             f"the hook took longer than the {patience:g} s of `patience` its handler has:"
@@ -282,7 +283,7 @@ async def _in_time(
         ) from None
 
 
-async def _settled(
+async def _wait_for_hook(
     io: IO,
     handler: BaseCallbackHandler,
     event: str,
@@ -311,12 +312,12 @@ def _failed(
     A handler of text models says so with NotImplementedError; elsewhere that is a fault, and never the run's.
     """
     if event == "on_chat_model_start" and isinstance(error, NotImplementedError):
-        return _tell_as_text(io, handler, args, kwargs)
+        return _dispatch_as_text(io, handler, args, kwargs)
     hook_failed(handler, event, error)
     return None
 
 
-def _own(kwargs: dict[str, Any]) -> dict[str, Any]:
+def _copy_arguments(kwargs: dict[str, Any]) -> dict[str, Any]:
     """Each handler gets lists and dicts of its own, so that one which changes them harms nobody."""
     own = dict(kwargs)
     if (tags := own.get("tags")) is not None:
@@ -344,16 +345,16 @@ def _is_inline(hook: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(hook) or getattr(hook, "_foldline_inline", False)
 
 
-async def _tell_as_text(
+async def _dispatch_as_text(
     io: IO, handler: BaseCallbackHandler, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> None:
-    if not hears(handler, "on_llm_start") or handler.ignore_llm:
+    if not has_hook(handler, "on_llm_start") or handler.ignore_llm:
         return
     from foldline.messages import get_buffer_string  # noqa: PLC0415  only old-style handlers pay for it
 
     serialized, messages, *rest = args
     prompts = [get_buffer_string(one) for one in messages]
-    await tell(io, [handler], "on_llm_start", serialized, prompts, *rest, **kwargs)
+    await dispatch(io, [handler], "on_llm_start", serialized, prompts, *rest, **kwargs)
 
 
 _COMPLAINTS = "_foldline_complaints"
@@ -390,7 +391,7 @@ def handle_event(
     **kwargs: object,
 ) -> None:
     """Tell handlers of an event; `ignore_condition_name` is the `ignore_*` property that lets one skip it."""
-    waiting = _tell(
+    waiting = _dispatch(
         BLOCKING, tuple(handlers), event_name, ignore_condition_name, args, kwargs, None
     )
     if waiting is not None:
@@ -405,7 +406,9 @@ async def ahandle_event(
     **kwargs: object,
 ) -> None:
     """Tell handlers of an event; `ignore_condition_name` is the `ignore_*` property that lets one skip it."""
-    waiting = _tell(ASYNC, tuple(handlers), event_name, ignore_condition_name, args, kwargs, None)
+    waiting = _dispatch(
+        ASYNC, tuple(handlers), event_name, ignore_condition_name, args, kwargs, None
+    )
     if waiting is not None:
         await waiting
 

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from foldline._io import ASYNC, BLOCKING, IO
 from foldline._io.drive import drive
-from foldline._lazy import Loader, lazily
+from foldline._lazy import Loader, lazy_exports
 from foldline.callbacks.base import (
     BaseCallbackHandler,
     BaseCallbackManager,
@@ -24,14 +24,14 @@ from foldline.callbacks.base import (
     RunManagerMixin,
     ToolManagerMixin,
 )
-from foldline.callbacks.dispatch import tell
+from foldline.callbacks.dispatch import dispatch
 from foldline.callbacks.hooks import join_hooked
 from foldline.utils.uuid import uuid7
 
 M = TypeVar("M", bound=BaseCallbackManager)
 
 
-class Told:
+class EventMethod:
     """A method that tells one event: at once under a blocking manager, awaited under an async one."""
 
     def __init__(self, event: str) -> None:
@@ -43,15 +43,15 @@ class Told:
         event = self.event
 
         def method(*args: object, **kwargs: object) -> object:
-            body = manager._tell(event, *args, **kwargs)
+            body = manager._dispatch(event, *args, **kwargs)
             return drive(body) if manager._io.blocking else body
 
         return method
 
 
-def told(event: str) -> Callable[..., Any]:
+def event_method(event: str) -> Callable[..., Any]:
     """Make the method that tells one event."""
-    return cast("Callable[..., Any]", Told(event))
+    return cast("Callable[..., Any]", EventMethod(event))
 
 
 class BaseRunManager(RunManagerMixin):
@@ -92,8 +92,8 @@ class BaseRunManager(RunManagerMixin):
         """Make a manager that nobody listens to."""
         return cls(run_id=uuid7(), handlers=[], inheritable_handlers=[])
 
-    async def _tell(self, event: str, *args: object, **kwargs: object) -> None:
-        await tell(
+    async def _dispatch(self, event: str, *args: object, **kwargs: object) -> None:
+        await dispatch(
             self._io,
             self.handlers,
             event,
@@ -104,8 +104,8 @@ class BaseRunManager(RunManagerMixin):
             **kwargs,
         )
 
-    on_text: Callable[..., Any] = told("on_text")
-    on_retry: Callable[..., Any] = told("on_retry")
+    on_text: Callable[..., Any] = event_method("on_text")
+    on_retry: Callable[..., Any] = event_method("on_retry")
 
 
 class RunManager(BaseRunManager):
@@ -118,7 +118,7 @@ class AsyncRunManager(BaseRunManager):
     _io = ASYNC
 
     def get_sync(self) -> RunManager:
-        """Give the blocking twin of this manager."""
+        """Return the blocking twin of this manager."""
         return cast("RunManager", _recolour(self))
 
 
@@ -139,27 +139,27 @@ class AsyncParentRunManager(AsyncRunManager):
 
 
 class _LLMEvents(LLMManagerMixin):
-    on_llm_new_token: Callable[..., Any] = told("on_llm_new_token")
-    on_stream_event: Callable[..., Any] = told("on_stream_event")
-    on_llm_end: Callable[..., Any] = told("on_llm_end")
-    on_llm_error: Callable[..., Any] = told("on_llm_error")
+    on_llm_new_token: Callable[..., Any] = event_method("on_llm_new_token")
+    on_stream_event: Callable[..., Any] = event_method("on_stream_event")
+    on_llm_end: Callable[..., Any] = event_method("on_llm_end")
+    on_llm_error: Callable[..., Any] = event_method("on_llm_error")
 
 
 class _ChainEvents(ChainManagerMixin):
-    on_chain_end: Callable[..., Any] = told("on_chain_end")
-    on_chain_error: Callable[..., Any] = told("on_chain_error")
-    on_agent_action: Callable[..., Any] = told("on_agent_action")
-    on_agent_finish: Callable[..., Any] = told("on_agent_finish")
+    on_chain_end: Callable[..., Any] = event_method("on_chain_end")
+    on_chain_error: Callable[..., Any] = event_method("on_chain_error")
+    on_agent_action: Callable[..., Any] = event_method("on_agent_action")
+    on_agent_finish: Callable[..., Any] = event_method("on_agent_finish")
 
 
 class _ToolEvents(ToolManagerMixin):
-    on_tool_end: Callable[..., Any] = told("on_tool_end")
-    on_tool_error: Callable[..., Any] = told("on_tool_error")
+    on_tool_end: Callable[..., Any] = event_method("on_tool_end")
+    on_tool_error: Callable[..., Any] = event_method("on_tool_error")
 
 
 class _RetrieverEvents(RetrieverManagerMixin):
-    on_retriever_end: Callable[..., Any] = told("on_retriever_end")
-    on_retriever_error: Callable[..., Any] = told("on_retriever_error")
+    on_retriever_end: Callable[..., Any] = event_method("on_retriever_end")
+    on_retriever_error: Callable[..., Any] = event_method("on_retriever_error")
 
 
 class CallbackManagerForLLMRun(_LLMEvents, RunManager):
@@ -236,7 +236,7 @@ class _Manager(BaseCallbackManager):
         self, kind: str, event: str, *args: object, run_id: UUID | None = None, **kwargs: object
     ) -> BaseRunManager:
         run_id = run_id or uuid7()
-        await tell(
+        await dispatch(
             self._io,
             self.handlers,
             event,
@@ -270,7 +270,7 @@ class _Manager(BaseCallbackManager):
     ) -> None:
         if not self.handlers:
             return
-        await tell(
+        await dispatch(
             self._io,
             self.handlers,
             "on_custom_event",
@@ -282,14 +282,16 @@ class _Manager(BaseCallbackManager):
             **kwargs,
         )
 
-    def _say(self, body: Coroutine[Any, Any, object]) -> object:
+    def _run_body(self, body: Coroutine[Any, Any, object]) -> object:
         return drive(body) if self._io.blocking else body
 
     def on_llm_start(
         self, serialized: object, prompts: list[str], run_id: UUID | None = None, **kwargs: object
     ) -> Any:  # noqa: ANN401  a run manager; under an async manager an awaitable of one
         """Start one text-model run per prompt."""
-        return self._say(self._start_each("on_llm_start", serialized, prompts, run_id, **kwargs))
+        return self._run_body(
+            self._start_each("on_llm_start", serialized, prompts, run_id, **kwargs)
+        )
 
     def on_chat_model_start(
         self,
@@ -299,7 +301,7 @@ class _Manager(BaseCallbackManager):
         **kwargs: object,
     ) -> Any:  # noqa: ANN401  a run manager; under an async manager an awaitable of one
         """Start one chat-model run per list of messages."""
-        return self._say(
+        return self._run_body(
             self._start_each("on_chat_model_start", serialized, messages, run_id, **kwargs)
         )
 
@@ -307,7 +309,7 @@ class _Manager(BaseCallbackManager):
         self, serialized: object, inputs: object, run_id: UUID | None = None, **kwargs: object
     ) -> Any:  # noqa: ANN401  a run manager; under an async manager an awaitable of one
         """Start a chain's run."""
-        return self._say(
+        return self._run_body(
             self._start("chain", "on_chain_start", serialized, inputs, run_id=run_id, **kwargs)
         )
 
@@ -321,7 +323,7 @@ class _Manager(BaseCallbackManager):
         **kwargs: object,
     ) -> Any:  # noqa: ANN401  a run manager; under an async manager an awaitable of one
         """Start a tool's run."""
-        return self._say(
+        return self._run_body(
             self._start(
                 "tool",
                 "on_tool_start",
@@ -342,7 +344,7 @@ class _Manager(BaseCallbackManager):
         **kwargs: object,
     ) -> Any:  # noqa: ANN401  a run manager; under an async manager an awaitable of one
         """Start a retriever's run."""
-        return self._say(
+        return self._run_body(
             self._start(
                 "retriever", "on_retriever_start", serialized, query, run_id=run_id, **kwargs
             )
@@ -352,7 +354,7 @@ class _Manager(BaseCallbackManager):
         self, name: str, data: object, run_id: UUID | None = None, **kwargs: object
     ) -> Any:  # noqa: ANN401  a run manager; under an async manager an awaitable of one
         """Tell of an event of the application's own."""
-        return self._say(self._custom(name, data, run_id, **kwargs))
+        return self._run_body(self._custom(name, data, run_id, **kwargs))
 
     @classmethod
     def configure(
@@ -448,7 +450,7 @@ def child_manager(
 
 
 # Names that LangChain keeps in this module.
-__getattr__: Loader = lazily(
+__getattr__: Loader = lazy_exports(
     __name__,
     {
         ".dispatch": "ahandle_event handle_event shielded",

@@ -92,13 +92,13 @@ class Chain(OlderCalls, ABC):
         save_chain(self, file_path)
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
-        """Give the inputs that a caller names, those of the memory aside."""
+        """Return the inputs that a caller names, those of the memory aside."""
         known = set(self.memory.memory_variables) if self.memory is not None else set()
         wanted = [key for key in self.input_keys if key not in known]
         return object_model(self.get_name("Input"), dict.fromkeys(wanted, (Any, ...)))
 
     def get_output_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
-        """Give the outputs."""
+        """Return the outputs."""
         return object_model(self.get_name("Output"), dict.fromkeys(self.output_keys, (Any, ...)))
 
     # -- the chain's own work: one of these is written
@@ -180,9 +180,9 @@ class Chain(OlderCalls, ABC):
             await run.leave({} if whole is NOTHING else dict(whole))
             raise
         except BaseException as error:
-            await run.tell("on_chain_error", error)
+            await run.dispatch("on_chain_error", error)
             raise
-        await run.tell("on_chain_end", outputs)
+        await run.dispatch("on_chain_end", outputs)
         final = await self._remembered(inputs, outputs, run, only_outputs=only_outputs)
         info = {RUN_KEY: RunInfo(run_id=run.id or uuid7())} if with_info else {}
         if not stream:
@@ -270,7 +270,7 @@ class Chain(OlderCalls, ABC):
 
 @cache
 def _worker(cls: type[Chain], *, blocking: bool) -> Callable[..., AsyncGenerator[Values, None]]:
-    """Give the chain's work: `_work`, or the `_call` that a subclass wrote in its place."""
+    """Return the chain's work: `_work`, or the `_call` that a subclass wrote in its place."""
     names = {"_call"} if blocking else {"_call", "_acall"}
     for ancestor in cls.__mro__:
         if "_work" in ancestor.__dict__:

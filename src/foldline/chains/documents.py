@@ -56,7 +56,7 @@ class BaseCombineDocumentsChain(Chain, ABC):
     def _combine(
         self, documents: list[Document], rest: Values, run: Run, *, stream: bool
     ) -> Pieces:
-        """Give the answer, in pieces where the caller streams."""
+        """Return the answer, in pieces where the caller streams."""
 
     async def _work(
         self, inputs: Values, run: Run, *, stream: bool

@@ -48,7 +48,7 @@ class LLMChain(Chain):
     """The name of the output."""
     output_parser: AnyParser = Field(default_factory=StrOutputParser)
     return_final_only: bool = True
-    """Give the parsed answer alone, or also the whole generation as `full_generation`."""
+    """Return the parsed answer alone, or also the whole generation as `full_generation`."""
     llm_kwargs: Values = Field(default_factory=dict)
     """Options for every call of the model."""
 
@@ -78,7 +78,7 @@ class LLMChain(Chain):
         )
         if run.manager is not None:
             shown = get_colored_text(prompt.to_string(), "green")
-            await run.tell("on_text", f"Prompt after formatting:\n{shown}", end="\n")
+            await run.dispatch("on_text", f"Prompt after formatting:\n{shown}", end="\n")
         model = self._steps(inputs)
         if stream and self.return_final_only:
             flow = (model | self.output_parser)._step_stream(prompt, run.child())

@@ -67,7 +67,7 @@ class LLMMathChain(Chain):
         values = {"question": inputs[self.input_key], "stop": ["```output"]}
         child = run.child().patched(kwargs={"return_only_outputs": True})
         text = (await self.llm_chain._step(values, child))[self.llm_chain.output_key].strip()
-        await run.tell("on_text", text, color="green", verbose=self.verbose)
+        await run.dispatch("on_text", text, color="green", verbose=self.verbose)
         yield {self.output_key: self._answer(text)}
 
     def _answer(self, text: str) -> str:

@@ -23,7 +23,7 @@ class SequentialChain(Chain):
     output_variables: list[str] = Field(default_factory=list)
     """What to give; default: the outputs of the last chain."""
     return_all: bool = False
-    """Give the outputs of every chain."""
+    """Return the outputs of every chain."""
 
     @property
     def _chain_type(self) -> str:
@@ -134,7 +134,7 @@ class SimpleSequentialChain(Chain):
             value = (await chain._step(value, child))[chain.output_keys[0]]
             value = value.strip() if self.strip_outputs else value
             if self.verbose:
-                await run.tell("on_text", str(value), end="\n")
+                await run.dispatch("on_text", str(value), end="\n")
         yield {self.output_key: value}
 
 

@@ -26,14 +26,14 @@ class StoredChatMessageHistory(BaseChatMessageHistory):
 
     @abstractmethod
     def _rows(self) -> list[tuple[str | bytes, str]]:
-        """Give (text, where) of every message, oldest first."""
+        """Return (text, where) of every message, oldest first."""
 
     @abstractmethod
     def _append(self, texts: list[str]) -> None:
         """Add rows, all or none, and return when they are safe."""
 
     def read(self) -> Readable:
-        """Give the messages, and in `.reports` what could not be read."""
+        """Return the messages, and in `.reports` what could not be read."""
         return unpack_all(self._rows())
 
     @property
@@ -51,7 +51,7 @@ class StoredChatMessageHistory(BaseChatMessageHistory):
         )
 
     async def aget_messages(self) -> list[BaseMessage]:
-        """Give the messages, oldest first."""
+        """Return the messages, oldest first."""
         found: list[BaseMessage] = await ASYNC.call(lambda: self.messages)
         return found
 

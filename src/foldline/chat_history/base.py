@@ -52,7 +52,7 @@ class BaseChatMessageHistory(ABC):
     """The messages, oldest first; a property where they are read from somewhere."""
 
     async def aget_messages(self) -> list[BaseMessage]:
-        """Give the messages, oldest first."""
+        """Return the messages, oldest first."""
         found: list[BaseMessage] = await ASYNC.call(lambda: self.messages)
         return found
 

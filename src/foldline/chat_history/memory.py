@@ -45,7 +45,7 @@ class InMemoryChatMessageHistory(BaseChatMessageHistory, BaseModel):
     # A list answers at once: no thread is needed to keep the loop free.
 
     async def aget_messages(self) -> list[BaseMessage]:
-        """Give the messages, oldest first."""
+        """Return the messages, oldest first."""
         return self.messages
 
     async def aadd_messages(self, messages: Sequence[BaseMessage]) -> None:

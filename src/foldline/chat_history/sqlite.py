@@ -68,7 +68,7 @@ class SQLiteChatMessageHistory(StoredChatMessageHistory):
             )
 
     def sessions(self) -> list[tuple[str, int, float]]:
-        """Give (session, number of messages, time of the last) of every conversation in the file, newest first."""
+        """Return (session, number of messages, time of the last) of every conversation in the file, newest first."""
         rows = self._database.rows(
             "SELECT session, count(*), max(added_at) FROM messages GROUP BY session ORDER BY max(added_at) DESC"
         )

@@ -49,7 +49,7 @@ class BaseCheckpointSaver(ABC):
 
     @abstractmethod
     def read(self, thread_id: str, namespace: str) -> list[Entry]:
-        """Give all entries of one namespace of a thread, the oldest first."""
+        """Return all entries of one namespace of a thread, the oldest first."""
 
     @abstractmethod
     def append(

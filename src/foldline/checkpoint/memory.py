@@ -18,7 +18,7 @@ class InMemorySaver(BaseCheckpointSaver):
         self._lock = mutex()
 
     def read(self, thread_id: str, namespace: str) -> list[Entry]:
-        """Give all entries of one namespace of a thread, the oldest first."""
+        """Return all entries of one namespace of a thread, the oldest first."""
         with self._lock:
             return list(self._threads.get(thread_id, {}).get(namespace, ()))
 

@@ -38,7 +38,7 @@ class PostgresSaver(StoredSaver):
         )
 
     def read(self, thread_id: str, namespace: str) -> list[Entry]:
-        """Give all entries of one namespace of a thread, the oldest first."""
+        """Return all entries of one namespace of a thread, the oldest first."""
 
         def work(connection: PostgresConnection) -> list[Entry]:
             rows = connection.execute(READ, (thread_id, namespace)).fetchall()

@@ -45,7 +45,7 @@ class SqliteSaver(StoredSaver):
         self._database = Database(path, "checkpoints", MIGRATIONS)
 
     def read(self, thread_id: str, namespace: str) -> list[Entry]:
-        """Give all entries of one namespace of a thread, the oldest first."""
+        """Return all entries of one namespace of a thread, the oldest first."""
         return [Entry(*row) for row in self._database.rows(READ, (thread_id, namespace))]
 
     def append(

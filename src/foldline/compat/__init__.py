@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from foldline._lazy import lazily
+from foldline._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from foldline.compat.convert import from_langchain, to_langchain
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Home", "find_home", "find_module", "from_langchain", "rows", "to_langchain"]
 
-__getattr__ = lazily(
+__getattr__ = lazy_exports(
     __name__,
     {
         ".convert": "from_langchain to_langchain",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from foldline._lazy import lazily
+from foldline._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from foldline.document_loaders.base import BaseBlobParser, BaseLoader
@@ -57,7 +57,7 @@ __all__ = [
     "WebBaseLoader",
 ]
 
-__getattr__ = lazily(
+__getattr__ = lazy_exports(
     __name__,
     {
         ".base": "BaseBlobParser BaseLoader",

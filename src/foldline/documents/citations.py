@@ -142,7 +142,7 @@ def citations(answer: BaseMessage | str, documents: Sequence[Document] = ()) -> 
         given = [one for one in block.get("annotations") or () if one.get("type") == "citation"]
         parts, added, missing = _read_marks(text, sources)
         unknown.update(dict.fromkeys(missing))
-        blocks += _with_given(text, parts, given)
+        blocks += _add_provider_citations(text, parts, given)
         annotations = [*(block.get("annotations") or ()), *added]
         content.append({**block, "annotations": annotations} if annotations else block)
     message = answer.model_copy(update={"content": _content_of(content)})
@@ -233,7 +233,7 @@ def _extend(
     return [*parts[:-1], (begin, end, (*before, *new))], [*added, *more]
 
 
-def _with_given(
+def _add_provider_citations(
     text: str,
     parts: Sequence[tuple[int, int, tuple[Source, ...]]],
     given: Sequence[dict[str, Any]],
@@ -242,7 +242,7 @@ def _with_given(
     shown = []
     for start, end, sources in parts or [(0, len(text), ())]:
         theirs = tuple(
-            _given_source(one)
+            _provider_source(one)
             for one in given
             if one.get("start_index", 0) < end and one.get("end_index", len(text)) > start
         )
@@ -251,7 +251,7 @@ def _with_given(
     return shown
 
 
-def _given_source(citation: dict[str, Any]) -> Source:
+def _provider_source(citation: dict[str, Any]) -> Source:
     url = citation.get("url")
     title = citation.get("title") or url or "a source of the provider"
     return Source(0, str(title), url, None, citation.get("cited_text"))

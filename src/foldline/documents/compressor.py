@@ -21,12 +21,12 @@ class BaseDocumentCompressor(BaseModel, ABC):
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks = None
     ) -> Sequence[Document]:
-        """Give what of the documents is worth reading for the query."""
+        """Return what of the documents is worth reading for the query."""
 
     async def acompress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks = None
     ) -> Sequence[Document]:
-        """Give what of the documents is worth reading for the query."""
+        """Return what of the documents is worth reading for the query."""
         kept: Sequence[Document] = await ASYNC.call(
             self.compress_documents, documents, query, callbacks
         )

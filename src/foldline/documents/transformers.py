@@ -18,11 +18,11 @@ class BaseDocumentTransformer(ABC):
     def transform_documents(
         self, documents: Sequence[Document], **kwargs: object
     ) -> Sequence[Document]:
-        """Give other documents for these."""
+        """Return other documents for these."""
 
     async def atransform_documents(
         self, documents: Sequence[Document], **kwargs: object
     ) -> Sequence[Document]:
-        """Give other documents for these."""
+        """Return other documents for these."""
         made: Sequence[Document] = await ASYNC.call(self.transform_documents, documents, **kwargs)
         return made

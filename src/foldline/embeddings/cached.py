@@ -116,7 +116,7 @@ class CacheBackedEmbeddings(Embeddings):
     async def _documents(self, texts: list[str], io: IO, progress: ProgressOption) -> list[Vector]:
         distinct = list(dict.fromkeys(texts))
         store = self.document_embedding_store
-        known = await self._kept(store, distinct, io)
+        known = await self._cached_vectors(store, distinct, io)
         missing = [text for text in distinct if text not in known]
         size = self.batch_size or BATCH
         model = self.underlying_embeddings
@@ -133,7 +133,7 @@ class CacheBackedEmbeddings(Embeddings):
 
     async def _query(self, text: str, io: IO) -> Vector:
         model, store = self.underlying_embeddings, self.query_embedding_store
-        if store is not None and (known := await self._kept(store, [text], io)):
+        if store is not None and (known := await self._cached_vectors(store, [text], io)):
             return known[text]
         vector: Vector = await io.call(
             model.embed_query if io.blocking else model.aembed_query, text
@@ -142,7 +142,7 @@ class CacheBackedEmbeddings(Embeddings):
             await self._keep(store, {text: vector}, io)
         return vector
 
-    async def _kept(self, store: Vectors, texts: list[str], io: IO) -> dict[str, Vector]:
+    async def _cached_vectors(self, store: Vectors, texts: list[str], io: IO) -> dict[str, Vector]:
         try:
             found = await io.call(store.mget if io.blocking else store.amget, texts)
         except (StoreError, OSError) as error:
@@ -181,7 +181,7 @@ class _PackedVectors(BaseStore[str, Vector]):
         self._store.mdelete([self._key(key) for key in keys])
 
     def yield_keys(self, *, prefix: str | None = None) -> Iterator[str]:
-        """Give the hashed keys: the texts themselves are not kept."""
+        """Return the hashed keys: the texts themselves are not kept."""
         yield from self._store.yield_keys(prefix=self._namespace + (prefix or ""))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from foldline._lazy import Loader, lazily
+from foldline._lazy import Loader, lazy_exports
 
 if TYPE_CHECKING:
     from foldline.example_selectors.base import BaseExampleSelector
@@ -23,7 +23,7 @@ __all__ = [
     "sorted_values",
 ]
 
-__getattr__: Loader = lazily(
+__getattr__: Loader = lazy_exports(
     __name__,
     {
         ".base": "BaseExampleSelector",

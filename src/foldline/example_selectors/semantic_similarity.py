@@ -22,7 +22,7 @@ __all__ = [
 
 
 def sorted_values(values: Mapping[str, Any]) -> list[Any]:
-    """Give the values in the order of their keys."""
+    """Return the values in the order of their keys."""
     return [values[key] for key in sorted(values)]
 
 
@@ -66,7 +66,11 @@ class _VectorStoreExampleSelector(BaseExampleSelector, BaseModel, ABC):
     model_config: ClassVar[ConfigDict] = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
     async def _add(self, example: dict[str, str], io: IO) -> str:
-        add = self.vectorstore.add_texts if io.blocking else _twin(self.vectorstore, "add_texts")
+        add = (
+            self.vectorstore.add_texts
+            if io.blocking
+            else _async_method(self.vectorstore, "add_texts")
+        )
         ids = await io.call(add, [_text(example, self.input_keys)], metadatas=[example])
         return str(ids[0])
 
@@ -84,7 +88,11 @@ class _VectorStoreExampleSelector(BaseExampleSelector, BaseModel, ABC):
 
     async def _select(self, values: dict[str, str], io: IO) -> list[dict[str, Any]]:
         name, options = self._search()
-        search = getattr(self.vectorstore, name) if io.blocking else _twin(self.vectorstore, name)
+        search = (
+            getattr(self.vectorstore, name)
+            if io.blocking
+            else _async_method(self.vectorstore, name)
+        )
         documents = await io.call(
             search, _text(values, self.input_keys), **options, **(self.vectorstore_kwargs or {})
         )
@@ -118,7 +126,7 @@ class _VectorStoreExampleSelector(BaseExampleSelector, BaseModel, ABC):
     ) -> Self:
         """Put examples into a new store; options that are no fields of the selector are the store's."""
         options |= {"k": k, "input_keys": input_keys}
-        return drive(cls._made(examples, embeddings, vectorstore_cls, BLOCKING, options))
+        return drive(cls._build(examples, embeddings, vectorstore_cls, BLOCKING, options))
 
     @classmethod
     async def afrom_examples(
@@ -132,10 +140,10 @@ class _VectorStoreExampleSelector(BaseExampleSelector, BaseModel, ABC):
     ) -> Self:
         """Put examples into a new store; options that are no fields of the selector are the store's."""
         options |= {"k": k, "input_keys": input_keys}
-        return await cls._made(examples, embeddings, vectorstore_cls, ASYNC, options)
+        return await cls._build(examples, embeddings, vectorstore_cls, ASYNC, options)
 
     @classmethod
-    async def _made(
+    async def _build(
         cls,
         examples: Sequence[dict[str, str]],
         embeddings: Embeddings,
@@ -146,19 +154,23 @@ class _VectorStoreExampleSelector(BaseExampleSelector, BaseModel, ABC):
         own = {name: one for name, one in options.items() if name in cls.model_fields}
         theirs = {name: one for name, one in options.items() if name not in own}
         texts = [_text(example, own["input_keys"]) for example in examples]
-        make = vectorstore_cls.from_texts if io.blocking else _twin(vectorstore_cls, "from_texts")
+        make = (
+            vectorstore_cls.from_texts
+            if io.blocking
+            else _async_method(vectorstore_cls, "from_texts")
+        )
         store = await io.call(make, texts, embeddings, metadatas=list(examples), **theirs)
         return cls(vectorstore=store, **own)
 
 
 def _text(values: Mapping[str, Any], keys: list[str] | None) -> str:
-    """Give what is compared of an example or of the input."""
+    """Return what is compared of an example or of the input."""
     chosen = {key: values[key] for key in keys} if keys else values
     return " ".join(str(value) for value in sorted_values(chosen))
 
 
-def _twin(store: object, name: str) -> Callable[..., Any]:
-    """Give the async twin of a store's method, or the method itself, which then runs in a thread."""
+def _async_method(store: object, name: str) -> Callable[..., Any]:
+    """Return the async twin of a store's method, or the method itself, which then runs in a thread."""
     method: Callable[..., Any] = getattr(store, f"a{name}", None) or getattr(store, name)
     return method
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from foldline._lazy import Loader, lazily
+from foldline._lazy import Loader, lazy_exports
 
 if TYPE_CHECKING:
     from foldline.agents.runtime import InjectedState, InjectedStore, ToolRuntime
@@ -118,7 +118,7 @@ __all__ = [
     "tools_condition",
 ]
 
-__getattr__: Loader = lazily(
+__getattr__: Loader = lazy_exports(
     __name__,
     {
         "foldline.agents.runtime": "InjectedState InjectedStore ToolRuntime",

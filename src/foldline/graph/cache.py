@@ -118,7 +118,7 @@ def cache_key(spec: NodeSpec, value: object) -> str:
         text = made.decode("utf-8", "surrogateescape") if isinstance(made, bytes) else str(made)
     else:
         try:
-            text = json.dumps(_written(value), sort_keys=True)
+            text = json.dumps(_pack_values(value), sort_keys=True)
         except SchemaError as error:
             raise SchemaError(
                 f"the node {spec.name!r} has a cache, and its input has no key: {error}. Give CachePolicy(key_func=…)"
@@ -126,7 +126,7 @@ def cache_key(spec: NodeSpec, value: object) -> str:
     return hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
 
 
-def _written(value: object) -> object:
+def _pack_values(value: object) -> object:
     if isinstance(value, dict):
         return {str(key): pack(one, "its input", type(one)) for key, one in value.items()}
     return pack(value, "its input", type(value))

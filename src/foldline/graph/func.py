@@ -123,7 +123,7 @@ class EntrypointFlow(Workflow[Any, Any]):
         """Return what the function asks for by name."""
 
         def write(chunk: object) -> None:
-            context.tell("custom", self.name, {"payload": chunk})
+            context.publish("custom", self.name, {"payload": chunk})
 
         context.write, context.cache = write, self.cache
         previous = None if context.previous is None else unpack(context.previous, "the last result")

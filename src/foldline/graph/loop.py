@@ -29,7 +29,7 @@ from foldline.workflows.events import FlowEvent
 from foldline.workflows.interrupts import FlowInterrupt, Interrupt
 from foldline.workflows.journal import encode_error
 from foldline.workflows.log import ends_run
-from foldline.workflows.nesting import Within
+from foldline.workflows.nesting import Parent
 from foldline.workflows.run_context import RunContext
 from foldline.workflows.run_loop import RunLoop
 from foldline.workflows.values import pack
@@ -49,7 +49,7 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
     """One run of a graph."""
 
     def __init__(
-        self, graph: CompiledStateGraph, run: Run, *, wants: frozenset[str], outer: Within | None
+        self, graph: CompiledStateGraph, run: Run, *, wants: frozenset[str], outer: Parent | None
     ) -> None:
         thread = GraphThread(graph.plan.keys, graph.plan.keys.empty())
         super().__init__(
@@ -116,7 +116,7 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
         ):
             await self.context.append(record("pause", nodes=[one.name for one in self.tasks]))
             thread.is_paused = self.is_stopped = True
-            self._tell_pause()
+            self._publish_pause()
             return
         if self._taken >= self.limit:
             raise GraphRecursionError(
@@ -135,7 +135,7 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
         interrupts: dict[int, list[Interrupt]] = {}
         errors: dict[int, BaseException] = {}
         outcomes = self.io.as_completed(
-            lambda number: self._run_beside(waiting[number]), range(len(waiting)), limit=self.run.max_concurrency
+            lambda number: self._run_parallel(waiting[number]), range(len(waiting)), limit=self.run.max_concurrency
         )  # fmt: skip
         async with aclosing(outcomes):
             async for number, _, error in outcomes:
@@ -157,13 +157,13 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
         try:
             outcome = await TaskRun(self, task).outcome()
         except FlowInterrupt as stop:
-            self._tell_result(task, {}, interrupts=stop.interrupts)
+            self._publish_result(task, {}, interrupts=stop.interrupts)
             raise
         except Exception as error:
             await self._keep_failure(task, error)
-            self._tell_result(task, {}, error=error)
+            self._publish_result(task, {}, error=error)
             raise
-        self._tell_result(task, outcome.update)
+        self._publish_result(task, outcome.update)
         return outcome
 
     async def _keep_failure(self, task: Task, error: Exception) -> None:
@@ -172,7 +172,7 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
             with suppress(StoreError):
                 await self.context.append(record("fail", id=task.id, error=encode_error(error)))
 
-    async def _run_beside(self, task: Task) -> None:
+    async def _run_parallel(self, task: Task) -> None:
         """Run one of several tasks; it is kept at once, so that it is not repeated if another one fails or stops."""
         outcome = await self._run_one(task)
         if self.context.log is not None:
@@ -205,7 +205,7 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
         thread.move(id, targets, thread.step + 1, waiting, deferred)
         thread.source, thread.ran = "loop", [one.name for one in outcomes]
         for one in outcomes:
-            self.output.tell(
+            self.output.publish(
                 "updates",
                 one.name,
                 {
@@ -215,10 +215,10 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
                     else one.update,
                 },
             )
-        self.tell_state()
+        self.publish_state()
         if self.after and any(one.name in self.after for one in outcomes) and targets:
             self.is_stopped = True
-            self._tell_pause()
+            self._publish_pause()
 
     def _encode(self, outcome: Outcome) -> dict[str, Any]:
         where = f"the update of {outcome.name!r}"
@@ -245,8 +245,8 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
         await self.context.append(record("stop", interrupts=questions))
         for one in interrupts:
             data = {"interrupt_id": one.id, "payload": one.value}
-            self.output.tell("input.requested", None, data)
-        self.output.tell("values", None, {**self.shown(), "__interrupt__": tuple(interrupts)})
+            self.output.publish("input.requested", None, data)
+        self.output.publish("values", None, {**self.shown(), "__interrupt__": tuple(interrupts)})
 
     async def ask_branches(
         self, branches: list[Branch], source: str, values: Values, run: Run, runtime: Runtime[Any]
@@ -293,13 +293,13 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
         values = self.thread.values
         return {key: values[key] for key in self.plan.output.names if key in values}
 
-    def tell_state(self, *, only_values: bool = False) -> None:
+    def publish_state(self, *, only_values: bool = False) -> None:
         """Say what the state is now, and that a checkpoint was written."""
         if not self.wants:
             return
-        self.output.tell("values", None, self.shown())
+        self.output.publish("values", None, self.shown())
         if "checkpoints" in self.wants and not only_values and self.context.log is not None:
-            self.output.tell(
+            self.output.publish(
                 "checkpoints",
                 None,
                 self.graph.checkpoint_data(
@@ -307,10 +307,10 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
                 ),
             )
 
-    def _tell_pause(self) -> None:
-        self.output.tell("updates", "__interrupt__", {"node": "__interrupt__", "values": ()})
+    def _publish_pause(self) -> None:
+        self.output.publish("updates", "__interrupt__", {"node": "__interrupt__", "values": ()})
 
-    def tell_task(self, task: Task, value: object) -> None:
+    def publish_task(self, task: Task, value: object) -> None:
         """Say that a task begins."""
         if "tasks" in self.wants:
             data = {
@@ -321,9 +321,9 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
                 "input": value,
                 "triggers": (f"branch:to:{task.name}",),
             }
-            self.output.tell("tasks", task.name, data)
+            self.output.publish("tasks", task.name, data)
 
-    def _tell_result(
+    def _publish_result(
         self,
         task: Task,
         update: Values,
@@ -340,7 +340,7 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
                 "result": update,
                 "interrupts": [{"value": one.value, "id": one.id} for one in interrupts],
             }
-            self.output.tell("tasks", task.name, data)
+            self.output.publish("tasks", task.name, data)
 
 
 def _names(

@@ -59,7 +59,7 @@ class GraphStart(ThreadStart[RunContext[GraphThread]]):
         entries = await self.context.append(*bodies)
         for body, entry in zip(bodies, entries, strict=False):
             self.context.thread.take(entry.id, body)
-        self.loop.tell_state(only_values=True)
+        self.loop.publish_state(only_values=True)
 
     # -- an input
 
@@ -84,7 +84,7 @@ class GraphStart(ThreadStart[RunContext[GraphThread]]):
         thread.values = values
         thread.move(id, targets, thread.step + 1, waiting, deferred)
         thread.source = "input"
-        self.loop.tell_state()
+        self.loop.publish_state()
 
     def _input_values(self, value: object) -> Mapping[str, Any]:
         if isinstance(value, Mapping):

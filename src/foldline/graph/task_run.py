@@ -18,7 +18,7 @@ from foldline.graph.records import Outcome, Target, Task
 from foldline.graph.runtime import ExecutionInfo, Runtime, current_task
 from foldline.graph.types import Send
 from foldline.workflows.interrupts import Asking, Command, FlowInterrupt
-from foldline.workflows.nesting import Within, inside
+from foldline.workflows.nesting import Parent, inside
 from foldline.workflows.retry import run_attempts
 from foldline.workflows.tokens import TokenHandler
 
@@ -51,13 +51,13 @@ class TaskRun:
         """Run the node; return its update and where it goes."""
         loop, task = self.loop, self.task
         value = self._input()
-        loop.tell_task(task, value)
+        loop.publish_task(task, value)
         run = loop.run
         if run.manager is not None or "tokens" in loop.wants:
-            return await self._told(value)
+            return await self._run_traced(value)
         return await self._attempts(value, run, loop.current(is_alone=len(loop.tasks) == 1))
 
-    async def _told(self, value: object) -> Outcome:
+    async def _run_traced(self, value: object) -> Outcome:
         """Run as a run of its own in the traces."""
         loop = self.loop
         run = loop.run.child(f"graph:step:{loop.thread.step + 1}").patched()
@@ -80,20 +80,20 @@ class TaskRun:
                 is_mine = info is None or info.task_id in about["langgraph_checkpoint_ns"]
                 return about if is_mine else None
 
-            self.handler = TokenHandler(loop.output.say, loop.namespace, about_mine)
+            self.handler = TokenHandler(loop.output.send, loop.namespace, about_mine)
             run = run.patched({"callbacks": [self.handler]})
         try:
             await run.begin("chain", "on_chain_start", None, value, name=self.task.name)
             outcome = await self._attempts(value, run, run.current())
         except (FlowInterrupt, ParentCommand) as stop:
-            await run.tell("on_chain_end", {"__interrupt__": getattr(stop, "interrupts", [])})
+            await run.dispatch("on_chain_end", {"__interrupt__": getattr(stop, "interrupts", [])})
             raise
         except BaseException as error:
-            await run.tell("on_chain_error", error)
+            await run.dispatch("on_chain_error", error)
             raise
-        await run.tell("on_chain_end", outcome.update)
+        await run.dispatch("on_chain_end", outcome.update)
         if self.handler is not None:
-            self.handler.tell_others(outcome.update)
+            self.handler.publish_other_messages(outcome.update)
         return outcome
 
     async def _attempts(
@@ -121,7 +121,7 @@ class TaskRun:
     ) -> Outcome:
         loop, task = self.loop, self.task
         runtime = self._runtime(run)
-        place, questions = self._within(), self._asking()
+        place, questions = self._parent(), self._asking()
         with inside(place, questions), entered(runtime, current):
             try:
                 returned = await self.spec.call(value, run, runtime)
@@ -160,7 +160,7 @@ class TaskRun:
     def _write(self, chunk: object) -> None:
         self.loop.output.write(chunk, self.task.name)
 
-    def _within(self) -> Within:
+    def _parent(self) -> Parent:
         context, label = self.loop.context, f"{self.task.name}:{self.task.id}"
         return context.within(label, label, wants=context.wants - {"messages"})
 

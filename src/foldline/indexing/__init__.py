@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from foldline._lazy import Loader, lazily
+from foldline._lazy import Loader, lazy_exports
 
 if TYPE_CHECKING:
     from foldline.indexing.api import IndexingException, IndexingResult, aindex, index
@@ -30,7 +30,7 @@ __all__ = [
     "index",
 ]
 
-__getattr__: Loader = lazily(
+__getattr__: Loader = lazy_exports(
     __name__,
     {
         ".api": "IndexingException IndexingResult aindex index",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from foldline._lazy import Loader, lazily
+from foldline._lazy import Loader, lazy_exports
 
 if TYPE_CHECKING:
     from foldline.language_models.base import (
@@ -145,7 +145,7 @@ __all__ = [
     "usage_scope",
 ]
 
-__getattr__: Loader = lazily(
+__getattr__: Loader = lazy_exports(
     __name__,
     {
         ".base": "BaseLanguageModel LangSmithParams LanguageModelInput LanguageModelLike "

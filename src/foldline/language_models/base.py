@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeAlias, TypeVar, cast
 from pydantic import BaseModel, ConfigDict, Field
 
 from foldline import globals as settings
-from foldline._lazy import Loader, lazily
+from foldline._lazy import Loader, lazy_exports
 from foldline.caches import BaseCache
 from foldline.callbacks.base import Callbacks
 from foldline.language_models import _types
@@ -55,13 +55,13 @@ class ApproximateTokenizer:
     """Counts four characters as one token: no vocabulary is fetched from anywhere."""
 
     def encode(self, text: str) -> list[int]:
-        """Give one made-up id per token."""
+        """Return one made-up id per token."""
         return list(range(-(-len(text) // CHARACTERS_PER_TOKEN)))
 
 
 @cache
 def get_tokenizer() -> ApproximateTokenizer:
-    """Give the tokenizer of models that bring none of their own; it opens no socket."""
+    """Return the tokenizer of models that bring none of their own; it opens no socket."""
     return ApproximateTokenizer()
 
 
@@ -113,22 +113,22 @@ class BaseLanguageModel(RunnableSerializable[Any, LanguageModelOutputVar], ABC):
 
     @property
     def _model_name(self) -> str | None:
-        named = _said(self, "model") or _said(self, "model_name")
+        named = _setting(self, "model") or _setting(self, "model_name")
         return named if isinstance(named, str) else None
 
     def asdict(self) -> Params:
-        """Give what identifies this model, as a dict."""
+        """Return what identifies this model, as a dict."""
         return {**self._identifying_params, "_type": self._llm_type}
 
     def dict(self, **kwargs: object) -> Params:
-        """Give what identifies this model, as a dict."""
+        """Return what identifies this model, as a dict."""
         return self.asdict()
 
     def _get_invocation_params(self, stop: list[str] | None = None, **kwargs: object) -> Params:
         return {**self.asdict(), "stop": stop, **kwargs}
 
     def _get_ls_params(self, stop: list[str] | None = None, **kwargs: object) -> LangSmithParams:
-        """Give what traces say of this model; the options of the call win over its fields."""
+        """Return what traces say of this model; the options of the call win over its fields."""
         params: LangSmithParams = {
             "ls_provider": self._provider or _provider_of(type(self)),
             "ls_model_type": self._ls_type(),
@@ -137,10 +137,10 @@ class BaseLanguageModel(RunnableSerializable[Any, LanguageModelOutputVar], ABC):
             params["ls_model_name"] = str(name)
         if stop:
             params["ls_stop"] = stop
-        temperature = kwargs.get("temperature", _said(self, "temperature"))
+        temperature = kwargs.get("temperature", _setting(self, "temperature"))
         if temperature is not None and isinstance(temperature, int | float):
             params["ls_temperature"] = temperature
-        limit = kwargs.get("max_tokens", _said(self, "max_tokens"))
+        limit = kwargs.get("max_tokens", _setting(self, "max_tokens"))
         if limit is not None and isinstance(limit, int):
             params["ls_max_tokens"] = limit
         return params
@@ -193,7 +193,7 @@ class BaseLanguageModel(RunnableSerializable[Any, LanguageModelOutputVar], ABC):
         return _message_of(await self.ainvoke(messages, **_with_stop(stop, kwargs)))
 
     def get_token_ids(self, text: str) -> list[int]:
-        """Give the ids of the tokens of a text: your tokenizer's, else made-up ones, four characters each."""
+        """Return the ids of the tokens of a text: your tokenizer's, else made-up ones, four characters each."""
         if self.custom_get_token_ids is not None:
             return self.custom_get_token_ids(text)
         return get_tokenizer().encode(text)
@@ -220,7 +220,7 @@ class BaseLanguageModel(RunnableSerializable[Any, LanguageModelOutputVar], ABC):
         return sum(said) + TOKENS_PER_MESSAGE * len(messages) + described
 
     def with_structured_output(self, schema: Any, **kwargs: Any) -> Runnable[Any, Any]:  # noqa: ANN401  a class, a TypedDict, a JSON Schema: subclasses say which they give
-        """Give a runnable whose output fits a schema."""
+        """Return a runnable whose output fits a schema."""
         raise NotImplementedError(f"{type(self).__name__} has no structured output")
 
 
@@ -236,8 +236,8 @@ def _message_of(answer: object) -> BaseMessage:
     return AIMessage(answer) if isinstance(answer, str) else cast("BaseMessage", answer)
 
 
-def _said(model: BaseLanguageModel[Any], name: str) -> object:
-    """Give a setting that only some models have: Pydantic is slow to say that one is not there."""
+def _setting(model: BaseLanguageModel[Any], name: str) -> object:
+    """Return a setting that only some models have: Pydantic is slow to say that one is not there."""
     return getattr(model, name, None) if _may_have(type(model), name) else None
 
 
@@ -254,7 +254,7 @@ def _provider_of(cls: type[BaseLanguageModel[Any]]) -> str:
     return cls.__name__.removeprefix("Chat").removesuffix("LLM").removesuffix("Chat").lower()
 
 
-__getattr__: Loader = lazily(
+__getattr__: Loader = lazy_exports(
     __name__,
     {"._types": "LangSmithParams LanguageModelInput LanguageModelLike LanguageModelOutput"},
 )

@@ -23,9 +23,9 @@ from foldline.callbacks.base import Callbacks
 from foldline.callbacks.manager import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from foldline.language_models.base import BaseLanguageModel, Params
 from foldline.language_models.call.author import (
+    call_process,
     inherited_chunks,
     inherited_result,
-    process_beneath,
 )
 from foldline.language_models.call.call import ChatCall
 from foldline.language_models.call.generate import generate_each
@@ -247,13 +247,13 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
 
     def process(self, input: ChatModelInput, options: AgentInvokeOptions | None = None) -> Any:  # noqa: ANN401  a record, deltas, or an awaitable of them: the author says
         """Ask the model once: a record in, a record out, no retries and no policies. A subclass may override it."""
-        return drive(process_beneath(self, input, options, Run.blocking()))
+        return drive(call_process(self, input, options, Run.blocking()))
 
     async def aprocess(
         self, input: ChatModelInput, options: AgentInvokeOptions | None = None
     ) -> object:
         """Ask the model once: a record in, a record out, no retries and no policies. A subclass may override it."""
-        return await process_beneath(self, input, options, Run.asynchronous())
+        return await call_process(self, input, options, Run.asynchronous())
 
     def postprocess(
         self, input: ChatModelInput, output: ChatModelOutput, options: AgentInvokeOptions
@@ -374,7 +374,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
         validate: Validate = "off",
         **kwargs: Any,
     ) -> Runnable[Any, AIMessage]:
-        """Give the model tools: functions, `@tool` objects, Pydantic models, TypedDicts, schemas, providers' own tools.
+        """Bind tools to the model: functions, `@tool` objects, Pydantic models, TypedDicts, schemas, provider tools.
 
         `validate="invalid"` marks calls to unknown tools and with arguments that do not fit as invalid;
         `"retry"` asks the model again, telling it what was wrong.

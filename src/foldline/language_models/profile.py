@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from foldline._extensions import extension
-from foldline._lazy import Loader, lazily
+from foldline._lazy import Loader, lazy_exports
 
 if TYPE_CHECKING:
     from foldline.language_models._profile_types import (
@@ -61,7 +61,7 @@ def _rows(provider: str) -> ModelProfileRegistry:
 
 
 def known_profiles(provider: str | None = None) -> dict[str, Any]:
-    """Give the profiles of a provider, or of all of them by provider."""
+    """Return the profiles of a provider, or of all of them by provider."""
     if provider is None:
         return {name: dict(_rows(name)) for name in [*{**_registry, **_later}]}
     return dict(_rows(provider))
@@ -83,6 +83,6 @@ def find_profile(provider: str | None, model: str | None) -> ModelProfile | None
     return merged  # type: ignore[return-value]
 
 
-__getattr__: Loader = lazily(
+__getattr__: Loader = lazy_exports(
     __name__, {"._profile_types": "ModelProfile ModelProfileRegistry Prices ReasoningRules"}
 )

@@ -92,7 +92,7 @@ _BY_KIND = {codec.kind: codec for codec in CODECS.values()}
 
 
 def codec_of(value: object) -> Codec | None:
-    """Give the codec for `value`, a subclass included (it comes back equal, as the plain type)."""
+    """Return the codec for `value`, a subclass included (it comes back equal, as the plain type)."""
     exact = _BY_KIND.get(type(value))
     if exact is not None:
         return exact

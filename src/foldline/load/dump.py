@@ -316,7 +316,7 @@ def _is_text(key: str) -> bool:
 
 
 def _secret_values(model: BaseModel) -> dict[str, str]:
-    """Give the secrets of a model by value, so that a copy of one in another field is found as well."""
+    """Return the secrets of a model by value, so that a copy of one in another field is found as well."""
     names = model.lc_secrets if isinstance(model, Serializable) else {}
     found: dict[str, str] = {}
     for name, value in (*model.__dict__.items(), *(model.__pydantic_extra__ or {}).items()):

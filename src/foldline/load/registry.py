@@ -95,7 +95,7 @@ def resolve(target: str | type[BaseModel]) -> type[BaseModel] | None:
 
 
 def our_id(key: ClassId) -> ClassId:
-    """Give our id for one of LangChain's, or the id itself."""
+    """Return our id for one of LangChain's, or the id itself."""
     if key not in REGISTRY and len(key) > 1 and key[0] in LANGCHAIN_ROOTS:
         return LANGCHAIN_NAMES.get(key[-1], key)
     return key
@@ -178,7 +178,7 @@ class Allowance:
             self._classes = {tuple(class_id(cls)): cls for cls in allowed_objects}
 
     def find(self, key: ClassId) -> type[BaseModel]:
-        """Give the class of an id; SchemaError if it may not be built."""
+        """Return the class of an id; SchemaError if it may not be built."""
         own = our_id(key)
         if self._classes is not None and own in self._classes:
             return self._classes[own]

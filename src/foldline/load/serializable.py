@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import BaseModel, ConfigDict, SecretBytes, SecretStr
 from pydantic.fields import FieldInfo
 
-from foldline._lazy import Loader, lazily
+from foldline._lazy import Loader, lazy_exports
 from foldline.utils.signature import SIGNATURE, ClassSignature, keep_signature
 
 if TYPE_CHECKING:
@@ -83,12 +83,12 @@ class Serializable(BaseModel):
 
     @classmethod
     def get_lc_namespace(cls) -> list[str]:
-        """Give the public path of the class: `foldline.messages`, not the file `foldline.messages.human`."""
+        """Return the public path of the class: `foldline.messages`, not the file `foldline.messages.human`."""
         return _public_path(cls)
 
     @classmethod
     def lc_id(cls) -> list[str]:
-        """Give the name under which the registry knows this class."""
+        """Return the name under which the registry knows this class."""
         return [*cls.get_lc_namespace(), _plain_name(cls)]
 
     @property
@@ -98,7 +98,7 @@ class Serializable(BaseModel):
 
     @property
     def lc_attributes(self) -> dict[str, Any]:
-        """Give attributes to write besides the fields; the constructor must accept them."""
+        """Return attributes to write besides the fields; the constructor must accept them."""
         return {}
 
     def to_json(self) -> SerializedConstructor | SerializedNotImplemented:
@@ -150,7 +150,7 @@ class SecretReference(dict[str, Any]):
 
 
 def secret_reference(name: str) -> SecretReference:
-    """Give the shape that stands in a dump where the secret `name` was."""
+    """Return the shape that stands in a dump where the secret `name` was."""
     return SecretReference(lc=FORMAT_VERSION, type="secret", id=[name])
 
 
@@ -161,16 +161,16 @@ def try_neq_default(value: object, key: str, model: BaseModel) -> bool:
 
 
 def class_id(cls: type[BaseModel]) -> list[str]:
-    """Give the id of any Pydantic class; `Serializable` ones say it themselves."""
+    """Return the id of any Pydantic class; `Serializable` ones say it themselves."""
     if issubclass(cls, Serializable):
         return cls.lc_id()
     return [*_public_path(cls), _plain_name(cls)]
 
 
 def useful_fields(model: BaseModel) -> dict[str, Any]:
-    """Give the constructor arguments of `model` that differ from their defaults, extras included."""
+    """Return the constructor arguments of `model` that differ from their defaults, extras included."""
     arguments = {}
-    for name, argument, field in _written_fields(type(model)):
+    for name, argument, field in _serialized_fields(type(model)):
         value = getattr(model, name)
         # `type` tells readers of the JSON what it is, where they do not know the id.
         if name == "type" or (value is not field.default and not _is_default(field, value)):
@@ -180,8 +180,8 @@ def useful_fields(model: BaseModel) -> dict[str, Any]:
 
 
 @cache
-def _written_fields(cls: type[BaseModel]) -> list[tuple[str, str, FieldInfo]]:
-    """Give the fields of a class that are written, each with the name under which the constructor takes it."""
+def _serialized_fields(cls: type[BaseModel]) -> list[tuple[str, str, FieldInfo]]:
+    """Return the fields of a class that are written, each with the name under which the constructor takes it."""
     by_name = cls.model_config.get("populate_by_name") or cls.model_config.get("validate_by_name")
     return [
         (name, name if by_name else argument_name(name, field), field)
@@ -191,7 +191,7 @@ def _written_fields(cls: type[BaseModel]) -> list[tuple[str, str, FieldInfo]]:
 
 
 def argument_name(name: str, field: FieldInfo) -> str:
-    """Give the name under which the constructor takes a field."""
+    """Return the name under which the constructor takes a field."""
     alias = field.validation_alias or field.alias
     return alias if isinstance(alias, str) else name
 
@@ -245,7 +245,7 @@ def _hide_secrets(
             kwargs[argument] = secret_reference(argument.upper())
 
 
-__getattr__: Loader = lazily(
+__getattr__: Loader = lazy_exports(
     __name__,
     {
         "._shapes": "BaseSerialized SerializedConstructor SerializedNotImplemented SerializedSecret",

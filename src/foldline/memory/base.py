@@ -41,15 +41,15 @@ class BaseMemory(Serializable, ABC):
 
     async def _ask(self, name: str, run: Run, *arguments: object) -> Any:  # noqa: ANN401  what the method of that name returns
         """Do what the nearest class says: a method that an author wrote, or our body."""
-        own = _written(type(self), name, blocking=run.io.blocking)
+        own = _author_method(type(self), name, blocking=run.io.blocking)
         if own is not None:
             return await run.io.call(getattr(self, own), *arguments)
         return await getattr(self, BODIES[name])(*arguments, run)
 
-    async def _twin(self, name: str, *arguments: object) -> Any:  # noqa: ANN401  what the method of that name returns
+    async def _async_method(self, name: str, *arguments: object) -> Any:  # noqa: ANN401  what the method of that name returns
         """The awaited twin of a method that an author may have written in the blocking colour alone."""
         run, cls = Run.asynchronous(), type(self)
-        own = _written(cls, name, blocking=True)
+        own = _author_method(cls, name, blocking=True)
         if own is not None and getattr(cls, f"a{name}") is getattr(BaseMemory, f"a{name}"):
             return await run.io.call(getattr(self, own), *arguments)
         return await getattr(self, BODIES[name])(*arguments, run)
@@ -57,12 +57,12 @@ class BaseMemory(Serializable, ABC):
     # -- what chains and people call
 
     def load_memory_variables(self, inputs: dict[str, Any]) -> dict[str, Any]:
-        """Give the variables for a chain's next call."""
+        """Return the variables for a chain's next call."""
         return drive(self._load(inputs, Run.blocking()))
 
     async def aload_memory_variables(self, inputs: dict[str, Any]) -> dict[str, Any]:
-        """Give the variables for a chain's next call."""
-        loaded: dict[str, Any] = await self._twin("load_memory_variables", inputs)
+        """Return the variables for a chain's next call."""
+        loaded: dict[str, Any] = await self._async_method("load_memory_variables", inputs)
         return loaded
 
     def save_context(self, inputs: dict[str, Any], outputs: dict[str, Any]) -> None:
@@ -71,7 +71,7 @@ class BaseMemory(Serializable, ABC):
 
     async def asave_context(self, inputs: dict[str, Any], outputs: dict[str, Any]) -> None:
         """Remember what went in and what came out."""
-        await self._twin("save_context", inputs, outputs)
+        await self._async_method("save_context", inputs, outputs)
 
     def clear(self) -> None:
         """Forget everything."""
@@ -79,12 +79,12 @@ class BaseMemory(Serializable, ABC):
 
     async def aclear(self) -> None:
         """Forget everything."""
-        await self._twin("clear")
+        await self._async_method("clear")
 
 
 @cache
-def _written(cls: type[BaseMemory], name: str, *, blocking: bool) -> str | None:
-    """Give the method that an author wrote nearer than our body for it."""
+def _author_method(cls: type[BaseMemory], name: str, *, blocking: bool) -> str | None:
+    """Return the method that an author wrote nearer than our body for it."""
     for ancestor in cls.__mro__:
         if ancestor is BaseMemory or BODIES[name] in ancestor.__dict__:
             return None

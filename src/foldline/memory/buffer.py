@@ -33,23 +33,23 @@ class ConversationBufferMemory(BaseChatMemory):
     @property
     def buffer(self) -> list[BaseMessage] | str:
         """What this memory gives."""
-        return self._shown(self.buffer_as_messages)
+        return self._format_messages(self.buffer_as_messages)
 
     @property
     def buffer_as_messages(self) -> list[BaseMessage]:
         """What this memory gives, as messages."""
-        return drive(self._kept(Run.blocking()))
+        return drive(self._remembered_messages(Run.blocking()))
 
     @property
     def buffer_as_str(self) -> str:
         """What this memory gives, as text."""
         return self._as_text(self.buffer_as_messages)
 
-    async def _kept(self, run: Run) -> list[BaseMessage]:
+    async def _remembered_messages(self, run: Run) -> list[BaseMessage]:
         return await self._messages(run)
 
     async def _load(self, inputs: dict[str, Any], run: Run) -> dict[str, Any]:
-        return {self.memory_key: self._shown(await self._kept(run))}
+        return {self.memory_key: self._format_messages(await self._remembered_messages(run))}
 
 
 class ConversationBufferWindowMemory(ConversationBufferMemory):
@@ -58,7 +58,7 @@ class ConversationBufferWindowMemory(ConversationBufferMemory):
     k: int = 5
     """How many turns (two messages each)."""
 
-    async def _kept(self, run: Run) -> list[BaseMessage]:
+    async def _remembered_messages(self, run: Run) -> list[BaseMessage]:
         messages = await self._messages(run)
         return messages[-self.k * 2 :] if self.k > 0 else []
 
@@ -79,7 +79,7 @@ class ConversationTokenBufferMemory(ConversationBufferMemory):
 
 
 def fitting(llm: AnyModel, messages: list[BaseMessage], limit: int) -> list[BaseMessage]:
-    """Give the newest messages that fit a number of tokens; each is counted once."""
+    """Return the newest messages that fit a number of tokens; each is counted once."""
     used, kept = 0, len(messages)
     while kept and (used := used + llm.get_num_tokens_from_messages([messages[kept - 1]])) <= limit:
         kept -= 1

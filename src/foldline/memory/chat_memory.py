@@ -26,7 +26,7 @@ class BaseChatMemory(BaseMemory, ABC):
     output_key: str | None = None
     """Which output is the model's; needed only where a chain has several."""
     return_messages: bool = False
-    """Give messages instead of one text."""
+    """Return messages instead of one text."""
     human_prefix: str = "Human"
     ai_prefix: str = "AI"
     memory_key: str = "history"
@@ -85,7 +85,7 @@ class BaseChatMemory(BaseMemory, ABC):
             )
         return keys[0]
 
-    def _shown(self, messages: list[BaseMessage]) -> list[BaseMessage] | str:
+    def _format_messages(self, messages: list[BaseMessage]) -> list[BaseMessage] | str:
         if self.return_messages:
             return messages
         return self._as_text(messages)

@@ -178,7 +178,7 @@ class ConversationEntityMemory(BaseChatMemory):
         known = {}
         for name in names:
             known[name] = await run.io.call(self.entity_store.get, name, "") or ""
-        return {self.chat_history_key: self._shown(turns), self.entities_key: known}
+        return {self.chat_history_key: self._format_messages(turns), self.entities_key: known}
 
     async def _save(self, inputs: dict[str, Any], outputs: dict[str, Any], run: Run) -> None:
         await super()._save(inputs, outputs, run)

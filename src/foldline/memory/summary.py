@@ -82,7 +82,7 @@ class ConversationSummaryBufferMemory(_Summing):
         messages = await self._messages(run)
         if self.moving_summary_buffer:
             messages = [self.summary_message_cls(content=self.moving_summary_buffer), *messages]
-        return {self.memory_key: self._shown(messages)}
+        return {self.memory_key: self._format_messages(messages)}
 
     async def _save(self, inputs: dict[str, Any], outputs: dict[str, Any], run: Run) -> None:
         await super()._save(inputs, outputs, run)

@@ -28,7 +28,7 @@ class VectorStoreRetrieverMemory(BaseMemory):
     input_key: str | None = None
     """Which input to search with."""
     return_docs: bool = False
-    """Give documents instead of one text."""
+    """Return documents instead of one text."""
     exclude_input_keys: tuple[str, ...] = ()
     """Inputs not to remember."""
 

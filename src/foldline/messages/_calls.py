@@ -66,11 +66,11 @@ class GrowingCall:
                 self.rest = merge_dicts(self.rest, rest)
 
     def args(self) -> str | None:
-        """Give the argument text so far."""
+        """Return the argument text so far."""
         return None if self.pieces is None else "".join(self.pieces)
 
     def chunk(self) -> ToolCallChunk:
-        """Give the call so far as one slice."""
+        """Return the call so far as one slice."""
         chunk = {
             "name": self.name,
             "args": self.args(),
@@ -82,7 +82,7 @@ class GrowingCall:
         return cast("ToolCallChunk", chunk)
 
     def parsed(self) -> dict[str, Any]:
-        """Give the best guess at the call, from arguments that may still be arriving."""
+        """Return the best guess at the call, from arguments that may still be arriving."""
         if not self.pieces:
             args: Any = {}
         else:
@@ -142,15 +142,15 @@ class CallsGrowth:
             self._by_id[call.id] = call
 
     def chunks(self) -> list[ToolCallChunk]:
-        """Give each call so far as one slice."""
+        """Return each call so far as one slice."""
         return [call.chunk() for call in self._calls]
 
     def parsed(self) -> ParsedCalls:
-        """Give the best guess at each call."""
+        """Return the best guess at each call."""
         return split_calls([call.parsed() for call in self._calls])
 
     def final(self) -> ParsedCalls:
-        """Give each call as it is once nothing more comes: truncated arguments are invalid."""
+        """Return each call as it is once nothing more comes: truncated arguments are invalid."""
         return parse_calls(self.chunks())
 
     def _call_of(self, part: Mapping[str, Any]) -> GrowingCall:

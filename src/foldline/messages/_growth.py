@@ -66,7 +66,7 @@ class GrowingBlock:
             merge_block(fields, rest)
 
     def value(self) -> dict[str, Any]:
-        """Give the block so far, owned by the caller."""
+        """Return the block so far, owned by the caller."""
         self._join()
         grown: dict[str, Any] = copy_json(self.fields)
         for key in APPENDED:
@@ -106,7 +106,7 @@ class ContentGrowth:
                 self._add_block(item)
 
     def value(self) -> Content:
-        """Give the content so far: a string while nothing else was said."""
+        """Return the content so far: a string while nothing else was said."""
         if not self._is_list:
             return self._run(0) if self._items else ""
         return [

@@ -109,7 +109,7 @@ class LazyFields(BaseModel):
 
 @cache
 def _factories(cls: type[BaseModel]) -> dict[str, Callable[[], Any]]:
-    """Give a maker of the default of each field; asking Pydantic each time costs 20 µs a field."""
+    """Return a maker of the default of each field; asking Pydantic each time costs 20 µs a field."""
     return {
         name: cast("Callable[[], Any]", field.default_factory)
         if field.default_factory is not None
@@ -124,5 +124,5 @@ def _constant(value: object) -> Callable[[], Any]:
 
 
 def default_of(cls: type[BaseModel], name: str) -> object:
-    """Give the default of a field, a new one where it could be changed in place."""
+    """Return the default of a field, a new one where it could be changed in place."""
     return _factories(cls)[name]()

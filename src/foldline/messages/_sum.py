@@ -97,7 +97,7 @@ class ChunkSum:
         self.folded = folded
 
     def value(self, name: str) -> Any:  # noqa: ANN401  the type depends on the field
-        """Give one field of the sum, or None where no part says anything of it."""
+        """Return one field of the sum, or None where no part says anything of it."""
         if name == "content":
             return self._form()[0]
         if name == "tool_call_chunks":
@@ -118,8 +118,8 @@ class ChunkSum:
         return self._fields.get("chunk_position") == "last"
 
     def _form(self) -> tuple[str | list[Any], dict[str, Any]]:
-        """Give the content, and what stands beside it: once the message is whole, in its provider's words (v0)."""
-        content = self._said()
+        """Return the content, and what stands beside it: once the message is whole, in its provider's words (v0)."""
+        content = self._joined_content()
         if not self.is_last:
             return content, {}
         metadata = self._merged("response_metadata")
@@ -130,7 +130,7 @@ class ChunkSum:
         native = native_content(blocks, metadata)
         return (content, {}) if native is None else native
 
-    def _said(self) -> str | list[Any]:
+    def _joined_content(self) -> str | list[Any]:
         content = self._content.value()
         if isinstance(content, str) or not self.is_last:
             return content
@@ -214,7 +214,7 @@ class ChunkLog:
         self._spare: list[ChunkSum] = []
 
     def append(self, length: int, part: Part) -> ChunkLog:
-        """Give a log that holds the first `length` parts and then `part`: this one, if nobody added to it."""
+        """Return a log that holds the first `length` parts and then `part`: this one, if nobody added to it."""
         parts = self.parts
         if len(parts) == length:
             parts.append(part)
@@ -223,7 +223,7 @@ class ChunkLog:
         return ChunkLog([*parts[:length], part])
 
     def read(self, length: int, names: Iterable[str]) -> list[Any]:
-        """Give fields of the sum of the first `length` parts."""
+        """Return fields of the sum of the first `length` parts."""
         try:
             folded = self._spare.pop()  # taken out, so that two threads never fold one sum
         except IndexError:

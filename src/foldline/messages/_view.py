@@ -32,7 +32,7 @@ INVALID = "invalid_tool_call"
 SLICE_KEYS = frozenset({"type", "index"})
 
 
-class _Seen:
+class _BlockView:
     """What the view has shown of one block."""
 
     __slots__ = ("fields", "is_client_call", "kind", "pieces", "target")
@@ -45,7 +45,7 @@ class _Seen:
         self.pieces: list[str] = []
 
     def shown(self) -> Block:
-        """Give the block as shown so far."""
+        """Return the block as shown so far."""
         if self.pieces:
             merge_block(self.fields, {self.target: "".join(self.pieces)})
             self.pieces = []
@@ -92,8 +92,8 @@ class ChunkView:
         self._name: str | None = None
         self._status = "complete"
         self._metadata: Block = {}
-        self._blocks: dict[int, _Seen] = {}
-        self._plain_text: _Seen | None = None
+        self._blocks: dict[int, _BlockView] = {}
+        self._plain_text: _BlockView | None = None
         self._growing = -1
         """The index of the plain text while it is that, and has begun; -1 where there is no such."""
 
@@ -178,7 +178,7 @@ class ChunkView:
         kind = str(content["type"])
         kind = GROWING.get(kind, kind)
         is_client = kind in ("tool_call_chunk", INVALID) and not is_server_call(content)
-        block = _Seen(kind, is_client_call=is_client)
+        block = _BlockView(kind, is_client_call=is_client)
         if kind == "text" and not self._is_list and self._plain_text is None:
             self._plain_text = block
         self._blocks[index] = block
@@ -248,7 +248,7 @@ class ChunkView:
             fields["finish_reason"] = event["finish_reason"]
         return AIMessageChunk._trusted(**fields)
 
-    def _show(self, index: int, block: _Seen, news: Block) -> AIMessageChunk | None:
+    def _show(self, index: int, block: _BlockView, news: Block) -> AIMessageChunk | None:
         news = copy_json(news)
         is_new = set(block.fields) == {"type"} and not block.pieces
         news.pop("type", None)
@@ -260,7 +260,7 @@ class ChunkView:
         merge_block(block.shown(), news)
         return self._chunk(index, block, news, before)
 
-    def _stays_plain(self, block: _Seen, news: Block) -> bool:
+    def _stays_plain(self, block: _BlockView, news: Block) -> bool:
         if block.kind == "text" and block is not self._plain_text:
             return False
         kind = {"tool_call_chunk": "tool_call"}.get(block.kind, block.kind)
@@ -280,7 +280,7 @@ class ChunkView:
         return items
 
     def _chunk(
-        self, index: int, block: _Seen, news: Block, before: list[Block]
+        self, index: int, block: _BlockView, news: Block, before: list[Block]
     ) -> AIMessageChunk | None:
         fields: Block = {"id": self._id} if self._id else {}
         if block.is_client_call:
@@ -315,7 +315,7 @@ def _slice(news: Block, index: int) -> Block:
 
 
 def _news(shown: Block, says: Mapping[str, Any]) -> Block:
-    """Give what must be added to what was shown so that it says this; what contradicts it cannot be added."""
+    """Return what must be added to what was shown so that it says this; what contradicts it cannot be added."""
     news = {}
     for key, value in says.items():
         if key in ("type", "index"):
@@ -350,7 +350,7 @@ def _addition(key: str, old: object, new: object) -> object:
 
 
 def _items_added(old: list[Any], new: list[Any]) -> list[Any] | None:
-    """Give the items to add; of one that has grown where it stands, and is known by its index, what it says more."""
+    """Return the items to add; of one that has grown where it stands, and is known by its index, what it says more."""
     if new[: len(old)] == old:
         return new[len(old) :] or None
     grown: list[Any] = []

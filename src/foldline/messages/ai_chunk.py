@@ -140,7 +140,7 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
             fields.pop("invalid_tool_calls", None)
 
     def _held(self) -> Held | None:
-        """Give the log of a sum; None for a plain piece."""
+        """Return the log of a sum; None for a plain piece."""
         try:
             held: Held | None = self._sum
         except AttributeError:  # made by Pydantic, by copy or by pickle
@@ -148,7 +148,7 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
         return held
 
     def _unchanged(self) -> Held | None:
-        """Give the log of a sum, unless somebody changed a field in place after reading it."""
+        """Return the log of a sum, unless somebody changed a field in place after reading it."""
         held = self._held()
         if held is None or len(held) == 2:
             return held

@@ -156,7 +156,7 @@ class AIMessage(BaseMessage):
 def defaults_of(
     cls: type[AIMessage], beside: frozenset[str] = frozenset()
 ) -> tuple[dict[str, Any], list[tuple[str, Callable[[], Any]]]]:
-    """Give the fields of a class with their defaults, and the factories of those that are made anew each time.
+    """Return the fields of a class with their defaults, and the factories of those that are made anew each time.
 
     Those `beside` are left out: who asks has them.
     """
@@ -193,7 +193,7 @@ PLAIN_TEXT_KEYS = frozenset({"type", "text", "index"})
 
 
 def fields_of_fold(folded: FoldedMessage, output_version: str) -> dict[str, Any]:
-    """Give the fields that a folded message says."""
+    """Return the fields that a folded message says."""
     blocks: list[dict[str, Any]] = folded.blocks  # type: ignore[assignment]
     is_text = len(blocks) == 1 and blocks[0].keys() == TEXT_KEYS and blocks[0]["type"] == "text"
     called = [] if is_text else client_calls(blocks)
@@ -224,7 +224,7 @@ def fields_of_fold(folded: FoldedMessage, output_version: str) -> dict[str, Any]
 
 
 def client_calls(blocks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Give the calls among blocks that the program, not the provider, should run."""
+    """Return the calls among blocks that the program, not the provider, should run."""
     return [
         dict(block)
         for block in blocks
@@ -248,7 +248,7 @@ def is_plain(blocks: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def _content(folded: FoldedMessage, output_version: str) -> tuple[Any, dict[str, Any]]:
-    """Give the content in the form that is asked for, and what stands beside it in `additional_kwargs`."""
+    """Return the content in the form that is asked for, and what stands beside it in `additional_kwargs`."""
     from foldline.messages.native_content import native_content  # noqa: PLC0415  it knows the translators
 
     blocks: list[dict[str, Any]] = folded.blocks  # type: ignore[assignment]

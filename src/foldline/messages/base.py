@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Self, TypeAlias, cast
 from pydantic import ConfigDict, Field, field_validator
 
 from foldline._extensions import extension
-from foldline._lazy import Loader, lazily
+from foldline._lazy import Loader, lazy_exports
 from foldline.exceptions import LimitExceededError, UsageError
 from foldline.load.serializable import Serializable
 from foldline.messages import _growth
@@ -43,7 +43,7 @@ class TextAccessor(str):
     __slots__ = ()
 
     def __call__(self) -> str:
-        """Give the text as a plain string."""
+        """Return the text as a plain string."""
         return str(self)
 
 
@@ -199,7 +199,7 @@ class BaseMessageChunk(BaseMessage):
 
 
 def get_msg_title_repr(title: str, *, bold: bool = False) -> str:
-    """Give a title in the middle of a line of equals signs."""
+    """Return a title in the middle of a line of equals signs."""
     padded = f" {title} "
     left = "=" * ((TITLE_WIDTH - len(padded)) // 2)
     right = left + "=" if len(padded) % 2 else left
@@ -242,11 +242,11 @@ def given_blocks(blocks: object) -> list[dict[str, Any]]:
 
 
 def shown(value: object) -> str:
-    """Give what `repr` gives, or say that it cannot: JSON may be nested thousands deep."""
+    """Return what `repr` gives, or say that it cannot: JSON may be nested thousands deep."""
     try:
         return repr(value)
     except RecursionError:
         return f"<{type(value).__name__} nested too deep to be shown>"
 
 
-__getattr__: Loader = lazily(__name__, {"._growth": "merge_content"})
+__getattr__: Loader = lazy_exports(__name__, {"._growth": "merge_content"})

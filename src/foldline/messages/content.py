@@ -81,7 +81,7 @@ PAYLOAD_KEYS = ("url", "base64", "file_id", "fileId", "text", "data", "source_ty
 
 
 def ensure_id(id_val: str | None) -> str:
-    """Give the id back, or a new one that says by its `lc_` prefix that no provider made it."""
+    """Return the id back, or a new one that says by its `lc_` prefix that no provider made it."""
     return id_val or f"lc_{uuid4()}"
 
 

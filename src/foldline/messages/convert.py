@@ -65,7 +65,7 @@ class HasMessages(Protocol):
     """A prompt value, which lives a layer above: it can say itself as messages."""
 
     def to_messages(self) -> list[BaseMessage]:
-        """Give the messages."""
+        """Return the messages."""
         ...
 
 

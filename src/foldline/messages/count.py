@@ -60,7 +60,7 @@ def count_tokens_approximately(
 
 
 def _size(message: BaseMessage, *, count_name: bool) -> tuple[int, int]:
-    """Give the characters and the images of a message."""
+    """Return the characters and the images of a message."""
     characters = images = 0
     content = message.content
     for item in [content] if isinstance(content, str) else content:

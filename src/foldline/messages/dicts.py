@@ -72,7 +72,7 @@ def message_chunk_to_message(chunk: BaseMessage) -> BaseMessage:
     cls = next(CHUNK_TO_MESSAGE[kind] for kind in type(chunk).__mro__ if kind in CHUNK_TO_MESSAGE)
     fields = {name: value for name, value in dict(chunk).items() if name not in PIECE_ONLY}
     if isinstance(chunk, AIMessageChunk):
-        fields |= _whole_fields(chunk)
+        fields |= _message_fields(chunk)
         if cls is AIMessage and not chunk.model_extra:
             return _trusted_message(fields)
     return cls(**fields)
@@ -89,8 +89,8 @@ def message_to_chunk(message: BaseMessage) -> BaseMessageChunk:
     raise UsageError(f"a {type(message).__name__} has no pieces")
 
 
-def _whole_fields(chunk: AIMessageChunk) -> dict[str, Any]:
-    fields: dict[str, Any] = {"content": _whole_content(chunk.content)}
+def _message_fields(chunk: AIMessageChunk) -> dict[str, Any]:
+    fields: dict[str, Any] = {"content": _message_content(chunk.content)}
     if chunk.tool_call_chunks:
         calls, invalid = parse_calls(chunk.tool_call_chunks)
         fields |= {"tool_calls": calls, "invalid_tool_calls": invalid}
@@ -102,17 +102,17 @@ def _trusted_message(fields: dict[str, Any]) -> AIMessage:
     return AIMessage.model_construct(**said)
 
 
-def _whole_content(content: str | list[Any]) -> object:
+def _message_content(content: str | list[Any]) -> object:
     if isinstance(content, str):
         return mend_value(content)
     places = [item.get("index") for item in content if isinstance(item, dict)]
     is_numbered = bool(places) and all(type(place) is int for place in places)
     if is_numbered and len(places) == len(content):
         content = sorted(content, key=lambda item: cast("int", item["index"]))
-    return [_whole_item(item, is_numbered=is_numbered) for item in content]
+    return [_message_item(item, is_numbered=is_numbered) for item in content]
 
 
-def _whole_item(item: object, *, is_numbered: bool) -> object:
+def _message_item(item: object, *, is_numbered: bool) -> object:
     """Take off what only a stream needs: the `index`, growing calls, bare text among numbered blocks."""
     if isinstance(item, str):
         return {"type": "text", "text": mend_value(item)} if is_numbered else mend_value(item)

@@ -62,7 +62,9 @@ def native_content(
     told = blocks if inside else [block for block in blocks if block["type"] not in CALLS]
     if all(_is_plain_text(block) for block in told) and len(told) < 2:
         return (told[0]["text"] if told else ""), {}
-    return [item for group in _groups(told) for item in _written(group, provider, writers)], {}
+    return [
+        item for group in _groups(told) for item in _write_natively(group, provider, writers)
+    ], {}
 
 
 def _is_plain_text(block: Block) -> bool:
@@ -82,7 +84,9 @@ def _groups(blocks: list[Block]) -> list[list[Block]]:
     return groups
 
 
-def _written(group: list[Block], provider: str, writers: Mapping[str, Writer]) -> list[Block]:
+def _write_natively(
+    group: list[Block], provider: str, writers: Mapping[str, Writer]
+) -> list[Block]:
     """Write blocks natively where they are read back the same."""
     writer = writers.get(group[0]["type"])
     if writer is None:
@@ -93,7 +97,7 @@ def _written(group: list[Block], provider: str, writers: Mapping[str, Writer]) -
         return (
             group
             if len(group) == 1
-            else [item for one in group for item in _written([one], provider, writers)]
+            else [item for one in group for item in _write_natively([one], provider, writers)]
         )
     return [{**native, "index": group[0]["index"]} if "index" in group[0] else native]
 
@@ -187,7 +191,7 @@ def _server_tool_result(block: Block) -> Block:
     }
 
 
-def _own_words(block: Block) -> Block:
+def _native_value(block: Block) -> Block:
     value = block.get("value")
     return dict(value) if isinstance(value, dict) else block
 
@@ -235,7 +239,7 @@ ANTHROPIC: Final[dict[str, Writer]] = {
     "tool_call": _tool_use,
     "server_tool_call": _server_tool_use,
     "server_tool_result": _server_tool_result,
-    "non_standard": _own_words,
+    "non_standard": _native_value,
 }
 CONVERSE: Final[dict[str, Writer]] = {"reasoning": _reasoning_content, "tool_call": _tool_use}
 RESPONSES: Final[dict[str, Writer]] = {

@@ -29,7 +29,7 @@ class NotificationMetadata(TypedDict):
 def add_notification_metadata(
     message: HumanMessage, *, source: str, data: dict[str, Any] | None = None
 ) -> HumanMessage:
-    """Give a copy of `message` that says which feature added it."""
+    """Return a copy of `message` that says which feature added it."""
     if not source:
         raise UsageError(f"source names the feature that added the message, {source!r} does not")
     kwargs = {
@@ -42,7 +42,7 @@ def add_notification_metadata(
 
 
 def get_notification_metadata(message: BaseMessage) -> NotificationMetadata | None:
-    """Give the mark of a message, or None if it bears none."""
+    """Return the mark of a message, or None if it bears none."""
     source = message.additional_kwargs.get(SOURCE)
     if not isinstance(source, str):
         return None

@@ -64,7 +64,7 @@ def convert_to_openai_messages(
     written: list[Dict] = []
     for place, message in enumerate(converted):
         where = f"messages[{place}]"
-        written += _written(
+        written += _write_message(
             message,
             where,
             text_format,
@@ -75,7 +75,7 @@ def convert_to_openai_messages(
 
 
 def openai_role(message: BaseMessage) -> str:
-    """Give the role of a message in OpenAI's words."""
+    """Return the role of a message in OpenAI's words."""
     if (role := OPENAI_ROLES.get(message.type)) is not None:
         return str(message.additional_kwargs.get("__openai_role__") or role)
     if isinstance(message, ChatMessage):
@@ -90,7 +90,7 @@ def _is_pair(messages: object) -> bool:
     return isinstance(messages, tuple) and len(messages) == 2 and isinstance(messages[0], str)
 
 
-def _written(
+def _write_message(
     message: BaseMessage, where: str, text_format: TextFormat, *, include_id: bool, strict: bool
 ) -> list[Dict]:
     head: Dict = {"role": openai_role(message)}
@@ -134,7 +134,7 @@ def _json(value: object, what: str) -> str:
 def _blocks(
     message: BaseMessage, where: str, calls: list[Dict], *, strict: bool
 ) -> tuple[list[Dict], list[Dict]]:
-    """Give the content blocks in OpenAI's form, and apart the tool results that Anthropic keeps among them."""
+    """Return the content blocks in OpenAI's form, and apart the tool results that Anthropic keeps among them."""
     content = message.content
     items = [content] if isinstance(content, str) else content
     blocks: list[Dict] = []
@@ -165,7 +165,7 @@ def _add_responses_call(item: Dict, calls: list[Dict]) -> None:
         calls.append({"type": "function", "id": item.get("call_id"), "function": function})
 
 
-def _named_file(item: Dict) -> Dict:
+def _name_file(item: Dict) -> Dict:
     """Return the block with a name for its file, without which OpenAI refuses the data."""
     file = item["file"]
     if "file_data" not in file or file.get("filename"):
@@ -180,7 +180,7 @@ def _block(item: Dict, where: str, *, strict: bool) -> Dict:
             raise UsageError(f"{where} is a text block without 'text': {item!r:.200}")
         return {"type": "text", "text": item["text"]}
     if kind == "file" and isinstance(item.get("file"), dict):
-        return _named_file(item)
+        return _name_file(item)
     if kind in NATIVE_TYPES:
         return item
     if is_data_content_block(item):
@@ -246,4 +246,4 @@ def _tool_answer(result: Dict, text_format: TextFormat) -> Dict:
         tool_call_id=str(result.get("tool_use_id") or ""),
         status="error" if result.get("is_error") else "success",
     )
-    return _written(message, "tool_result", text_format, include_id=False, strict=False)[0]
+    return _write_message(message, "tool_result", text_format, include_id=False, strict=False)[0]

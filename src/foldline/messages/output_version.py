@@ -18,7 +18,7 @@ VARIABLES = ("FOLDLINE_OUTPUT_VERSION", "LC_OUTPUT_VERSION")
 
 
 def output_version(asked: str | None = None) -> OutputVersion:
-    """Give the version asked for, else the environment's, else "v0"."""
+    """Return the version asked for, else the environment's, else "v0"."""
     where = "output_version"
     for variable in VARIABLES:
         if asked:

@@ -92,7 +92,7 @@ def _first(
 
 
 def _part_of(content: Content, side: Side, split: Splitter, fits: Fits) -> Content | None:
-    """Give the largest part of a content that fits: whole blocks, else pieces of its text."""
+    """Return the largest part of a content that fits: whole blocks, else pieces of its text."""
     if isinstance(content, list):
         for length in range(len(content) - 1, 0, -1):
             blocks = content[:length] if side == "first" else content[-length:]

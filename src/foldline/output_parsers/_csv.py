@@ -42,7 +42,7 @@ class CsvReader:
                     position += 1
 
     def finish(self) -> Iterator[str]:
-        """Give the last value, if there is one."""
+        """Return the last value, if there is one."""
         if self._is_row_open or self._state != "start":
             yield self._value()
             self._is_row_open = False

@@ -69,7 +69,7 @@ class JsonStream:
         self._length += len(text)
 
     def finish(self) -> object:
-        """Give the result for the whole text; `JsonError` if there is no JSON in it."""
+        """Return the result for the whole text; `JsonError` if there is no JSON in it."""
         if self._whole is not None and self._whole.error is None and self._whole.has_value:
             return self._whole.value()
         return parse_json_markdown(self.text)

@@ -175,12 +175,12 @@ class BaseOutputParser(RunnableParser[T], Generic[T]):
         )
 
     def asdict(self, **kwargs: Any) -> builtins.dict[str, Any]:
-        """Give the fields as a dict, with the kind of parser as `_type`."""
+        """Return the fields as a dict, with the kind of parser as `_type`."""
         fields = self.model_dump(**kwargs)
         with suppress(NotImplementedError):
             fields["_type"] = self._type
         return fields
 
     def dict(self, **kwargs: Any) -> builtins.dict[str, Any]:
-        """Give the fields as a dict; the older name of `asdict`."""
+        """Return the fields as a dict; the older name of `asdict`."""
         return self.asdict(**kwargs)

@@ -48,7 +48,7 @@ SHOWN = 1000
 
 
 def shown(text: str) -> str:
-    """Give an answer for an error message, cut if it is long."""
+    """Return an answer for an error message, cut if it is long."""
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}… ({len(text)} characters)"
 
 
@@ -132,7 +132,7 @@ class JsonReader:
         return self._tell(self._stream.value) if self._stream.has_value else ()
 
     def finish(self) -> Iterable[Any]:
-        """Give the end result, if it is new; a text without JSON is an error, an empty one is not."""
+        """Return the end result, if it is new; a text without JSON is an error, an empty one is not."""
         text = self._stream.text
         if not text.strip():
             return ()

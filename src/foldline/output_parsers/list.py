@@ -35,7 +35,7 @@ LINEAR = {
 
 
 def droplastn(iter: Iterator[T], n: int) -> Iterator[T]:
-    """Give all items but the last n."""
+    """Return all items but the last n."""
     waiting: deque[T] = deque()
     for item in iter:
         waiting.append(item)

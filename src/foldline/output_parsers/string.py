@@ -35,7 +35,7 @@ class StrOutputParser(BaseTransformOutputParser[str]):
         return "default"
 
     def parse(self, text: str) -> str:
-        """Give the text as it is."""
+        """Return the text as it is."""
         return text
 
     async def _once(self, input: Any, run: Run) -> str:
@@ -61,7 +61,7 @@ class _Texts:
 
 
 def text_of(piece: object) -> str:
-    """Give the text of a message, or the text itself."""
+    """Return the text of a message, or the text itself."""
     if type(piece) is str:
         return piece
     if isinstance(piece, BaseMessage):

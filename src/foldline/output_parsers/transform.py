@@ -142,7 +142,7 @@ class Results:
         self.last: Any = None
 
     def tell(self, result: Any) -> Iterable[Any]:
-        """Give a result, if there is something new in it."""
+        """Return a result, if there is something new in it."""
         if result is None or result == self.last:
             return ()
         shown = self._parser._diff(self.last, result) if self._parser.diff else result

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from foldline._lazy import Loader, lazily
+from foldline._lazy import Loader, lazy_exports
 
 if TYPE_CHECKING:
     from foldline.outputs.chat_generation import (
@@ -31,7 +31,7 @@ __all__ = [
     "merge_chat_generation_chunks",
 ]
 
-__getattr__: Loader = lazily(
+__getattr__: Loader = lazy_exports(
     __name__,
     {
         ".chat_generation": "ChatGeneration ChatGenerationChunk merge_chat_generation_chunks",

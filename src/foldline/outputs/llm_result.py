@@ -52,7 +52,7 @@ class LLMResult(BaseModel):
         return build_trusted(cls, fields)
 
     def flatten(self) -> list[LLMResult]:
-        """Give one result for each prompt. The tokens are told once, with the first."""
+        """Return one result for each prompt. The tokens are told once, with the first."""
         return [
             LLMResult(generations=[candidates], llm_output=self._share(index))
             for index, candidates in enumerate(self.generations)

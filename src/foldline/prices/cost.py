@@ -136,8 +136,8 @@ def _parts(usage: Mapping[str, Any], rates: Rates) -> list[tuple[str, int]]:
     )
     parts = [
         ("cache_read" if "cache_read" in rates else "input", read),
-        ("cache_creation_1h" if "cache_creation_1h" in rates else _written(rates), hour),
-        (_written(rates), written - hour),
+        ("cache_creation_1h" if "cache_creation_1h" in rates else _cache_write_rate(rates), hour),
+        (_cache_write_rate(rates), written - hour),
     ]
     left = max(0, _count(usage, "input_tokens") - read - written)
     for name in ("audio", "image"):
@@ -160,7 +160,7 @@ def _parts(usage: Mapping[str, Any], rates: Rates) -> list[tuple[str, int]]:
     return parts
 
 
-def _written(rates: Rates) -> str:
+def _cache_write_rate(rates: Rates) -> str:
     return "cache_creation" if "cache_creation" in rates else "input"
 
 

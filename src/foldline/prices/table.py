@@ -170,7 +170,7 @@ def _provider(name: str) -> str:
 
 
 def _names(model: str) -> Iterator[str]:
-    """Give the names that a model may stand under, the most exact first."""
+    """Return the names that a model may stand under, the most exact first."""
     name = model.removeprefix("models/")
     if name.startswith("arn:"):
         name = name.rpartition("/")[2]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from foldline._lazy import Loader, lazily
+from foldline._lazy import Loader, lazy_exports
 
 if TYPE_CHECKING:
     from foldline.prompts.base import BasePromptTemplate, aformat_document, format_document
@@ -58,7 +58,7 @@ __all__ = [
     "validate_jinja2",
 ]
 
-__getattr__: Loader = lazily(
+__getattr__: Loader = lazy_exports(
     __name__,
     {
         ".base": "BasePromptTemplate aformat_document format_document",

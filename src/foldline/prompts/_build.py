@@ -85,7 +85,7 @@ def make_message(
 def _fields_of(
     cls: type[BaseMessage],
 ) -> tuple[dict[str, Any], tuple[tuple[str, Callable[[], Any]], ...]]:
-    """Give the fields in their order with their defaults, and which of them are made anew for each message."""
+    """Return the fields in their order with their defaults, and which of them are made anew for each message."""
     made: Any = tuple(
         (name, field.default_factory)
         for name, field in cls.model_fields.items()

@@ -40,7 +40,7 @@ async def choose(
     values: Mapping[str, Any],
     io: IO,
 ) -> list[Example]:
-    """Give the examples for an input."""
+    """Return the examples for an input."""
     if examples is not None:
         return examples
     if selector is None:
@@ -51,7 +51,7 @@ async def choose(
 
 
 def values_of(example: Example, names: Iterable[str]) -> Example:
-    """Give what the prompt of an example asks for, and nothing else of it."""
+    """Return what the prompt of an example asks for, and nothing else of it."""
     missing = [name for name in names if name not in example]
     if missing:
         raise MissingVariableError(

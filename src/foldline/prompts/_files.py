@@ -73,7 +73,7 @@ class Folder:
 
 
 def open_folder(file: str | Path, root: str | Path | None) -> tuple[Folder, str]:
-    """Give the folder to stay in and the file's name there: `root` if given, else the file's own folder."""
+    """Return the folder to stay in and the file's name there: `root` if given, else the file's own folder."""
     text = os.fspath(file)
     if "\0" in text:
         raise SecurityError("a path may not contain NUL")

@@ -29,7 +29,7 @@ Fill = Callable[[Mapping[str, object]], str]
 
 
 def compile_jinja(template: str) -> tuple[tuple[str, ...], Fill]:
-    """Give the variables of a template and what fills it in."""
+    """Return the variables of a template and what fills it in."""
     environment = _environment()
     jinja2, meta = _jinja2(""), _jinja2(".meta")
     try:

@@ -74,7 +74,7 @@ def _passed(limit: str) -> LimitExceededError:
 
 @contextmanager
 def budget() -> Iterator[None]:
-    """Give what runs inside a budget of its own."""
+    """Return what runs inside a budget of its own."""
     token = _BUDGET.set(Budget())
     try:
         yield
@@ -274,8 +274,8 @@ def limit_tree(tree: Template, nodes: ModuleType) -> Template:
             )
             node.body.insert(0, nodes.Output([call], lineno=node.lineno))
             if kind is nodes.For:
-                node.iter = _asked(node.iter, SPEND_ITEMS, nodes)
-    _wrap_made(tree, nodes)
+                node.iter = _filter(node.iter, SPEND_ITEMS, nodes)
+    _wrap_children(tree, nodes)
     return tree
 
 
@@ -288,12 +288,12 @@ def _own_data(node: Node, nodes: ModuleType) -> Iterator[Any]:
             yield from _own_data(child, nodes)
 
 
-def _asked(node: Node, name: str, nodes: ModuleType) -> Node:
+def _filter(node: Node, name: str, nodes: ModuleType) -> Node:
     asked: Node = nodes.Filter(node, name, [], [], None, None, lineno=node.lineno)
     return asked
 
 
-def _wrap_made(node: Node, nodes: ModuleType) -> None:
+def _wrap_children(node: Node, nodes: ModuleType) -> None:
     for field, value in node.iter_fields():
         if isinstance(value, list):
             value[:] = [_wrapped(item, nodes) for item in value]
@@ -304,8 +304,8 @@ def _wrap_made(node: Node, nodes: ModuleType) -> None:
 def _wrapped(node: object, nodes: ModuleType) -> object:
     if not isinstance(node, nodes.Node):
         return node
-    _wrap_made(node, nodes)
+    _wrap_children(node, nodes)
     is_made = isinstance(node, nodes.Concat | nodes.List | nodes.Dict) or (
         isinstance(node, nodes.Tuple) and node.ctx == "load"
     )
-    return _asked(node, SPEND_MADE, nodes) if is_made else node
+    return _filter(node, SPEND_MADE, nodes) if is_made else node

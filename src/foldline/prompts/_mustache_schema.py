@@ -20,7 +20,7 @@ SECTION = ""
 
 
 def mustache_schema(template: str) -> type[BaseModel]:
-    """Give the variables of a mustache template as a model, every one of them optional."""
+    """Return the variables of a mustache template as a model, every one of them optional."""
     compile_mustache(template)  # refuses what is not well formed
     root: Shape = {}
     open_sections: list[Shape] = [root]

@@ -106,7 +106,7 @@ class BasePromptTemplate(
         return LazyDump(self, name=self.get_name())
 
     def _validate_input(self, inner_input: object) -> Mapping[str, Any]:
-        """Give the variables of an input; one that is no mapping is the value of the only variable."""
+        """Return the variables of an input; one that is no mapping is the value of the only variable."""
         if type(inner_input) is not dict and not isinstance(inner_input, Mapping):
             if len(self.input_variables) != 1:
                 raise PromptInputError(
@@ -160,7 +160,7 @@ class BasePromptTemplate(
         given = {**self.partial_variables, **values}
         for name, value in self.partial_variables.items():
             if callable(value) and given[name] is value:
-                given[name] = _called(name, value)
+                given[name] = _partial_value(name, value)
         return given
 
     # -- what it is
@@ -171,7 +171,7 @@ class BasePromptTemplate(
         return StringPromptValue | ChatPromptValueConcrete
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
-        """Give the variables as a Pydantic model."""
+        """Return the variables as a Pydantic model."""
         needed = {name: (self.input_types.get(name, str), ...) for name in self.input_variables}
         optional = {
             name: (self.input_types.get(name, str), None) for name in self.optional_variables
@@ -183,14 +183,14 @@ class BasePromptTemplate(
         raise NotImplementedError(f"{type(self).__name__} has no `_prompt_type`")
 
     def asdict(self, **kwargs: Any) -> builtins.dict[str, Any]:
-        """Give the fields as a dict, with the kind of prompt as `_type`."""
+        """Return the fields as a dict, with the kind of prompt as `_type`."""
         fields = self.model_dump(**kwargs)
         with suppress(NotImplementedError):
             fields["_type"] = self._prompt_type
         return fields
 
     def dict(self, **kwargs: Any) -> builtins.dict[str, Any]:
-        """Give the fields as a dict; the older name of `asdict`."""
+        """Return the fields as a dict; the older name of `asdict`."""
         return self.asdict(**kwargs)
 
     def save(self, file_path: Path | str) -> None:
@@ -205,7 +205,7 @@ class BasePromptTemplate(
         write_text(file_path, json.dumps(fields, indent=4, ensure_ascii=False))
 
 
-def _called(name: str, function: Callable[[], Any]) -> object:
+def _partial_value(name: str, function: Callable[[], Any]) -> object:
     value = function()
     if inspect.isawaitable(value):
         if inspect.iscoroutine(value):

@@ -229,7 +229,7 @@ class ChatPromptTemplate(BaseChatPromptTemplate):
     @overload
     def __getitem__(self, index: slice) -> ChatPromptTemplate: ...
     def __getitem__(self, index: int | slice) -> MessageLike | ChatPromptTemplate:
-        """Give a message, or a prompt of some of them."""
+        """Return a message, or a prompt of some of them."""
         if not isinstance(index, slice):
             return self.messages[index]
         part = ChatPromptTemplate(self.messages[index])
@@ -258,7 +258,7 @@ def _is_pair(given: Sequence[Any]) -> bool:
 
 
 def _variables(parts: Sequence[MessageLike], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the variables of messages: those needed, those that may be missing, and their types."""
+    """Return the variables of messages: those needed, those that may be missing, and their types."""
     partials = dict(given.get("partial_variables") or {})
     types = dict(given.get("input_types") or {})
     needed: set[str] = set()

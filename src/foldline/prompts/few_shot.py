@@ -133,11 +133,11 @@ class FewShotChatMessagePromptTemplate(BaseChatPromptTemplate):
         return messages
 
     def format_messages(self, **kwargs: object) -> list[BaseMessage]:
-        """Give the examples as messages."""
+        """Return the examples as messages."""
         return drive(self._messages(kwargs, BLOCKING))
 
     async def aformat_messages(self, **kwargs: object) -> list[BaseMessage]:
-        """Give the examples as messages."""
+        """Return the examples as messages."""
         return await self._messages(kwargs, ASYNC)
 
     def pretty_repr(self, html: bool = False) -> str:  # noqa: FBT001, FBT002  LangChain's signature

@@ -45,7 +45,7 @@ def load_prompt(
         raise UsageError(
             f"{str(path)!r}: prompts are read from JSON files, whose names end in .json"
         )
-    return _load(_json(folder, name, encoding), _beside(folder, name))
+    return _load(_json(folder, name, encoding), _relative_folder(folder, name))
 
 
 def load_prompt_from_config(
@@ -60,7 +60,7 @@ def load_prompt_from_config(
     return _load(config, folder)
 
 
-def _beside(folder: Folder, name: str) -> Folder:
+def _relative_folder(folder: Folder, name: str) -> Folder:
     """What a file names is relative to the file, and stays under the same root."""
     return Folder((folder.root / name).parent)
 

@@ -73,7 +73,7 @@ class MessagesPlaceholder(BaseMessagePromptTemplate):
         return [] if self.optional else [self.variable_name]
 
     def format_messages(self, **kwargs: object) -> list[BaseMessage]:
-        """Give the messages that were given; pairs, texts and dicts become messages."""
+        """Return the messages that were given; pairs, texts and dicts become messages."""
         return self._fill(kwargs)
 
     def _fill(self, values: Mapping[str, Any]) -> list[BaseMessage]:
@@ -109,7 +109,7 @@ class MessagesPlaceholder(BaseMessagePromptTemplate):
         return f"{title}\n\n{get_colored_text(shown, 'yellow') if html else shown}"
 
 
-class _OneMessage(BaseMessagePromptTemplate, ABC):
+class _SingleMessageTemplate(BaseMessagePromptTemplate, ABC):
     """Shared by the templates that make exactly one message."""
 
     @abstractmethod
@@ -135,7 +135,7 @@ class _OneMessage(BaseMessagePromptTemplate, ABC):
         return [self._message(values)]
 
 
-class BaseStringMessagePromptTemplate(_OneMessage, ABC):
+class BaseStringMessagePromptTemplate(_SingleMessageTemplate, ABC):
     """A message of one text. A subclass writes `format`."""
 
     prompt: SerializeAsAny[StringPromptTemplate]
@@ -198,7 +198,7 @@ class ChatMessagePromptTemplate(BaseStringMessagePromptTemplate):
 EMPTY_TEXT = {"type": "text", "text": ""}
 
 
-class _RoleMessagePromptTemplate(_OneMessage):
+class _RoleMessagePromptTemplate(_SingleMessageTemplate):
     """A message of text, or of parts: text, images, other blocks."""
 
     prompt: (

@@ -129,7 +129,7 @@ class PromptTemplate(StringPromptTemplate):
         return {**state, "__dict__": fields}
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
-        """Give the variables as a Pydantic model; those of mustache may be objects and lists."""
+        """Return the variables as a Pydantic model; those of mustache may be objects and lists."""
         if self.template_format == "mustache":
             return mustache_schema(self.template)
         return super().get_input_schema(config)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from foldline._lazy import Loader, lazily
+from foldline._lazy import Loader, lazy_exports
 
 if TYPE_CHECKING:
     from foldline.protocol.blocks import (
@@ -209,7 +209,7 @@ __all__ = [
     "replay",
 ]
 
-__getattr__: Loader = lazily(
+__getattr__: Loader = lazy_exports(
     __name__,
     {
         ".blocks": "Annotation AudioContentBlock BLOCK_TYPES BlockIndex Citation ContentBlock "

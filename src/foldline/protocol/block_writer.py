@@ -77,7 +77,7 @@ class BlockWriter:
             return None
         return self._delta(block, piece)
 
-    def say(
+    def write(
         self,
         kind: str,
         piece: str | None,
@@ -91,7 +91,7 @@ class BlockWriter:
         if is_first and kind == "text" and key is None and piece and type(piece) is str:
             return self._first_text(piece)
         piece, name, id = _text(piece, kind), _text(name, "name"), _text(id, "id") or None
-        fields = {field: value for field, value in fields.items() if _says_something(value)}
+        fields = {field: value for field, value in fields.items() if _has_content(value)}
         block = self._registry.find(kind, key, id, name=name, args=piece)
         if block is None:
             if not (piece or id or name or fields) or self._is_echo(kind, id, piece, fields):
@@ -121,7 +121,7 @@ class BlockWriter:
     def part(self, kind: str, fields: Fields, key: Key | None, id: str | None) -> list[Event]:
         """Say a part of a block that is sent whole: parts are merged, the finish carries the sum."""
         data = _base64(fields.pop("base64", None)) if kind in MEDIA_TYPES else ""
-        block = self._named(kind, key, _text(id, "id") or None)
+        block = self._find_or_new(kind, key, _text(id, "id") or None)
         events = self._show(block, self._merge(block, fields, key, _text(id, "id") or None))
         if not data:
             return events
@@ -134,7 +134,7 @@ class BlockWriter:
         self, kind: str, data: str, key: Key | None, id: str | None, fields: Fields
     ) -> list[Event]:
         """Say a slice of base64 that shows at once."""
-        block = self._named(kind, key, _text(id, "id") or None)
+        block = self._find_or_new(kind, key, _text(id, "id") or None)
         events = self._show(block, self._merge(block, fields, key, _text(id, "id") or None))
         return events + self.stream_data(block, _base64(data))
 
@@ -148,7 +148,7 @@ class BlockWriter:
             raise MalformedStreamError(f"the data of a block is no base64: {error}") from error
         return [self._delta(block, data)] if data else []
 
-    def whole(self, block: Mapping[str, Any]) -> list[Event]:
+    def write_block(self, block: Mapping[str, Any]) -> list[Event]:
         """Say a block that is complete: its start, its text if it has any, its finish."""
         final = promote(dict(block)) if kind_of(block["type"]) in CALL_KINDS else dict(block)
         final = clean_json(final)
@@ -158,7 +158,7 @@ class BlockWriter:
         waiting = self._registry.find_open(kind, final.get("id")) if kind in CALL_KINDS else None
         if waiting is not None:
             return self._complete(waiting, final)
-        if self._is_told(kind, final):
+        if self._is_repeated(kind, final):
             return []
         growing = GrowingBlock(kind, None, final)
         events = self._take_turn(growing)
@@ -205,7 +205,7 @@ class BlockWriter:
             events += self._finish(self._registry.open[index])
         return events
 
-    def _named(self, kind: str, key: Key | None, id: str | None) -> GrowingBlock:
+    def _find_or_new(self, kind: str, key: Key | None, id: str | None) -> GrowingBlock:
         return self._registry.find(kind, key, id) or _new_block(kind, key)
 
     def _merge(
@@ -319,7 +319,7 @@ class BlockWriter:
             return True
         raise MalformedStreamError(f"two tool calls share the id {id!r}")
 
-    def _is_told(self, kind: str, final: Fields) -> bool:
+    def _is_repeated(self, kind: str, final: Fields) -> bool:
         """See a call that was told before; the same id with other contents is an error (F-U09)."""
         id = final.get("id")
         if kind not in CALL_KINDS or not id or self.allow_repeated_ids:
@@ -341,7 +341,7 @@ def _new_block(kind: str, key: Key | None) -> GrowingBlock:
 
 
 def _skeleton(content: Fields) -> Fields:
-    """Give the start of a block: all that is known of one that grows, all but the payload of others."""
+    """Return the start of a block: all that is known of one that grows, all but the payload of others."""
     kind = content["type"]
     light = {name: value for name, value in content.items() if name not in HEAVY_FIELDS}
     if kind == "text":
@@ -382,7 +382,7 @@ def _text(value: object, what: str) -> str:
     return value
 
 
-def _says_something(value: object) -> bool:
+def _has_content(value: object) -> bool:
     return value is not None and value not in ("", [], {})
 
 

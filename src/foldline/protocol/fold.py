@@ -120,7 +120,7 @@ class MessageBuilder:
         return bool(self._blocks) or self.is_finished
 
     def open_indexes(self) -> list[int]:
-        """Give the blocks that were started and not finished."""
+        """Return the blocks that were started and not finished."""
         return sorted(self._open)
 
     def feed(self, event: Mapping[str, Any]) -> None:
@@ -360,7 +360,7 @@ class MessageBuilder:
         return cast("dict[str, Any]", copy_json(self._start_metadata))
 
     def block(self, index: int, *, partial: bool = False) -> Block | None:
-        """Give one block, finalized or so far, as a copy; None if there is no such block."""
+        """Return one block, finalized or so far, as a copy; None if there is no such block."""
         block = self._blocks.get(index)
         if block is None:
             return None
@@ -371,7 +371,7 @@ class MessageBuilder:
         return promote(block.so_far()) if self.is_finished else block.so_far()
 
     def blocks(self, *, partial: bool = False) -> list[FinalizedContentBlock]:
-        """Give the blocks in order, finalized or so far, as copies.
+        """Return the blocks in order, finalized or so far, as copies.
 
         With `partial=True` the stream is taken to be over: calls that were not finished are invalid calls.
         """
@@ -381,7 +381,7 @@ class MessageBuilder:
         return cast("list[FinalizedContentBlock]", found)
 
     def result(self, *, partial: bool = False, last: bool = False) -> FoldedMessage:
-        """Give the message; before its end only with `partial=True`, and then marked incomplete.
+        """Return the message; before its end only with `partial=True`, and then marked incomplete.
 
         With `last=True` nobody asks this builder again, so that what it holds is handed over and not copied.
         """

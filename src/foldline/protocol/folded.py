@@ -58,7 +58,7 @@ class FoldedMessage:
 
 
 def response_names(start: dict[str, Any]) -> dict[str, Any]:
-    """Give the metadata of a start as response metadata names it."""
+    """Return the metadata of a start as response metadata names it."""
     if start.keys() == RESPONSE_KEYS.keys():  # as every provider's is
         return {"model_provider": start["provider"], "model_name": start["model"]}
     return {
@@ -111,7 +111,7 @@ class OpenBlock:
                 content.pop(target)  # absent stays absent (T18)
 
     def so_far(self) -> Block:
-        """Give the block with what it has said, copied."""
+        """Return the block with what it has said, copied."""
         block: Block = copy_json(self.content)
         if self.parts:
             if len(self.parts) > 1:
@@ -178,7 +178,7 @@ REASONS: Final[dict[str, FinishReason]] = {
 
 
 def normalize_finish_reason(raw: str | None) -> FinishReason | None:
-    """Give our word for a provider's; a word nobody knows is `unknown`, silence stays silence."""
+    """Return our word for a provider's; a word nobody knows is `unknown`, silence stays silence."""
     if not raw:
         return None
     word = str(raw).strip().lower().replace("-", "_")

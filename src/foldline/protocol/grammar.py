@@ -165,7 +165,7 @@ class GrammarChecker:
             self._wrong("V17", f"block {index}: payload in the start: {', '.join(heavy)}")
         return None
 
-    def _opened(self, event: Mapping[str, Any]) -> _Watched | None:
+    def _block_of(self, event: Mapping[str, Any]) -> _Watched | None:
         index = event["index"]
         if not _is_index(index):
             self._wrong("V4", f"index {index!r} is not a whole number from 0")
@@ -178,7 +178,7 @@ class GrammarChecker:
         return block
 
     def _on_delta(self, event: Mapping[str, Any]) -> None:
-        block, delta = self._opened(event), event["delta"]
+        block, delta = self._block_of(event), event["delta"]
         if block is None:
             return
         kind = delta.get("type")
@@ -210,7 +210,7 @@ class GrammarChecker:
         return None
 
     def _on_finish(self, event: Mapping[str, Any]) -> None:
-        block, content = self._opened(event), event["content"]
+        block, content = self._block_of(event), event["content"]
         if block is None:
             return None
         block.is_open = False

@@ -35,7 +35,7 @@ MAX_LOOKS: Final = 16
 
 
 def kind_of(block_type: str) -> str:
-    """Give the kind of a block type: all stages of a call are one kind."""
+    """Return the kind of a block type: all stages of a call are one kind."""
     return KINDS.get(block_type, block_type)
 
 
@@ -121,7 +121,7 @@ class BlockRegistry:
     def find(
         self, kind: str, key: Key | None, id: str | None, *, name: str | None = None, args: str = ""
     ) -> GrowingBlock | None:
-        """Give the open block a part belongs to, or None if it begins a new one."""
+        """Return the open block a part belongs to, or None if it begins a new one."""
         if key is None:
             return self._find_loose(kind, id, name, args)
         block = self._by_key.get((kind, normal_key(key)))
@@ -153,7 +153,7 @@ class BlockRegistry:
         return _is_next_call(block, name, args)
 
     def find_open(self, kind: str, id: str | None) -> GrowingBlock | None:
-        """Give the open block that has this id."""
+        """Return the open block that has this id."""
         block = self._by_id.get((kind, id)) if id else None
         return None if block is None or block.is_finished else block
 
@@ -185,7 +185,7 @@ class BlockRegistry:
         self.open.pop(block.index, None)
 
     def at(self, key: Key | None, kind: str | None) -> list[GrowingBlock]:
-        """Give the open blocks a decoder means by a key, a kind, both, or neither (the last that spoke)."""
+        """Return the open blocks a decoder means by a key, a kind, both, or neither (the last that spoke)."""
         if key is None and kind is None:
             last = self.last_spoken
             return [] if last is None or last.is_finished else [last]

@@ -144,7 +144,7 @@ _WHOLE_ENDINGS = ("_id", "_type", "_at", "_url", "_reason", "_name")
 
 
 def leaf_rule(key: str) -> Rule:
-    """Give the rule of a field by its name: ids and the like come whole, other text comes in slices."""
+    """Return the rule of a field by its name: ids and the like come whole, other text comes in slices."""
     rule = RULES.get(key)
     if rule is not None:
         return rule
@@ -154,12 +154,12 @@ def leaf_rule(key: str) -> Rule:
 
 
 def merge_dicts(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
-    """Give the deep merge of two dicts as a new dict: extras, additional_kwargs."""
+    """Return the deep merge of two dicts as a new dict: extras, additional_kwargs."""
     return _merge(left, right, leaf_rule)
 
 
 def merge_metadata(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
-    """Give the merge of response metadata as a new dict, see `grow_metadata`."""
+    """Return the merge of response metadata as a new dict, see `grow_metadata`."""
     merged: dict[str, Any] = copy_json(left)
     grow_metadata(merged, copy_json(right))
     return merged
@@ -214,7 +214,7 @@ GROWING_CALLS = frozenset({"tool_call_chunk", "server_tool_call_chunk"})
 
 
 def grow_name(name: str | None, piece: str | None, *, has_args: bool) -> str | None:
-    """Give a tool's name after one more piece of it.
+    """Return a tool's name after one more piece of it.
 
     Pieces are joined only while no arguments were seen (T26); a name that is merely repeated stays one name (F-U06).
     """

@@ -54,7 +54,7 @@ def promote(block: dict[str, Any], *, unfinished: str | None = None) -> dict[str
     error = unfinished or (args if isinstance(args, str) else None)
     if error is None and not (isinstance(name, str) and name):
         error = "the call names no tool"
-    rest = _rest(block)
+    rest = _other_fields(block)
     if error is None:
         final = "server_tool_call" if kind in SERVER_CALLS else "tool_call"
         return {"type": final, "id": block.get("id") or None, "name": name, "args": args, **rest}
@@ -107,7 +107,7 @@ def _raw(args: object) -> str | None:
     return json.dumps(to_jsonable(args))
 
 
-def _rest(block: dict[str, Any]) -> dict[str, Any]:
+def _other_fields(block: dict[str, Any]) -> dict[str, Any]:
     own = ("type", "id", "name", "args", "error")
     return {key: copy_json(value) for key, value in block.items() if key not in own}
 

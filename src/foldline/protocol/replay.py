@@ -88,7 +88,7 @@ def replay(folded: FoldedMessage) -> Iterator[Event]:
 
 
 def describe(message: MessageLike) -> FoldedMessage:
-    """Give a message as the value its events fold to.
+    """Return a message as the value its events fold to.
 
     `usage_metadata`, `finish_reason`, `status`, `name` and `tool_call_id` are read where the message has them.
     """

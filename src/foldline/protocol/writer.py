@@ -176,7 +176,7 @@ class EventWriter:
                     "delta": {"type": "text-delta", "text": text},
                 }
             ]
-        return self._tell(self._blocks.say("text", text, key, id, fields))
+        return self._check_open(self._blocks.write("text", text, key, id, fields))
 
     def reasoning(
         self,
@@ -193,7 +193,7 @@ class EventWriter:
                 return [quick]
         if extras:
             fields["extras"] = extras
-        return self._tell(self._blocks.say("reasoning", reasoning, key, id, fields))
+        return self._check_open(self._blocks.write("reasoning", reasoning, key, id, fields))
 
     def tool_call(
         self,
@@ -226,7 +226,7 @@ class EventWriter:
         """Say a slice of base64 of a picture, sound, film or file that grows in view."""
         if type not in MEDIA_TYPES:
             raise MalformedStreamError(f"data is of {sorted(MEDIA_TYPES)}, not of {type!r}")
-        return self._tell(self._blocks.data(type, data, key, id, fields))
+        return self._check_open(self._blocks.data(type, data, key, id, fields))
 
     def block(
         self, block: Mapping[str, Any], key: Key | None = None, *, whole: bool | None = None
@@ -244,25 +244,25 @@ class EventWriter:
             named = key is not None or block.get("id")
             whole = block_type in WHOLE_CALLS or not (grows or named)
         if whole:
-            return self._tell(self._blocks.whole(block))
+            return self._check_open(self._blocks.write_block(block))
         part = {name: value for name, value in block.items() if name not in ("type", "index", "id")}
         if kind in CALL_KINDS:
             name, args = part.pop("name", None), part.pop("args", None)
             return self._call(kind, key, block.get("id"), name, args, part)
         if kind in ("text", "reasoning"):
             said = part.pop(kind, None)
-            return self._tell(self._blocks.say(kind, said, key, block.get("id"), part))
-        return self._tell(self._blocks.part(kind, part, key, block.get("id")))
+            return self._check_open(self._blocks.write(kind, said, key, block.get("id"), part))
+        return self._check_open(self._blocks.part(kind, part, key, block.get("id")))
 
     def fields(
         self, fields: Mapping[str, Any], key: Key | None = None, *, kind: str | None = None
     ) -> list[Event]:
         """Add fields to an open block (a late id, a signature, a citation); merged by the table of rules."""
-        return self._tell(self._blocks.update(dict(fields), key, kind))
+        return self._check_open(self._blocks.update(dict(fields), key, kind))
 
     def close(self, key: Key | None = None, *, kind: str | None = None) -> list[Event]:
         """Finish a block at its true end; with neither key nor kind, the one that spoke last."""
-        return self._tell(self._blocks.close(key, kind))
+        return self._check_open(self._blocks.close(key, kind))
 
     def finish(
         self,
@@ -311,7 +311,7 @@ class EventWriter:
 
     # How it is said
 
-    def _tell(self, events: list[Event]) -> list[Event]:
+    def _check_open(self, events: list[Event]) -> list[Event]:
         if self._is_over:
             raise MalformedStreamError("the message is over: nothing can be said after its end")
         return self._begin() + events if events and not self._is_started else events
@@ -327,7 +327,7 @@ class EventWriter:
     ) -> list[Event]:
         if isinstance(args, Mapping):
             args = json.dumps(args, ensure_ascii=False, default=str) if args else ""
-        return self._tell(self._blocks.say(kind, args, key, id, fields, name))
+        return self._check_open(self._blocks.write(kind, args, key, id, fields, name))
 
     def _begin(self) -> list[Event]:
         if self._is_started:
@@ -371,7 +371,7 @@ def _type_of(block: object) -> str:
 
 
 def _id_of(id: object) -> str | None:
-    """Give an id as text, whatever the provider sent for one; what is no id is none."""
+    """Return an id as text, whatever the provider sent for one; what is no id is none."""
     if isinstance(id, str):
         return id if id.isascii() else mend_surrogates(id)
     return str(id) if isinstance(id, int) and not isinstance(id, bool) else None

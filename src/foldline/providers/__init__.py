@@ -90,7 +90,7 @@ ADVICE: Final[dict[str, str]] = {
 
 
 def provider_names() -> list[str]:
-    """Give every provider that can be asked for by name."""
+    """Return every provider that can be asked for by name."""
     return sorted({*REGISTRY, *_announced()})
 
 

@@ -23,7 +23,7 @@ class Counting(HttpChatModel):
     """Asks the vendor how many tokens a request has."""
 
     def _count_request(self, request: ChatRequest, body: Body) -> tuple[str, Body]:
-        """Give path and body of the question how long a request is."""
+        """Return path and body of the question how long a request is."""
         raise NotImplementedError
 
     counted_field: ClassVar[str] = ""
@@ -36,7 +36,7 @@ class Counting(HttpChatModel):
         **kwargs: object,
     ) -> int:
         """Let the vendor count the input tokens of a call: messages, tools, media. Opens a connection."""
-        return drive(self._counted(input, _io.BLOCKING, config, kwargs))
+        return drive(self._count(input, _io.BLOCKING, config, kwargs))
 
     async def acount_tokens_exactly(
         self,
@@ -45,9 +45,9 @@ class Counting(HttpChatModel):
         **kwargs: object,
     ) -> int:
         """Let the vendor count the input tokens of a call: messages, tools, media. Opens a connection."""
-        return await self._counted(input, _io.ASYNC, config, kwargs)
+        return await self._count(input, _io.ASYNC, config, kwargs)
 
-    async def _counted(
+    async def _count(
         self,
         input: object,
         io: IO,

@@ -124,7 +124,7 @@ class BatchedEmbeddings(Embeddings):
         if len(lengths) > 1:
             found = " and ".join(map(str, sorted(lengths)))
             raise self._malformed(f"the vectors of one call have {found} numbers: {MIXED}")
-        wanted = self._wanted_length()
+        wanted = self._requested_length()
         if wanted is not None and lengths and lengths != {wanted}:
             raise self._malformed(
                 f"vectors of {wanted} numbers were asked for and vectors of {lengths.pop()} came: "
@@ -132,7 +132,7 @@ class BatchedEmbeddings(Embeddings):
             )
         return vectors
 
-    def _wanted_length(self) -> int | None:
+    def _requested_length(self) -> int | None:
         """Return how many numbers a vector must have, where that was asked for."""
         return None
 
@@ -192,7 +192,7 @@ class HttpEmbeddings(Endpoint, BatchedEmbeddings, BaseModel):
     # -- what a provider writes: pure
 
     def _encode(self, texts: list[str], *, is_query: bool) -> tuple[str, Body]:
-        """Give path and body of the request."""
+        """Return path and body of the request."""
         raise NotImplementedError
 
     def _decode(self, answer: Body) -> Vectors:

@@ -98,7 +98,7 @@ class Endpoint(BaseModel):
     _own_transport: Transport | None = PrivateAttr(default=None)
 
     def __getstate__(self) -> dict[Any, Any]:
-        """Give what is pickled: no secret, and no connection; the other side finds a key in its environment."""
+        """Return what is pickled: no secret, and no connection; the other side finds a key in its environment."""
         state = dict(super().__getstate__())
         fields = dict(state.get("__dict__") or {})
         for name, value in fields.items():
@@ -137,7 +137,7 @@ class Endpoint(BaseModel):
         return address
 
     def _secret_headers(self) -> set[str]:
-        """Give the names of headers that are never shown."""
+        """Return the names of headers that are never shown."""
         return {name.lower() for name in (*self._auth_headers(""), *self.default_headers)}
 
     def _hidden(self, error: ModelError, sent: Request) -> ModelError:

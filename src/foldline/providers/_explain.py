@@ -41,7 +41,7 @@ async def prepare(
     *,
     stream: bool = False,
 ) -> ChatRequest:
-    """Give the request of a call, bound options, hooks and renamed tools included."""
+    """Return the request of a call, bound options, hooks and renamed tools included."""
     quiet = model.model_copy(update={"callbacks": None, "verbose": False})
     run = Run.root(io, config, dict(kwargs))
     call = ChatCall(quiet, input, Run(io, run.given, None, run.kwargs), stream=stream)

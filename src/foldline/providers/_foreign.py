@@ -53,7 +53,7 @@ def is_own(message: BaseMessage, providers: Collection[str]) -> bool:
 def blocks_for(
     message: BaseMessage, providers: Collection[str], policy: ForeignBlocks, notes: list[str]
 ) -> list[Block]:
-    """Give the blocks of a message as one of `providers` may be told them; losses are added to `notes`."""
+    """Return the blocks of a message as one of `providers` may be told them; losses are added to `notes`."""
     blocks: list[Block] = [dict(block) for block in finished_blocks(message)]
     if not isinstance(message, AIMessage) or is_own(message, providers):
         return blocks
@@ -77,7 +77,7 @@ def _adapted(block: Block, writer: str, policy: ForeignBlocks, notes: list[str])
     kind = block["type"]
     if kind in SHARED:
         return _neutral(block, writer, notes)
-    text = _told(block) if policy == "convert" else None
+    text = _describe(block) if policy == "convert" else None
     if text is None:
         add_note(notes, f"{kind} by {writer} was left out")
         return None
@@ -101,7 +101,7 @@ def _neutral(block: Block, writer: str, notes: list[str]) -> Block:
     return {name: value for name, value in block.items() if name not in (*private, "annotations")}
 
 
-def _told(block: Block) -> str | None:  # noqa: PLR0911  one case per kind
+def _describe(block: Block) -> str | None:  # noqa: PLR0911  one case per kind
     """Say a block in words, where there are any."""
     kind: BlockKind = block["type"]
     match kind:

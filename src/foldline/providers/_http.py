@@ -213,7 +213,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
     async def _events(self, request: ChatRequest, run: Run) -> AsyncGenerator[Batch, None]:
         sent = await self._http_request(request, run.io)
         if run.manager is not None:
-            waiting = run.tell_now("on_model_request", (sent,), {})
+            waiting = run.dispatch_now("on_model_request", (sent,), {})
             if waiting is not None:
                 await waiting
         async with self._transport().open(sent, blocking=run.io.blocking) as response:
@@ -253,7 +253,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
         try:
             return guarded(self._malformed, decoder.whole, data)
         except MalformedStreamError:
-            if not _known_beside(decoder).get("blocks"):
+            if not _partial_state_of(decoder).get("blocks"):
                 readable = readable_blocks(
                     data, self.block_paths, lambda part: self._decoder(request).whole(part)
                 )
@@ -290,7 +290,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
         decoder: WireDecoder | None,
     ) -> None:
         """Note what was heard of an answer that broke off; add the request's id to the error, and take secrets out."""
-        request.note(**_known_beside(decoder))
+        request.note(**_partial_state_of(decoder))
         if isinstance(error, ModelError):
             self._hidden(error, sent)
             error.request_id = request_id(response.headers) or error.request_id
@@ -480,9 +480,9 @@ def _warn_misspelt(model: type[HttpChatModel], name: str) -> None:
         warnings.warn(told, UserWarning, stacklevel=callers_level())
 
 
-def _known_beside(decoder: WireDecoder | None) -> dict[str, Any]:
+def _partial_state_of(decoder: WireDecoder | None) -> dict[str, Any]:
     """Return what a decoder knows of an answer beside its events."""
-    heard = getattr(decoder, "heard", None)
+    heard = getattr(decoder, "partial_state", None)
     if heard is None:
         return {}
     try:

@@ -71,7 +71,7 @@ def key_from_env(variables: Sequence[str]) -> SecretStr | None:
 
 
 def chosen_key(given: Key, variables: Sequence[str]) -> SecretKey | None:
-    """Give the key to send: the one given, or that of the environment where none was.
+    """Return the key to send: the one given, or that of the environment where none was.
 
     One that is given and blank says that there is none: no other is sent in its place.
     """
@@ -92,7 +92,7 @@ def missing_key(provider: str | None, variables: Sequence[str]) -> ModelAuthenti
 
 
 async def resolve_key(key: SecretKey | None, io: IO) -> str | None:
-    """Give the key in the clear, calling whoever knows it."""
+    """Return the key in the clear, calling whoever knows it."""
     if key is None:
         return None
     if isinstance(key, SecretStr):
@@ -128,12 +128,12 @@ class HiddenValues(dict[str, str]):
 
 
 def public_query(query: Mapping[str, str]) -> dict[str, str]:
-    """Give the query without what is named like a secret."""
+    """Return the query without what is named like a secret."""
     return {name: value for name, value in query.items() if not re.search(SECRET_NAME, name)}
 
 
 def public_url(url: str) -> str:
-    """Give a URL whose query shows no value that is named like a secret."""
+    """Return a URL whose query shows no value that is named like a secret."""
     base, mark, query = url.partition("?")
     pairs = [pair.partition("=") for pair in query.split("&")] if mark else []
     shown = [
@@ -143,7 +143,7 @@ def public_url(url: str) -> str:
 
 
 def public_options(options: HttpOptions | None) -> HttpOptions | None:
-    """Give the options of a connection without headers and without the proxy's password."""
+    """Return the options of a connection without headers and without the proxy's password."""
     if options is None:
         return None
     proxy = options.proxy

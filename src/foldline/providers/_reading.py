@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from foldline._sse import SSEDecoder
 from foldline.exceptions import FoldlineError
 from foldline.protocol.events import Event
-from foldline.providers._wire import ODD, Malformed, WireDecoder, guarded, odd_payload
+from foldline.providers._wire import ODD, Malformed, WireDecoder, guarded, malformed_payload
 from foldline.transports import Limits
 
 __all__ = ["Reading", "StreamReading"]
@@ -102,7 +102,7 @@ class StreamReading:
         except FoldlineError:
             raise
         except ODD as error:
-            raise odd_payload(self._malformed, error) from error
+            raise malformed_payload(self._malformed, error) from error
         if events and events[-1]["event"] == "message-finish":
             self.is_over = True
         return events

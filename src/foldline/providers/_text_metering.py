@@ -25,7 +25,7 @@ async def metered_pieces(
                 yield piece
         return
     async with meter:
-        source = bounded_source(pieces, io, meter.held)
+        source = bounded_source(pieces, io, meter.in_use)
         async with aclosing(source):
             async for piece in source:
                 meter.is_begun = True

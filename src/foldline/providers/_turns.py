@@ -45,11 +45,11 @@ class TurnEncoder:
 
     # -- what a vendor writes
 
-    def _told(self, message: BaseMessage) -> list[Block]:
+    def _encode_user(self, message: BaseMessage) -> list[Block]:
         """Write what a user or a system message says."""
         raise NotImplementedError
 
-    def _spoken(self, message: AIMessage) -> list[Block]:
+    def _encode_assistant(self, message: AIMessage) -> list[Block]:
         """Write what the model said."""
         raise NotImplementedError
 
@@ -59,13 +59,13 @@ class TurnEncoder:
     # -- the same for all
 
     def _conversation(self, messages: Sequence[BaseMessage]) -> tuple[list[Block], list[Block]]:
-        """Give the system prompt and the turns, each with a list of blocks."""
+        """Return the system prompt and the turns, each with a list of blocks."""
         system: list[Block] = []
         turns: list[Block] = []
         self._answered = {one.tool_call_id for one in messages if isinstance(one, ToolMessage)}
         for message in messages:
             if isinstance(message, SystemMessage) and not turns:
-                system += self._told(message)
+                system += self._encode_user(message)
                 continue
             role, blocks = self._turn(message, after=turns[-1]["role"] if turns else None)
             if not blocks:
@@ -83,16 +83,16 @@ class TurnEncoder:
 
     def _turn(self, message: BaseMessage, *, after: str | None) -> tuple[str, list[Block]]:
         if isinstance(message, AIMessage):
-            return self.assistant, self._spoken(message)
+            return self.assistant, self._encode_assistant(message)
         if isinstance(message, ToolMessage):
             return "user", self._result(message)
         if isinstance(message, SystemMessage):
             return self._late_system(message, after)
         said = message.role if isinstance(message, ChatMessage) else ""
         if isinstance(message, HumanMessage) or said in USERS:
-            return "user", self._told(message)
+            return "user", self._encode_user(message)
         if said in ASSISTANTS:
-            return self.assistant, self._told(message)
+            return self.assistant, self._encode_user(message)
         raise UsageError(
             f"{self.vendor} has no place for a message of the type {message.type!r}: use HumanMessage, AIMessage, "
             "SystemMessage or ToolMessage"
@@ -101,7 +101,7 @@ class TurnEncoder:
     def _late_system(self, message: BaseMessage, after: str | None) -> tuple[str, list[Block]]:
         """Send a system message in mid-conversation, where there is no place for one."""
         self._note("a system message in mid-conversation was sent as a user's, in <system> tags")
-        texts = [one for one in self._told(message) if "text" in one]
+        texts = [one for one in self._encode_user(message) if "text" in one]
         return "user", [{**one, "text": f"<system>\n{one['text']}\n</system>"} for one in texts]
 
     def _note(self, note: str) -> None:

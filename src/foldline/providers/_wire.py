@@ -43,8 +43,8 @@ __all__ = [
     "guarded",
     "guarded_value",
     "is_error_body",
+    "malformed_payload",
     "merge_settings",
-    "odd_payload",
     "plain_id",
     "read_failure",
     "request_id",
@@ -83,7 +83,7 @@ class WireDecoder(Protocol):
         """Take an answer that came in one piece: the events that its stream would have given."""
 
     def end(self, *, marked: bool) -> list[Event]:
-        """Give the last events, or raise `StreamTruncatedError` where the vendor never said that it was done.
+        """Return the last events, or raise `StreamTruncatedError` where the vendor never said that it was done.
 
         `marked` says whether the end marker (`[DONE]`) was seen.
         """
@@ -179,7 +179,7 @@ def error_class(failure: Failure, status: int | None, table: ErrorTable) -> type
 
 
 def request_id(headers: Mapping[str, str]) -> str | None:
-    """Give the vendor's id of a request."""
+    """Return the vendor's id of a request."""
     return next((headers[name] for name in REQUEST_ID_HEADERS if name in headers), None)
 
 
@@ -232,7 +232,7 @@ def guarded(
     except FoldlineError:
         raise
     except ODD as error:
-        raise odd_payload(malformed, error) from error
+        raise malformed_payload(malformed, error) from error
 
 
 def guarded_value(malformed: Malformed, read: Callable[..., T], *args: object) -> T:
@@ -242,10 +242,10 @@ def guarded_value(malformed: Malformed, read: Callable[..., T], *args: object) -
     except FoldlineError:
         raise
     except ODD as error:
-        raise odd_payload(malformed, error) from error
+        raise malformed_payload(malformed, error) from error
 
 
-def odd_payload(malformed: Malformed, error: Exception) -> MalformedStreamError:
+def malformed_payload(malformed: Malformed, error: Exception) -> MalformedStreamError:
     """Make the error of a payload that a decoder stumbled over."""
     return malformed(f"the provider sent what its format has no place for: {error!r:.200}")
 
@@ -256,7 +256,7 @@ ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_cir
 
 
 def _writer() -> Callable[[Any, Any], Iterable[str]]:
-    """Give what writes JSON as `ENCODER` does, which would make this for every body anew: as dear as a short body."""
+    """Return what writes JSON as `ENCODER` does, which would make this for every body anew: as dear as a short body."""
     make = getattr(json.encoder, "c_make_encoder", None)
     if make is None:
         return ENCODER.iterencode
@@ -294,7 +294,7 @@ def dump_text(value: object) -> str:
 
 
 def digest(value: object) -> str:
-    """Give a name of a value that does not show it."""
+    """Return a name of a value that does not show it."""
     return sha256(dumps_canonical(value).encode()).hexdigest()
 
 
@@ -347,7 +347,7 @@ def _calls_in_blocks(messages: list[BaseMessage]) -> set[str]:
 
 
 def _ids_of_call(block: Block) -> list[Any]:
-    """Give the ids by which the result of a call may name it; nothing where a block is no call."""
+    """Return the ids by which the result of a call may name it; nothing where a block is no call."""
     kind, extras, value = block["type"], block.get("extras"), block.get("value")
     if kind in CALLS:
         return [block.get("id")]

@@ -233,7 +233,7 @@ class _Mirror:
             now = time.monotonic()
             local = self._local = self._local or self._open_local(part)
             before = _counts(local)
-            reply = apply(local, rules, LOCAL, self._own(operations), now)
+            reply = apply(local, rules, LOCAL, self._local_operations(operations), now)
             reply.epoch = LOCAL
             for key, amount in _counts(local).items():
                 if change := amount - before.get(key, 0.0):
@@ -251,7 +251,7 @@ class _Mirror:
             parts[part] = parts.get(part, 0.0) + amount
         return local
 
-    def _own(self, operations: Sequence[Operation]) -> list[Operation]:
+    def _local_operations(self, operations: Sequence[Operation]) -> list[Operation]:
         """Leave out what speaks of counts in Redis."""
         return [one for one in operations if not isinstance(one, Settle) or one.epoch == LOCAL]
 

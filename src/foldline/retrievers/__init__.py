@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from foldline._lazy import Loader, lazily
+from foldline._lazy import Loader, lazy_exports
 
 if TYPE_CHECKING:
     from foldline.retrievers.base import (
@@ -57,7 +57,7 @@ __all__ = [
     "SelfQueryRetriever",
 ]
 
-__getattr__: Loader = lazily(
+__getattr__: Loader = lazy_exports(
     __name__,
     {
         ".base": "BaseRetriever LangSmithRetrieverParams RetrieverInput RetrieverLike "

@@ -162,9 +162,9 @@ class BaseRetriever(RunnableSerializable[RetrieverInput, RetrieverOutput]):
             await own.begin("retriever", "on_retriever_start", None, input, name=name)
             documents = await self._once(input, own)
         except BaseException as error:
-            await own.tell("on_retriever_error", error)
+            await own.dispatch("on_retriever_error", error)
             raise
-        await own.tell("on_retriever_end", documents)
+        await own.dispatch("on_retriever_end", documents)
         return documents
 
     async def _traced_stream(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:

@@ -124,7 +124,7 @@ class BM25Retriever(BaseRetriever):
                 self._remove(name)
 
     def scores(self, query: str) -> list[tuple[Document, float]]:
-        """Give the best documents with their weights, best first; equal ones in the order they were added."""
+        """Return the best documents with their weights, best first; equal ones in the order they were added."""
         words = self._words(query)
         with self._lock:
             weights: dict[str, float] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from foldline._lazy import Loader, lazily
+from foldline._lazy import Loader, lazy_exports
 
 if TYPE_CHECKING:
     from foldline._config import (
@@ -75,7 +75,7 @@ __all__ = [
     "run_in_executor",
 ]
 
-__getattr__: Loader = lazily(
+__getattr__: Loader = lazy_exports(
     __name__,
     {
         "foldline._config": "RunnableConfig ensure_config get_config_list merge_configs patch_config",

@@ -124,7 +124,7 @@ def astream_events(
     version: EventsVersion = "v2",
     **kwargs: object,
 ) -> Any:  # noqa: ANN401  events; with version "v3" a chat model's stream, which is of a layer above
-    """Give everything that happens inside, as events (filters `include_*`, `exclude_*`)."""
+    """Return everything that happens inside, as events (filters `include_*`, `exclude_*`)."""
     from foldline.tracers.event_stream import astream_events
 
     return astream_events(self, input, config, version=version, **kwargs)
@@ -138,7 +138,7 @@ def stream_events(
     version: EventsVersion = "v2",
     **kwargs: object,
 ) -> Any:  # noqa: ANN401  events; with version "v3" a chat model's stream, which is of a layer above
-    """Give everything that happens inside, as events (filters `include_*`, `exclude_*`)."""
+    """Return everything that happens inside, as events (filters `include_*`, `exclude_*`)."""
     from foldline.tracers.event_stream import stream_events
 
     return stream_events(self, input, config, version=version, **kwargs)

@@ -20,7 +20,7 @@ from foldline._run import Run
 EXTRAS = ("config", "run_manager")
 
 
-def wanted(function: Callable[..., Any]) -> tuple[str, ...]:
+def injected_arguments(function: Callable[..., Any]) -> tuple[str, ...]:
     """Say which of `config` and `run_manager` a function takes."""
     try:
         parameters = inspect.signature(function).parameters
@@ -30,7 +30,7 @@ def wanted(function: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def extras(wants: tuple[str, ...], run: Run) -> dict[str, Any]:
-    """Give the keyword arguments of a call: those of the caller, and what the function wants."""
+    """Return the keyword arguments of a call: those of the caller, and what the function wants."""
     given = dict(run.kwargs)
     for name in wants:
         if name not in given:
@@ -41,7 +41,7 @@ def extras(wants: tuple[str, ...], run: Run) -> dict[str, Any]:
 async def call(function: Callable[..., Any], value: object, run: Run) -> object:
     """Call a function; runnables that it calls are children of this run."""
     with run.current():
-        return await run.io.call(function, value, **extras(wanted(function), run))
+        return await run.io.call(function, value, **extras(injected_arguments(function), run))
 
 
 # -- what annotations say
@@ -60,7 +60,7 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def parameter_type(function: Callable[..., Any] | None) -> object:
-    """Give the annotated type of the first parameter."""
+    """Return the annotated type of the first parameter."""
     try:
         first = next(iter(inspect.signature(function).parameters), None)  # type: ignore[arg-type]
     except (ValueError, TypeError):
@@ -69,16 +69,16 @@ def parameter_type(function: Callable[..., Any] | None) -> object:
 
 
 def return_type(function: Callable[..., Any] | None) -> object:
-    """Give the annotated type of the result."""
+    """Return the annotated type of the result."""
     return _hints(function).get("return", Any) if function else Any
 
 
 def iterated(annotation: object) -> object:
-    """Give what a stream annotation iterates over: `str` of `Iterator[str]`."""
+    """Return what a stream annotation iterates over: `str` of `Iterator[str]`."""
     arguments = get_args(annotation)
     return arguments[0] if arguments and get_origin(annotation) in STREAMS else Any
 
 
 def item_keys(function: Callable[..., Any] | None) -> tuple[Any, ...]:
-    """Give the keys that an `itemgetter` reads."""
+    """Return the keys that an `itemgetter` reads."""
     return tuple(function.__reduce__()[1]) if isinstance(function, itemgetter) else ()

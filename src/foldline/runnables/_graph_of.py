@@ -26,7 +26,7 @@ AnyRunnable = Runnable[Any, Any]
 
 
 def graph_of(runnable: AnyRunnable, config: RunnableConfig | None) -> Graph:
-    """Give the parts of a runnable and how they hang together."""
+    """Return the parts of a runnable and how they hang together."""
     for kind, build in BUILDERS.items():
         if isinstance(runnable, kind):
             return build(runnable, config)

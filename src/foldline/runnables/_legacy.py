@@ -70,9 +70,9 @@ def _choose(cls: type[Any]) -> None:
     cls._flow_by_hand = _by_hand(cls, "transform", "atransform", flow, lend=True)
     has_once, has_pieces = any(cls._once_by_hand), any(cls._pieces_by_hand)
 
-    cls._traced = _call_twin if has_once and once == FAR else _inherited(cls, "_traced")
+    cls._traced = _call_override if has_once and once == FAR else _inherited(cls, "_traced")
     derived = pieces == FAR and (has_once or has_pieces)
-    cls._traced_stream = _stream_twin if derived else _inherited(cls, "_traced_stream")
+    cls._traced_stream = _stream_override if derived else _inherited(cls, "_traced_stream")
     derived = flow == FAR and ((has_once and pieces == FAR) or has_pieces)
     cls._traced_transform = (
         _transform_by_stream if derived else _inherited(cls, "_traced_transform")
@@ -83,7 +83,7 @@ def _choose(cls: type[Any]) -> None:
     cls._step_transform = _transform_public if any(cls._flow_by_hand) else cls._traced_transform
     cls._has_patched_batch = _is_patched(cls, "batch") or _is_patched(cls, "abatch")
     if pieces == FAR and (_is_patched(cls, "invoke") or _is_patched(cls, "ainvoke")):
-        cls._step_stream, cls._step_transform = _stream_twin, _transform_by_stream
+        cls._step_stream, cls._step_transform = _stream_override, _transform_by_stream
     elif _is_patched(cls, "stream") or _is_patched(cls, "astream"):
         cls._step_transform = _transform_by_stream
 
@@ -98,7 +98,7 @@ def _is_patched(cls: type[Any], name: str) -> bool:
 
 
 def _nearest(cls: type[Any], *names: str) -> int:
-    """Give the place of the nearest ancestor below `Runnable` that defines one of the names; FAR if none does."""
+    """Return the place of the nearest ancestor below `Runnable` that defines one of the names; FAR if none does."""
     for place, ancestor in enumerate(cls.__mro__):
         if ancestor.__module__ == "foldline.runnables.base" and ancestor.__name__ == "Runnable":
             return FAR
@@ -160,7 +160,7 @@ async def _call_public(self: Any, input: object, run: Run) -> object:  # noqa: A
     return await run.io.call(getattr(self, name), input, run.own_config(), **run.kwargs)
 
 
-async def _call_twin(self: Any, input: object, run: Run) -> object:  # noqa: ANN401  a runnable, whose class `adopt` is still making
+async def _call_override(self: Any, input: object, run: Run) -> object:  # noqa: ANN401  a runnable, whose class `adopt` is still making
     blocking, awaited = self._once_by_hand
     if run.io.blocking and blocking is None:
         raise BlockingCallError(
@@ -182,7 +182,7 @@ async def _stream_public(self: Any, input: object, run: Run) -> AsyncGenerator[A
             yield output
 
 
-async def _stream_twin(self: Any, input: object, run: Run) -> AsyncGenerator[Any, None]:  # noqa: ANN401  a runnable, whose class `adopt` is still making
+async def _stream_override(self: Any, input: object, run: Run) -> AsyncGenerator[Any, None]:  # noqa: ANN401  a runnable, whose class `adopt` is still making
     if not run.io.blocking and self._pieces_by_hand[1] == "stream":
         async with aclosing(
             run.io.each(self.stream(input, run.own_config(), **run.kwargs))

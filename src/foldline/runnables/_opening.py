@@ -42,7 +42,7 @@ class Opening:
         return self._run
 
     async def begin(self) -> tuple[Any, Run]:
-        """Give the model's input and its run; called once, at the first read."""
+        """Return the model's input and its run; called once, at the first read."""
         return self._input, self._run
 
     async def end(self, output: object) -> None:
@@ -69,7 +69,7 @@ class Wrapped(Opening):
         return self._inner.run
 
     async def begin(self) -> tuple[Any, Run]:
-        """Give the inner input and run."""
+        """Return the inner input and run."""
         return await self._inner.begin()
 
     async def end(self, output: object) -> None:
@@ -94,6 +94,6 @@ class Bound(Wrapped):
         return self._adapt(self._inner.run)
 
     async def begin(self) -> tuple[Any, Run]:
-        """Give the inner input, and its run with what is bound."""
+        """Return the inner input, and its run with what is bound."""
         value, run = await self._inner.begin()
         return value, self._adapt(run)

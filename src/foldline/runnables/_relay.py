@@ -59,13 +59,13 @@ class Attempts:
     async def end(self, output: object) -> None:
         """The stream came to its end, or its reader closed it."""
         if self._run is not None:
-            await self._run.tell("on_chain_end", output)
+            await self._run.dispatch("on_chain_end", output)
         await self._opening.end(output)
 
     async def fail(self, error: BaseException) -> None:
         """The stream broke."""
         if self._run is not None:
-            await self._run.tell("on_chain_error", error)
+            await self._run.dispatch("on_chain_error", error)
         await self._opening.fail(error)
 
 
@@ -77,5 +77,5 @@ class Unread(Opening):
 
 
 def relayed(runnable: Runnable[Any, Any], attempts: Attempts) -> EventStream:
-    """Give the stream of these attempts; `runnable` is one of those that are tried, which must be able to stream."""
+    """Return the stream of these attempts; `runnable` is one of those that are tried, which must be able to stream."""
     return runnable._open_stream_v2(Unread(attempts.io)).relayed(attempts)

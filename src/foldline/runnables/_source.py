@@ -71,7 +71,7 @@ class IsLocalDict(ast.NodeVisitor):
 
 
 def get_function_first_arg_dict_keys(func: Callable[..., Any]) -> list[str] | None:
-    """Give the keys that a function is seen to read from its first argument, from its source."""
+    """Return the keys that a function is seen to read from its first argument, from its source."""
     tree = _tree(func)
     if tree is None:
         return None
@@ -157,7 +157,7 @@ def _tree(func: Callable[..., Any]) -> ast.Module | None:
 
 
 def get_lambda_source(func: Callable[..., Any]) -> str | None:
-    """Give the source of a lambda, or the name of another function."""
+    """Return the source of a lambda, or the name of another function."""
     name = getattr(func, "__name__", None)
     if name != "<lambda>" or (tree := _tree(func)) is None:
         return name
@@ -167,7 +167,7 @@ def get_lambda_source(func: Callable[..., Any]) -> str | None:
 
 
 def get_function_nonlocals(func: Callable[..., Any]) -> list[Any]:
-    """Give the values that a function takes from outside (`chain` in `lambda x: chain.invoke(x)`), each once."""
+    """Return the values that a function takes from outside (`chain` in `lambda x: chain.invoke(x)`), each once."""
     tree = _tree(func)
     code = inspect.unwrap(func)
     if tree is None or not hasattr(code, "__code__"):

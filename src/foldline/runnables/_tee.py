@@ -20,7 +20,7 @@ class Tee:
         self._error: BaseException | None = None
 
     def reader(self) -> AsyncGenerator[Any, None]:
-        """Give one more reader; make all of them before the first one reads."""
+        """Return one more reader; make all of them before the first one reads."""
         pieces: deque[Any] = deque()
         self._waiting.append(pieces)
         return self._read(pieces)

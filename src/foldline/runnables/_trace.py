@@ -133,14 +133,14 @@ async def call(runnable: Runnable[Any, Any], value: object, run: Run) -> Any:  #
         await begin(runnable, value, run)
         output = await runnable._once(value, run)
     except BaseException as error:
-        await run.tell("on_chain_error", error)
+        await run.dispatch("on_chain_error", error)
         raise
-    await run.tell("on_chain_end", output)
+    await run.dispatch("on_chain_end", output)
     return output
 
 
 def observers(handlers: Sequence[BaseCallbackHandler]) -> list[Any]:
-    """Give the handlers that want to see every piece."""
+    """Return the handlers that want to see every piece."""
     return [handler for handler in handlers if isinstance(handler, StreamObserver)]
 
 
@@ -165,9 +165,9 @@ async def _watch(
         await run.leave(None if whole is NOTHING else whole, **ending)
         raise
     except BaseException as error:
-        await run.tell("on_chain_error", error, **ending)
+        await run.dispatch("on_chain_error", error, **ending)
         raise
-    await run.tell("on_chain_end", None if whole is NOTHING else whole, **ending)
+    await run.dispatch("on_chain_end", None if whole is NOTHING else whole, **ending)
 
 
 def _gives_pieces(runnable: Runnable[Any, Any]) -> bool:
@@ -209,7 +209,7 @@ async def transform(
     run = run.patched()
     ending: dict[str, Any] = {}
 
-    async def heard(piece: object) -> AsyncGenerator[Any, None]:
+    async def note_input(piece: object) -> AsyncGenerator[Any, None]:
         while piece is not NOTHING:
             ending["inputs"] = plus(ending.get("inputs", NOTHING), piece)
             yield piece
@@ -217,7 +217,7 @@ async def transform(
 
     async with closing(inputs):
         first = await anext(inputs, NOTHING)
-        flow = lambda: runnable._flow(heard(first), run)  # noqa: E731
+        flow = lambda: runnable._flow(note_input(first), run)  # noqa: E731
         async with closing(_watch(runnable, {"input": ""}, flow, run, ending)) as outputs:
             async for output in outputs:
                 yield output

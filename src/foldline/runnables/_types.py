@@ -38,15 +38,15 @@ Fields = Mapping[str, Any]
 
 def input_type(runnable: object) -> object:
     """Return the type of a runnable's input, as its class says it."""
-    return _said_type(runnable, 0)
+    return _declared_type(runnable, 0)
 
 
 def output_type(runnable: object) -> object:
     """Return the type of a runnable's output, as its class says it."""
-    return _said_type(runnable, 1)
+    return _declared_type(runnable, 1)
 
 
-def _said_type(runnable: object, place: int) -> object:
+def _declared_type(runnable: object, place: int) -> object:
     # `RunnableBranch[int, str](...)` says it of this one object.
     said = get_args(getattr(runnable, "__orig_class__", None))
     own = _plain(said[place]) if len(said) == 2 else Any
@@ -74,7 +74,7 @@ def prompts_of(graph: Graph) -> list[Any]:
 
 @cache
 def io_types(cls: Any) -> tuple[Any, Any]:  # noqa: ANN401  a class; `cache` asks for what has a hash
-    """Give the two arguments of `Runnable[...]` in the ancestry of a class, type variables filled in."""
+    """Return the two arguments of `Runnable[...]` in the ancestry of a class, type variables filled in."""
     found = _runnable_arguments(cls, ())
     return (found[0], found[1]) if found else (Any, Any)
 
@@ -113,7 +113,7 @@ def _plain(found: object) -> object:
 
 
 def value_model(name: str, kind: object) -> type[BaseModel]:
-    """Give a model of one value: the type itself where it is a model, else a root model named `name`."""
+    """Return a model of one value: the type itself where it is a model, else a root model named `name`."""
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         return kind
     try:
@@ -179,7 +179,7 @@ def is_anything(model: type[BaseModel]) -> bool:
 
 
 def fields_of(model: type[BaseModel]) -> dict[str, Any]:
-    """Give the fields of a model as `object_model` takes them."""
+    """Return the fields of a model as `object_model` takes them."""
     fields: dict[str, Any] = {}
     for name, field in model.model_fields.items():
         default = ... if field.is_required() else field.get_default(call_default_factory=True)

@@ -33,7 +33,7 @@ from foldline import _io, _run
 from foldline._config import Configs, RunnableConfig
 from foldline._io import IO
 from foldline._io.drive import drive, drive_each
-from foldline._lazy import Loader, lazily
+from foldline._lazy import Loader, lazy_exports
 from foldline._run import Kind, Run
 from foldline._traceback import closing, cut_traceback
 from foldline.exceptions import UnsupportedError
@@ -384,13 +384,13 @@ class Runnable(ABC, Generic[Input, Output]):
     # -- a model's stream of events
 
     def stream_v2(self, input: Input, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: ANN401  a chat model's stream, which is of a layer above
-        """Give the stream of a chat model's answer; nothing happens before it is read."""
+        """Return the stream of a chat model's answer; nothing happens before it is read."""
         return self._open_stream_v2(_opening.Opening(input, _run.Run.blocking(config, kwargs)))
 
     async def astream_v2(
         self, input: Input, config: RunnableConfig | None = None, **kwargs: Any
     ) -> Any:  # noqa: ANN401  a chat model's stream, which is of a layer above
-        """Give the stream of a chat model's answer; nothing happens before it is read."""
+        """Return the stream of a chat model's answer; nothing happens before it is read."""
         return self._open_stream_v2(_opening.Opening(input, _run.Run.asynchronous(config, kwargs)))
 
     def _open_stream_v2(self, opening: Opening) -> EventStream:
@@ -400,7 +400,7 @@ class Runnable(ABC, Generic[Input, Output]):
         )
 
     def _own_run(self, run: Run) -> Run:
-        """Give the run that listeners are told of: not yet started, with what the constructor adds."""
+        """Return the run that listeners are told of: not yet started, with what the constructor adds."""
         return run.patched()
 
     def _serialized(self) -> dict[str, Any] | None:
@@ -533,13 +533,13 @@ class Runnable(ABC, Generic[Input, Output]):
         return _forward.pipe(self, *others, name=name)
 
     def bind(self: Runnable[In, Out], **kwargs: object) -> Runnable[In, Out]:
-        """Give a runnable that is always called with these keyword arguments too."""
+        """Return a runnable that is always called with these keyword arguments too."""
         return _forward.bind(self, **kwargs)
 
     def with_config(
         self: Runnable[In, Out], config: RunnableConfig | None = None, **kwargs: object
     ) -> Runnable[In, Out]:
-        """Give a runnable with a config of its own, under that of each call."""
+        """Return a runnable with a config of its own, under that of each call."""
         return _forward.with_config(self, config, **kwargs)
 
     def with_types(
@@ -549,7 +549,7 @@ class Runnable(ABC, Generic[Input, Output]):
         return _forward.with_types(self, input_type=input_type, output_type=output_type)
 
     def map(self: Runnable[In, Out]) -> Runnable[Sequence[In], list[Out]]:
-        """Give a runnable that runs this for each item of a list."""
+        """Return a runnable that runs this for each item of a list."""
         return _forward.map_(self)
 
     def pick(self: Runnable[In, Out], keys: str | list[str]) -> RunnableSequence[In, Any]:
@@ -571,7 +571,7 @@ class Runnable(ABC, Generic[Input, Output]):
         version: EventsVersion = "v2",
         **kwargs: object,
     ) -> Any:  # noqa: ANN401  events; with version "v3" a chat model's stream, which is of a layer above
-        """Give everything that happens inside, as events (filters `include_*`, `exclude_*`)."""
+        """Return everything that happens inside, as events (filters `include_*`, `exclude_*`)."""
         return _forward.astream_events(self, input, config, version=version, **kwargs)
 
     def stream_events(
@@ -582,7 +582,7 @@ class Runnable(ABC, Generic[Input, Output]):
         version: EventsVersion = "v2",
         **kwargs: object,
     ) -> Any:  # noqa: ANN401  events; with version "v3" a chat model's stream, which is of a layer above
-        """Give everything that happens inside, as events (filters `include_*`, `exclude_*`)."""
+        """Return everything that happens inside, as events (filters `include_*`, `exclude_*`)."""
         return _forward.stream_events(self, input, config, version=version, **kwargs)
 
     def astream_log(
@@ -591,7 +591,7 @@ class Runnable(ABC, Generic[Input, Output]):
         config: RunnableConfig | None = None,
         **kwargs: object,
     ) -> AsyncGenerator[RunLogPatch, None]:
-        """Give the log of a run and of those inside it as patches, or with `diff=False` as it grows."""
+        """Return the log of a run and of those inside it as patches, or with `diff=False` as it grows."""
         return _forward.astream_log(self, input, config, **kwargs)
 
     def with_retry(
@@ -671,13 +671,13 @@ class Runnable(ABC, Generic[Input, Output]):
         description: str | None = None,
         arg_types: dict[str, type] | None = None,
     ) -> Any:  # noqa: ANN401  a tool, which is of a layer above
-        """Give a tool that a model may call."""
+        """Return a tool that a model may call."""
         return _forward.as_tool(
             self, args_schema, name=name, description=description, arg_types=arg_types
         )
 
     def get_graph(self: Runnable[In, Out], config: RunnableConfig | None = None) -> Graph:
-        """Give the parts of this runnable and how they hang together, to be drawn."""
+        """Return the parts of this runnable and how they hang together, to be drawn."""
         return _forward.get_graph(self, config)
 
     def batch_job(
@@ -696,7 +696,7 @@ class Runnable(ABC, Generic[Input, Output]):
 
 
 # Names that LangChain keeps in this module.
-__getattr__: Loader = lazily(
+__getattr__: Loader = lazy_exports(
     __name__,
     {
         "._chain": "chain",

@@ -69,7 +69,7 @@ class RunnableBindingBase(RunnableSerializable[Input, Output]):  # type: ignore[
         return True
 
     def get_name(self, suffix: str | None = None, *, name: str | None = None) -> str:
-        """Give the name of this binding, or of what is bound."""
+        """Return the name of this binding, or of what is bound."""
         return self.bound.get_name(suffix, name=name or self.name)
 
     # -- pass on
@@ -98,13 +98,13 @@ class RunnableBindingBase(RunnableSerializable[Input, Output]):  # type: ignore[
     def stream_events(
         self, input: object, config: RunnableConfig | None = None, **kwargs: object
     ) -> Any:  # noqa: ANN401  events; with version "v3" a chat model's stream, which is of a layer above
-        """Give everything that happens inside, as events; a bound `version` counts."""
+        """Return everything that happens inside, as events; a bound `version` counts."""
         return self._without_version(kwargs).stream_events(input, config, **kwargs)
 
     def astream_events(
         self, input: object, config: RunnableConfig | None = None, **kwargs: object
     ) -> Any:  # noqa: ANN401  events; with version "v3" a chat model's stream, which is of a layer above
-        """Give everything that happens inside, as events; a bound `version` counts."""
+        """Return everything that happens inside, as events; a bound `version` counts."""
         return self._without_version(kwargs).astream_events(input, config, **kwargs)
 
     def _without_version(self, kwargs: dict[str, Any]) -> Any:  # noqa: ANN401  this, or its parent class
@@ -128,13 +128,13 @@ class RunnableBindingBase(RunnableSerializable[Input, Output]):  # type: ignore[
         return self.bound.OutputType if self.custom_output_type is None else self.custom_output_type
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
-        """Give the input as a Pydantic model."""
+        """Return the input as a Pydantic model."""
         if self.custom_input_type is not None:
             return super().get_input_schema(config)
         return self.bound.get_input_schema(merge_configs(self.config, config))
 
     def get_output_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
-        """Give the output as a Pydantic model."""
+        """Return the output as a Pydantic model."""
         if self.custom_output_type is not None:
             return super().get_output_schema(config)
         return self.bound.get_output_schema(merge_configs(self.config, config))
@@ -210,7 +210,7 @@ class RunnableBinding(RunnableBindingBase[Input, Output]):  # type: ignore[no-re
                 return super().__getattr__(name)
             return self._passed_on(getattr(self.bound, name))
 
-    def _kept(self, made: object) -> object:
+    def _rebind(self, made: object) -> object:
         """Give what a method of what is bound made; where that is a binding too (`bind_tools`), with what was bound."""
         if not isinstance(made, RunnableBindingBase) or made.bound is not self.bound:
             return made
@@ -221,7 +221,7 @@ class RunnableBinding(RunnableBindingBase[Input, Output]):  # type: ignore[no-re
         return made.model_copy(update=kept)
 
     def _passed_on(self, attribute: object) -> object:
-        """Give an attribute of what is bound; a method that takes a config gets the bound config and arguments."""
+        """Return an attribute of what is bound; a method that takes a config gets the bound config and arguments."""
         if not inspect.ismethod(attribute):
             return attribute
         try:
@@ -230,7 +230,7 @@ class RunnableBinding(RunnableBindingBase[Input, Output]):  # type: ignore[no-re
             return attribute
         if "config" not in signature.parameters:
             return functools.wraps(attribute)(
-                lambda *args, **kwargs: self._kept(attribute(*args, **kwargs))
+                lambda *args, **kwargs: self._rebind(attribute(*args, **kwargs))
             )
 
         @functools.wraps(attribute)

@@ -89,7 +89,7 @@ class RunnableBranch(RunnableSerializable[Input, Output]):
                 yield piece
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
-        """Give the input of the first part that says its type."""
+        """Return the input of the first part that says its type."""
         parts = [self.default, *(runnable for pair in self.branches for runnable in pair)]
         for part in parts:
             schema = part.get_input_schema(config)

@@ -81,7 +81,7 @@ def _extras(
     run_manager: ParentRunManager | AsyncParentRunManager | None,
     kwargs: dict[str, Any],
 ) -> dict[str, Any]:
-    wants = _functions.wanted(func)
+    wants = _functions.injected_arguments(func)
     if "config" in wants:
         nested = run_manager.get_child() if run_manager is not None else None
         kwargs["config"] = patch_config(config, callbacks=nested)
@@ -116,7 +116,7 @@ def acall_func_with_variable_args(
 def get_executor_for_config(
     config: RunnableConfig | None,
 ) -> Generator[ContextThreadPoolExecutor, None, None]:
-    """Give an executor of `max_concurrency` threads; foldline's own runnables do not need one."""
+    """Return an executor of `max_concurrency` threads; foldline's own runnables do not need one."""
     with ContextThreadPoolExecutor(max_workers=(config or {}).get("max_concurrency")) as executor:
         yield executor
 

@@ -72,7 +72,7 @@ class DynamicRunnable(RunnableSerializable[Input, Output]):
     def with_config(
         self, config: RunnableConfig | None = None, **kwargs: object
     ) -> DynamicRunnable[Input, Output]:
-        """Give the same with more config under that of each call."""
+        """Return the same with more config under that of each call."""
         more = cast("RunnableConfig", {**(config or {}), **kwargs})
         return self.model_copy(update={"config": merge_configs(self.config, more)})
 
@@ -81,12 +81,12 @@ class DynamicRunnable(RunnableSerializable[Input, Output]):
     def prepare(
         self, config: RunnableConfig | None = None
     ) -> tuple[Runnable[Input, Output], RunnableConfig]:
-        """Give the runnable that a call with this config runs, and the config it gets."""
+        """Return the runnable that a call with this config runs, and the config it gets."""
         given = merge_configs(self.config, config)
-        chosen, values = self._ready(given.get("configurable") or {})
+        chosen, values = self._choose_all(given.get("configurable") or {})
         return chosen, {**given, "configurable": values}
 
-    def _ready(self, values: Mapping[str, Any]) -> tuple[Runnable[Any, Any], dict[str, Any]]:
+    def _choose_all(self, values: Mapping[str, Any]) -> tuple[Runnable[Any, Any], dict[str, Any]]:
         """Choose by the values for configurable fields, until nothing is left to choose."""
         chosen, known = self._choose(values)
         while isinstance(chosen, DynamicRunnable):
@@ -103,8 +103,8 @@ class DynamicRunnable(RunnableSerializable[Input, Output]):
             run = run.over(self.config, (), run.kwargs)
         before = run.given.get("configurable")
         if not before:
-            return self._ready({})[0], run
-        chosen, after = self._ready(before)
+            return self._choose_all({})[0], run
+        chosen, after = self._choose_all(before)
         if after != before:
             given = cast("RunnableConfig", {**run.given, "configurable": after})
             run = Run(run.io, given, run.manager, run.kwargs)
@@ -149,12 +149,12 @@ class DynamicRunnable(RunnableSerializable[Input, Output]):
         return self.default.OutputType
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
-        """Give the input of what runs under this config."""
+        """Return the input of what runs under this config."""
         chosen, given = self.prepare(config)
         return chosen.get_input_schema(given)
 
     def get_output_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
-        """Give the output of what runs under this config."""
+        """Return the output of what runs under this config."""
         chosen, given = self.prepare(config)
         return chosen.get_output_schema(given)
 
@@ -176,7 +176,7 @@ class DynamicRunnable(RunnableSerializable[Input, Output]):
             made = getattr(self.prepare(config)[0], name)(*args, **kwargs)
             if not isinstance(made, Runnable):
                 return made
-            return _Made(default=self, method=name, arguments=args, options=kwargs)
+            return _MethodResult(default=self, method=name, arguments=args, options=kwargs)
 
         return call
 
@@ -185,7 +185,7 @@ def _is_config(value: object) -> TypeGuard[RunnableConfig]:
     return isinstance(value, dict) and isinstance(value.get("configurable"), dict)
 
 
-class _Made(DynamicRunnable[Input, Output]):
+class _MethodResult(DynamicRunnable[Input, Output]):
     """What a method of a dynamic runnable gives, made for each call: `configurable.bind_tools(…)`."""
 
     method: str
@@ -197,7 +197,7 @@ class _Made(DynamicRunnable[Input, Output]):
         if isinstance(chosen, DynamicRunnable):
             if chosen.config:
                 known = {**(chosen.config.get("configurable") or {}), **known}
-            chosen, known = chosen._ready(known)
+            chosen, known = chosen._choose_all(known)
         return getattr(chosen, self.method)(*self.arguments, **self.options), known
 
     @property

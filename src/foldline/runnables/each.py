@@ -62,12 +62,12 @@ class RunnableEachBase(RunnableSerializable[Sequence[Input], list[Output]]):
         return list[self.bound.OutputType]  # type: ignore[name-defined]
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
-        """Give the input as a Pydantic model."""
+        """Return the input as a Pydantic model."""
         item: Any = self.bound.get_input_schema(config)
         return _types.value_model(self.get_name("Input"), list[item])
 
     def get_output_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
-        """Give the output as a Pydantic model."""
+        """Return the output as a Pydantic model."""
         item: Any = self.bound.get_output_schema(config)
         return _types.value_model(self.get_name("Output"), list[item])
 
@@ -89,7 +89,7 @@ class RunnableEach(RunnableEachBase[Input, Output]):
     """
 
     def get_name(self, suffix: str | None = None, *, name: str | None = None) -> str:
-        """Give the name shown in traces: with that of what is bound."""
+        """Return the name shown in traces: with that of what is bound."""
         return super().get_name(
             suffix, name=name or self.name or f"RunnableEach<{self.bound.get_name()}>"
         )

@@ -19,9 +19,9 @@ from foldline._io import IO
 from foldline._run import Run
 from foldline.exceptions import UsageError
 from foldline.runnables import _types
-from foldline.runnables._again import Rereadable
 from foldline.runnables._opening import EventStream, Opening
 from foldline.runnables._relay import Attempts, relayed
+from foldline.runnables._rereadable import Rereadable
 from foldline.runnables._trace import NOTHING
 from foldline.runnables.base import Runnable
 from foldline.runnables.serializable import RunnableSerializable
@@ -168,11 +168,11 @@ class RunnableWithFallbacks(RunnableSerializable[Input, Output]):
         return self.runnable.OutputType
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
-        """Give the first one's."""
+        """Return the first one's."""
         return self.runnable.get_input_schema(config)
 
     def get_output_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
-        """Give the first one's."""
+        """Return the first one's."""
         return self.runnable.get_output_schema(config)
 
     @property
@@ -238,7 +238,7 @@ class _Failures:
         self._errors.append(error)
 
     def input_for(self, given: Any) -> Any:  # noqa: ANN401  an input; a dict where the error is put into it
-        """Give the next one's input."""
+        """Return the next one's input."""
         key = self._owner.exception_key
         return {**given, key: self._errors[-1]} if key is not None and self._errors else given
 

@@ -90,8 +90,8 @@ class RunnableGenerator(Runnable[Input, Output]):
                 yield piece
 
     def _call(self, function: Callable[..., Any], source: object, run: Run) -> Any:  # noqa: ANN401  a generator of either mode
-        """Give the user's generator, not yet begun."""
-        return function(source, **_functions.extras(_functions.wanted(function), run))
+        """Return the user's generator, not yet begun."""
+        return function(source, **_functions.extras(_functions.injected_arguments(function), run))
 
     def _pieces(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
         return self._flow(one(input), run)

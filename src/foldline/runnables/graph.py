@@ -43,7 +43,7 @@ class Stringifiable(Protocol):
     """What can be shown as text."""
 
     def __str__(self) -> str:
-        """Give the text."""
+        """Return the text."""
 
 
 class LabelsDict(TypedDict):
@@ -103,7 +103,7 @@ class Node(NamedTuple):
     metadata: dict[str, Any] | None
 
     def copy(self, *, id: str | None = None, name: str | None = None) -> Node:
-        """Give the same part under another id or name."""
+        """Return the same part under another id or name."""
         return self._replace(id=id or self.id, name=name or self.name)
 
 
@@ -118,7 +118,7 @@ class Edge(NamedTuple):
     """Whether it is not always taken."""
 
     def copy(self, *, source: str | None = None, target: str | None = None) -> Edge:
-        """Give the same way between other parts."""
+        """Return the same way between other parts."""
         return self._replace(source=source or self.source, target=target or self.target)
 
 
@@ -132,7 +132,7 @@ def is_uuid(value: str) -> bool:
 
 
 def node_data_str(id: str, data: Data) -> str:
-    """Give the name of a part: its id where somebody chose it, else that of what it stands for."""
+    """Return the name of a part: its id where somebody chose it, else that of what it stands for."""
     if not is_uuid(id) or data is None:
         return id
     name = data.get_name() if isinstance(data, Runnable) else data.__name__
@@ -188,7 +188,7 @@ class Graph:
         return bool(self.nodes)
 
     def next_id(self) -> str:
-        """Give an id that no part has."""
+        """Return an id that no part has."""
         return uuid4().hex
 
     def add_node(
@@ -244,7 +244,7 @@ class Graph:
         )
 
     def reid(self) -> Graph:
-        """Give the same graph with readable ids: the names, numbered where several share one."""
+        """Return the same graph with readable ids: the names, numbered where several share one."""
         counts = Counter(node.name for node in self.nodes.values())
         seen: Counter[str] = Counter()
         ids: dict[str, str] = {}
@@ -266,11 +266,11 @@ class Graph:
     # -- ends
 
     def first_node(self) -> Node | None:
-        """Give the one part that nothing leads to."""
+        """Return the one part that nothing leads to."""
         return self._end("target", ())
 
     def last_node(self) -> Node | None:
-        """Give the one part that leads nowhere."""
+        """Return the one part that leads nowhere."""
         return self._end("source", ())
 
     def _end(self, side: str, without: Sequence[str]) -> Node | None:

@@ -50,7 +50,7 @@ class AsciiCanvas:
         self.canvas: list[list[str]] = [[" "] * cols for _ in range(lines)]
 
     def draw(self) -> str:
-        """Give what was drawn."""
+        """Return what was drawn."""
         return "\n".join("".join(line).rstrip() for line in self.canvas)
 
     def point(self, x: int, y: int, char: str) -> None:

@@ -86,7 +86,7 @@ def draw_mermaid_png(
 
 
 def _groups(nodes: Mapping[str, Node], edges: Sequence[Edge]) -> list[str]:
-    """Give the prefixes of ids that have a subgraph, outer ones before inner ones."""
+    """Return the prefixes of ids that have a subgraph, outer ones before inner ones."""
     found: set[str] = set()
     for id_ in nodes:
         parts = id_.split(":")[:-1]

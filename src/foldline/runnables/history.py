@@ -90,7 +90,7 @@ class RunnableWithMessageHistory(RunnableBindingBase[Any, Any]):  # type: ignore
         history_factory_config: Sequence[ConfigurableFieldSpec] | None = None,
         **kwargs: Any,
     ) -> None:
-        """Give a runnable a memory."""
+        """Return a runnable a memory."""
         bound = kwargs.pop("bound", runnable)
         if bound is None or get_session_history is None:
             raise UsageError(
@@ -107,7 +107,7 @@ class RunnableWithMessageHistory(RunnableBindingBase[Any, Any]):  # type: ignore
         )
 
     def get_name(self, suffix: str | None = None, *, name: str | None = None) -> str:
-        """Give the name shown in traces."""
+        """Return the name shown in traces."""
         return Runnable.get_name(self, suffix, name=name)
 
     # -- behaviours: unlike a binding, this is a run of its own
@@ -167,8 +167,8 @@ class RunnableWithMessageHistory(RunnableBindingBase[Any, Any]):  # type: ignore
             )
         return found
 
-    def _said(self, value: object) -> list[BaseMessage]:
-        """Give the new messages of an input."""
+    def _new_messages(self, value: object) -> list[BaseMessage]:
+        """Return the new messages of an input."""
         if isinstance(value, Mapping):
             key = self.input_messages_key or (next(iter(value)) if len(value) == 1 else "input")
             if key not in value:
@@ -183,7 +183,7 @@ class RunnableWithMessageHistory(RunnableBindingBase[Any, Any]):  # type: ignore
         return _messages(value, HumanMessage, "input_messages_key")
 
     def _answered(self, value: object) -> list[BaseMessage]:
-        """Give the messages of an output."""
+        """Return the messages of an output."""
         if isinstance(value, Mapping):
             key = self.output_messages_key or (next(iter(value)) if len(value) == 1 else "output")
             if key not in value:
@@ -193,7 +193,7 @@ class RunnableWithMessageHistory(RunnableBindingBase[Any, Any]):  # type: ignore
             value = value[key]
         return _messages(value, AIMessage, "output_messages_key")
 
-    def _with_past(self, value: Any, past: list[BaseMessage], said: list[BaseMessage]) -> object:  # noqa: ANN401  a dict or messages, as the keys say
+    def _add_history(self, value: Any, past: list[BaseMessage], said: list[BaseMessage]) -> object:  # noqa: ANN401  a dict or messages, as the keys say
         if self.history_messages_key is not None:
             if not isinstance(value, Mapping):
                 raise UsageError(
@@ -213,7 +213,7 @@ class RunnableWithMessageHistory(RunnableBindingBase[Any, Any]):  # type: ignore
         return get_unique_config_specs([*self.bound.config_specs, *self.history_factory_config])
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
-        """Give the input: messages, or a dict with them."""
+        """Return the input: messages, or a dict with them."""
         if self.custom_input_type is not None:
             return super().get_input_schema(config)
         messages: Any = str | BaseMessage | Sequence[BaseMessage]
@@ -243,24 +243,24 @@ class _Memory:
         self._owner = owner
         self._run = run
         self._history = history
-        self._said = said
+        self._new_messages = said
         self.input: Any = None
 
     @classmethod
     async def of(cls, owner: RunnableWithMessageHistory, value: object, run: Run) -> _Memory:
         """Find the conversation and put its messages into the input."""
-        memory = cls(owner, run, await owner._history(run), owner._said(value))
+        memory = cls(owner, run, await owner._history(run), owner._new_messages(value))
         # Seen in traces under the name it has in LangChain.
         loading: RunnableLambda[Any, Any] = RunnableLambda(
-            memory._past, memory._apast, name="load_history"
+            memory._history_messages, memory._apast, name="load_history"
         )
         past = await loading._step(value, run.child("seq:step:1"))
-        memory.input = owner._with_past(value, past, memory._said)
+        memory.input = owner._add_history(value, past, memory._new_messages)
         return memory
 
     # Copies: what the runnable gets must not grow when the answer is kept.
 
-    def _past(self, _: object) -> list[BaseMessage]:
+    def _history_messages(self, _: object) -> list[BaseMessage]:
         return list(self._history.messages)
 
     async def _apast(self, _: object) -> list[BaseMessage]:
@@ -268,7 +268,7 @@ class _Memory:
 
     async def keep(self, output: object) -> None:
         """Keep what was said and answered, together."""
-        messages = [*self._said, *self._owner._answered(output)]
+        messages = [*self._new_messages, *self._owner._answered(output)]
         if self._run.io.blocking:
             self._history.add_messages(messages)
         else:
@@ -307,16 +307,16 @@ def _messages(value: object, kind: type[HumanMessage | AIMessage], key: str) -> 
     if isinstance(value, str):
         return [kind(content=value)]
     if isinstance(value, BaseMessage):
-        return [_whole(value)]
+        return [_to_message(value)]
     if isinstance(value, list | tuple) and all(isinstance(one, BaseMessage) for one in value):
-        return [_whole(one) for one in value]
+        return [_to_message(one) for one in value]
     raise UsageError(
         f"Expected str, BaseMessage, list[BaseMessage], or tuple[BaseMessage]. Got {value!r:.200}. A history keeps "
         f"text and messages: set {key} to where they are, or let the chain end in a message"
     )
 
 
-def _whole(message: BaseMessage) -> BaseMessage:
+def _to_message(message: BaseMessage) -> BaseMessage:
     if isinstance(message, BaseMessageChunk):
         return message_chunk_to_message(message)
     return message

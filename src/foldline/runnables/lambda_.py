@@ -108,7 +108,8 @@ class RunnableLambda(PatchableInstance, Runnable[Input, Output]):
         self.name: str | None = name or (given if given and given != "<lambda>" else None)
         # Of the blocking function and of the async one. Not by identity: a lambda may be pickled.
         self._wants = [
-            () if one is None else _functions.wanted(one) for one in (self.func, self.afunc)
+            () if one is None else _functions.injected_arguments(one)
+            for one in (self.func, self.afunc)
         ]
 
     def _choose(self, run: Run) -> Callable[..., Any]:
@@ -212,7 +213,7 @@ class RunnableLambda(PatchableInstance, Runnable[Input, Output]):
         return _functions.iterated(annotated) if is_stream else annotated
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
-        """Give the keys that the function reads, where it is seen to read keys of a dict."""
+        """Return the keys that the function reads, where it is seen to read keys of a dict."""
         if self.InputType is not Any:
             return super().get_input_schema(config)
         keys = _functions.item_keys(self._function)

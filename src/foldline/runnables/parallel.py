@@ -53,7 +53,7 @@ class RunnableParallel(RunnableSerializable[Input, dict[str, Any]]):
         return True
 
     def get_name(self, suffix: str | None = None, *, name: str | None = None) -> str:
-        """Give the name shown in traces: with the keys of the branches."""
+        """Return the name shown in traces: with the keys of the branches."""
         name = name or self.name or f"RunnableParallel<{','.join(self.steps__)}>"
         return super().get_name(suffix, name=name)
 
@@ -110,7 +110,7 @@ class RunnableParallel(RunnableSerializable[Input, dict[str, Any]]):
         return Any
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
-        """Give the keys that the branches read, where all of them read keys."""
+        """Return the keys that the branches read, where all of them read keys."""
         schemas = [step.get_input_schema(config) for step in self.steps__.values()]
         objects = [schema for schema in schemas if _types.is_object(schema)]
         if objects and all(
@@ -125,7 +125,7 @@ class RunnableParallel(RunnableSerializable[Input, dict[str, Any]]):
         return super().get_input_schema(config)
 
     def get_output_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
-        """Give a field for each branch."""
+        """Return a field for each branch."""
         fields = {key: (step.OutputType, ...) for key, step in self.steps__.items()}
         return _types.object_model(self.get_name("Output"), fields)
 

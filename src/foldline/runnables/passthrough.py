@@ -22,12 +22,12 @@ Other = TypeVar("Other")
 
 
 def identity(x: Other) -> Other:
-    """Give back what was given."""
+    """Return what was given."""
     return x
 
 
 async def aidentity(x: Other) -> Other:
-    """Give back what was given, awaited."""
+    """Return what was given, awaited."""
     return x
 
 
@@ -133,7 +133,7 @@ class RunnableAssign(RunnableSerializable[dict[str, Any], dict[str, Any]]):
         return True
 
     def get_name(self, suffix: str | None = None, *, name: str | None = None) -> str:
-        """Give the name shown in traces: with the new keys."""
+        """Return the name shown in traces: with the new keys."""
         name = name or self.name or f"RunnableAssign<{','.join(self.mapper.steps__)}>"
         return super().get_name(suffix, name=name)
 
@@ -141,14 +141,14 @@ class RunnableAssign(RunnableSerializable[dict[str, Any], dict[str, Any]]):
         _check_dict(input, "RunnablePassthrough.assign()")
         return {**input, **await self.mapper._step(input, run.child())}
 
-    def _given(self, piece: dict[str, Any]) -> AddableDict:
+    def _checked_piece(self, piece: dict[str, Any]) -> AddableDict:
         _check_dict(piece, "RunnablePassthrough.assign()")
         return AddableDict(
             {key: value for key, value in piece.items() if key not in self.mapper.steps__}
         )
 
     async def _pieces(self, input: dict[str, Any], run: Run) -> AsyncGenerator[AddableDict, None]:
-        if given := self._given(input):
+        if given := self._checked_piece(input):
             yield given
         async with closing(self.mapper._step_stream(input, run.child())) as made:
             async for piece in made:
@@ -160,7 +160,7 @@ class RunnableAssign(RunnableSerializable[dict[str, Any], dict[str, Any]]):
         seen: list[dict[str, Any]] = []
         async with closing(inputs):
             async for piece in inputs:
-                if given := self._given(piece):
+                if given := self._checked_piece(piece):
                     yield given
                 seen.append(piece)
 
@@ -173,12 +173,12 @@ class RunnableAssign(RunnableSerializable[dict[str, Any], dict[str, Any]]):
                 yield piece
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
-        """Give the keys that the branches read, where they are known."""
+        """Return the keys that the branches read, where they are known."""
         schema = self.mapper.get_input_schema(config)
         return schema if _types.is_object(schema) else super().get_input_schema(config)
 
     def get_output_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
-        """Give the keys that were there, where they are known, and the new ones."""
+        """Return the keys that were there, where they are known, and the new ones."""
         given, made = self.mapper.get_input_schema(config), self.mapper.get_output_schema(config)
         if not _types.is_object(given):
             return made
@@ -237,7 +237,7 @@ class RunnablePick(RunnableSerializable[dict[str, Any], Any]):
         return True
 
     def get_name(self, suffix: str | None = None, *, name: str | None = None) -> str:
-        """Give the name shown in traces: with the keys."""
+        """Return the name shown in traces: with the keys."""
         keys = [self.keys] if isinstance(self.keys, str) else self.keys
         return super().get_name(suffix, name=name or self.name or f"RunnablePick<{','.join(keys)}>")
 

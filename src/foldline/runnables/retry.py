@@ -23,9 +23,9 @@ from foldline.exceptions import (
     SecurityError,
     UsageError,
 )
-from foldline.runnables._again import Rereadable
 from foldline.runnables._opening import EventStream, Opening
 from foldline.runnables._relay import Attempts, relayed
+from foldline.runnables._rereadable import Rereadable
 from foldline.runnables._trace import NOTHING
 from foldline.runnables.base import Runnable
 from foldline.runnables.binding import RunnableBindingBase
@@ -239,7 +239,9 @@ class _Trying:
                 error.attempts = max(error.attempts, self._number)
             raise error
         delay = self._retry._delay(error, self._number)
-        await self._run.tell("on_retry", {"attempt": self._number, "error": error, "delay": delay})
+        await self._run.dispatch(
+            "on_retry", {"attempt": self._number, "error": error, "delay": delay}
+        )
         if delay > 0:
             await self._run.io.sleep(delay)
         self._number += 1

@@ -119,10 +119,10 @@ class RunnableSequence(RunnableSerializable[Input, Output]):
                 values = await io.call(batch, values, configs, **children[0].kwargs)
         except BaseException as error:
             for run in runs:
-                await run.tell("on_chain_error", error)
+                await run.dispatch("on_chain_error", error)
             raise
         for value, run in zip(values, runs, strict=True):
-            await run.tell("on_chain_end", value)
+            await run.dispatch("on_chain_end", value)
         return values
 
     def _child(self, run: Run, place: int) -> Run:
@@ -161,14 +161,14 @@ class RunnableSequence(RunnableSerializable[Input, Output]):
         return self.last.OutputType
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
-        """Give what the first step takes; behind a step that adds keys, less those keys."""
+        """Return what the first step takes; behind a step that adds keys, less those keys."""
         schema = self.last.get_input_schema(config)
         for step in reversed(self.steps[:-1]):
             schema = step._schema_before(schema, config)
         return schema
 
     def get_output_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
-        """Give what the last step gives; a step that adds or picks keys goes by what came before it."""
+        """Return what the last step gives; a step that adds or picks keys goes by what came before it."""
         schema = self.first.get_output_schema(config)
         for step in self.steps[1:]:
             schema = step._schema_after(schema, config)
@@ -209,12 +209,12 @@ class _StepsFirst(Wrapped):
 
     async def end(self, output: object) -> None:
         if self._own is not None:
-            await self._own.tell("on_chain_end", output)
+            await self._own.dispatch("on_chain_end", output)
         await self._inner.end(output)
 
     async def fail(self, error: BaseException) -> None:
         if self._own is not None:
-            await self._own.tell("on_chain_error", error)
+            await self._own.dispatch("on_chain_error", error)
         await self._inner.fail(error)
 
 

@@ -178,7 +178,7 @@ async def aadd(addables: AsyncIterable[T]) -> T | None:
 
 
 def get_unique_config_specs(specs: Iterable[ConfigurableFieldSpec]) -> list[ConfigurableFieldSpec]:
-    """Give each configurable field once; two different ones under one id are an error."""
+    """Return each configurable field once; two different ones under one id are an error."""
     by_id: dict[str, ConfigurableFieldSpec] = {}
     for spec in specs:
         known = by_id.setdefault(spec.id, spec)

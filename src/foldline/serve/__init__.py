@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from foldline._lazy import lazily
+from foldline._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from foldline.serve.app import ServeApp, create_app
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RemoteRunnable", "ServeApp", "ServedApp", "Settings", "create_app"]
 
-__getattr__ = lazily(
+__getattr__ = lazy_exports(
     __name__,
     {
         ".app": "ServeApp create_app",

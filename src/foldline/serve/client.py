@@ -108,7 +108,7 @@ class RemoteRunnable(Runnable[Any, Any]):
         return body
 
     async def _events(self, body: dict[str, Json], run: Run) -> AsyncGenerator[Json, None]:
-        """Give the events of a new run; where the connection breaks, go on after the last one."""
+        """Return the events of a new run; where the connection breaks, go on after the last one."""
         run_id, last, breaks = None, 0, 0
         request = self._request("POST", self._path(body), body)
         while True:
@@ -184,7 +184,7 @@ class RemotePieces:
         self._is_agent = False
 
     def take(self, event: Mapping[str, Json]) -> list[Any]:
-        """Give the pieces of one event."""
+        """Return the pieces of one event."""
         method, params = event["method"], event["params"]
         data = params["data"]
         if params["namespace"]:

@@ -92,7 +92,7 @@ class LiveRun:
         self._change.set()
 
     async def follow(self, after: int, ping: float | None) -> AsyncGenerator[Events, None]:
-        """Give events as they get into the log; an empty list when nothing came for `ping` seconds."""
+        """Return events as they get into the log; an empty list when nothing came for `ping` seconds."""
         self.followers += 1
         try:
             while True:

@@ -61,7 +61,7 @@ class ChatReader:
     _pieces: list[Json] = field(default_factory=list)
 
     def read(self, event: Mapping[str, Json]) -> Iterator[Op]:
-        """Give what one event of the log says."""
+        """Return what one event of the log says."""
         method, params = event["method"], event["params"]
         if params["namespace"] and not self.reads_inner:
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from foldline._lazy import Loader, lazily
+from foldline._lazy import Loader, lazy_exports
 
 if TYPE_CHECKING:
     from foldline.stores.base import BaseStore, ByteStore, InvalidKeyException
@@ -27,7 +27,7 @@ __all__ = [
     "create_lc_store",
 ]
 
-__getattr__: Loader = lazily(
+__getattr__: Loader = lazy_exports(
     __name__,
     {
         ".base": "BaseStore ByteStore InvalidKeyException",

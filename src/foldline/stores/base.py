@@ -28,7 +28,7 @@ class BaseStore(ABC, Generic[K, V]):
 
     @abstractmethod
     def mget(self, keys: Sequence[K]) -> list[V | None]:
-        """Give the values of some keys, None where there is none."""
+        """Return the values of some keys, None where there is none."""
 
     @abstractmethod
     def mset(self, key_value_pairs: Sequence[tuple[K, V]]) -> None:
@@ -40,10 +40,10 @@ class BaseStore(ABC, Generic[K, V]):
 
     @abstractmethod
     def yield_keys(self, *, prefix: str | None = None) -> Iterator[K]:
-        """Give the keys, or those that begin with a prefix."""
+        """Return the keys, or those that begin with a prefix."""
 
     async def amget(self, keys: Sequence[K]) -> list[V | None]:
-        """Give the values of some keys, None where there is none."""
+        """Return the values of some keys, None where there is none."""
         found: list[V | None] = await ASYNC.call(self.mget, keys)
         return found
 
@@ -56,7 +56,7 @@ class BaseStore(ABC, Generic[K, V]):
         await ASYNC.call(self.mdelete, keys)
 
     async def ayield_keys(self, *, prefix: str | None = None) -> AsyncIterator[K]:
-        """Give the keys, or those that begin with a prefix."""
+        """Return the keys, or those that begin with a prefix."""
         async with aclosing(ASYNC.each(self.yield_keys(prefix=prefix))) as keys:
             async for key in keys:
                 yield key

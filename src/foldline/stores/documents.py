@@ -75,7 +75,7 @@ class EncoderBackedStore(BaseStore[K, V], Generic[K, V]):
         await self.store.amdelete([self.key_encoder(key) for key in keys])
 
     def yield_keys(self, *, prefix: str | None = None) -> Iterator[Any]:
-        """Give the keys as the store has them, or those that begin with a prefix."""
+        """Return the keys as the store has them, or those that begin with a prefix."""
         yield from self.store.yield_keys(prefix=prefix)
 
 

@@ -57,7 +57,7 @@ class LocalFileStore(BaseStore[str, bytes]):
         return path
 
     def mget(self, keys: Sequence[str]) -> list[bytes | None]:
-        """Give the values of some keys, None where there is none."""
+        """Return the values of some keys, None where there is none."""
         return [self._read(self._path(key)) for key in keys]
 
     def _read(self, path: Path) -> bytes | None:
@@ -106,7 +106,7 @@ class LocalFileStore(BaseStore[str, bytes]):
             path.unlink(missing_ok=True)
 
     def yield_keys(self, *, prefix: str | None = None) -> Iterator[str]:
-        """Give the keys, or those that begin with a prefix."""
+        """Return the keys, or those that begin with a prefix."""
         for folder, _, names in os.walk(self._root):
             for name in sorted(names):
                 if name.startswith(UNFINISHED):

@@ -20,7 +20,7 @@ class InMemoryBaseStore(BaseStore[str, V], Generic[V]):
         self.store: dict[str, V] = {}
 
     def mget(self, keys: Sequence[str]) -> list[V | None]:
-        """Give the values of some keys, None where there is none."""
+        """Return the values of some keys, None where there is none."""
         return [self.store.get(key) for key in keys]
 
     def mset(self, key_value_pairs: Sequence[tuple[str, V]]) -> None:
@@ -33,13 +33,13 @@ class InMemoryBaseStore(BaseStore[str, V], Generic[V]):
             self.store.pop(key, None)
 
     def yield_keys(self, *, prefix: str | None = None) -> Iterator[str]:
-        """Give the keys, or those that begin with a prefix."""
+        """Return the keys, or those that begin with a prefix."""
         yield from [key for key in self.store if key.startswith(prefix or "")]
 
     # A dict answers at once: no thread is needed to keep the loop free.
 
     async def amget(self, keys: Sequence[str]) -> list[V | None]:
-        """Give the values of some keys, None where there is none."""
+        """Return the values of some keys, None where there is none."""
         return self.mget(keys)
 
     async def amset(self, key_value_pairs: Sequence[tuple[str, V]]) -> None:
@@ -51,7 +51,7 @@ class InMemoryBaseStore(BaseStore[str, V], Generic[V]):
         self.mdelete(keys)
 
     async def ayield_keys(self, *, prefix: str | None = None) -> AsyncIterator[str]:
-        """Give the keys, or those that begin with a prefix."""
+        """Return the keys, or those that begin with a prefix."""
         for key in self.yield_keys(prefix=prefix):
             yield key
 

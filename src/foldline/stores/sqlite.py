@@ -35,7 +35,7 @@ class SQLiteStore(BaseStore[str, bytes]):
         self._database = Database(path, "store", MIGRATIONS)
 
     def mget(self, keys: Sequence[str]) -> list[bytes | None]:
-        """Give the values of some keys, None where there is none."""
+        """Return the values of some keys, None where there is none."""
         with self._database.read() as connection:
             rows = [
                 connection.execute(
@@ -61,7 +61,7 @@ class SQLiteStore(BaseStore[str, bytes]):
             )
 
     def yield_keys(self, *, prefix: str | None = None) -> Iterator[str]:
-        """Give the keys in order, or those that begin with a prefix."""
+        """Return the keys in order, or those that begin with a prefix."""
         begin, last = _bytes(prefix or ""), None
         while True:
             # By range, not by LIKE: a prefix with % or _ means just itself. Page by page: others may write meanwhile.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from foldline._lazy import lazily
+from foldline._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from foldline.studio.app import create_app
@@ -15,4 +15,4 @@ if TYPE_CHECKING:
 
 __all__ = ["StudioSettings", "create_app"]
 
-__getattr__ = lazily(__name__, {".app": "create_app", ".settings": "StudioSettings"})
+__getattr__ = lazy_exports(__name__, {".app": "create_app", ".settings": "StudioSettings"})

@@ -13,10 +13,10 @@ from foldline.messages import AIMessage
 from foldline.protocol.events import Event
 from foldline.tracers._streaming import V2StreamingHandler
 
-__all__ = ["Asker", "Told", "ToldEvents"]
+__all__ = ["Asker", "RecordedCallbacks", "RecordedEvents"]
 
 
-class Told(BaseCallbackHandler):
+class RecordedCallbacks(BaseCallbackHandler):
     """Remembers what a run told its listeners."""
 
     run_inline = True
@@ -49,7 +49,7 @@ class Told(BaseCallbackHandler):
         self.responses.append(kwargs.get("response"))
 
 
-class ToldEvents(Told, V2StreamingHandler):
+class RecordedEvents(RecordedCallbacks, V2StreamingHandler):
     """Wants events from `invoke` too."""
 
 
@@ -61,7 +61,7 @@ class Asker:
         self.is_blocking: bool = colour == "blocking"
 
     def invoke(self, model: Any, prompt: Any, config: object = None, **options: object) -> Any:  # noqa: ANN401  any model, asked as its author's users do
-        """Give the answer."""
+        """Return the answer."""
         if self.is_blocking:
             return model.invoke(prompt, config, **options)
         return self.wait(lambda: model.ainvoke(prompt, config, **options))
@@ -73,7 +73,7 @@ class Asker:
         config: object = None,
         **options: object,
     ) -> list[Any]:
-        """Give the pieces of `stream`."""
+        """Return the pieces of `stream`."""
         if self.is_blocking:
             return list(model.stream(prompt, config, **options))
         return cast(
@@ -81,7 +81,7 @@ class Asker:
         )
 
     def batch(self, model: Any, prompts: list[Any]) -> list[Any]:  # noqa: ANN401  any model, asked as its author's users do
-        """Give the answers of `batch`."""
+        """Return the answers of `batch`."""
         if self.is_blocking:
             return cast("list[Any]", model.batch(prompts))
         return cast("list[Any]", self.wait(lambda: model.abatch(prompts)))
@@ -116,7 +116,7 @@ class Asker:
         return cast("tuple[list[Event], Any]", self.wait(body))
 
     def output(self, stream: Any) -> AIMessage:  # noqa: ANN401  any model, asked as its author's users do
-        """Give the message of a stream that was read."""
+        """Return the message of a stream that was read."""
         if self.is_blocking:
             return cast("AIMessage", stream.output)
         return cast("AIMessage", self.wait(stream._finished))

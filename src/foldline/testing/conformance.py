@@ -28,7 +28,7 @@ from foldline.protocol.events import Event
 from foldline.protocol.fold import fold
 from foldline.protocol.grammar import assert_valid_event_stream
 from foldline.protocol.replay import message_to_events
-from foldline.testing.asking import Asker, Told, ToldEvents
+from foldline.testing.asking import Asker, RecordedCallbacks, RecordedEvents
 from foldline.testing.rechunk import bridged, rechunked
 
 __all__ = ["Asker", "ChatModelConformance", "TextModelConformance", "ToolCallingConformance"]
@@ -148,20 +148,20 @@ class ChatModelConformance(_Kit):
     def test_listeners_hear_one_start_and_one_end(self, ask: Asker) -> None:
         """Whatever the API."""
         for api in (ask.invoke, ask.stream, ask.read):
-            told = Told()
+            told = RecordedCallbacks()
             api(self.model(), self.prompt, {"callbacks": [told]}, **self.options)
             assert told.names == ["start", "end"], api
 
     def test_listeners_see_every_event_of_a_stream(self, ask: Asker) -> None:
         """`on_stream_event` once per event, and the assembled message at the end."""
-        told = Told()
+        told = RecordedCallbacks()
         events, stream = ask.read(self.model(), self.prompt, {"callbacks": [told]}, **self.options)
         assert told.events == events
         assert told.responses[0].generations[0][0].message == ask.output(stream)
 
     def test_a_listener_for_events_does_not_change_what_invoke_returns(self, ask: Asker) -> None:
         """The marker class routes `invoke` through events."""
-        told = ToldEvents()
+        told = RecordedEvents()
         plain = ask.invoke(self.model(), self.prompt, **self.options)
         seen = ask.invoke(self.model(), self.prompt, {"callbacks": [told]}, **self.options)
         assert_valid_event_stream(told.events)
@@ -172,13 +172,13 @@ class ChatModelConformance(_Kit):
 
     def test_nothing_happens_before_the_first_read(self, ask: Asker) -> None:
         """No callback, no request."""
-        told = Told()
+        told = RecordedCallbacks()
         ask.read(self.model(), self.prompt, {"callbacks": [told]}, events=0, **self.options)
         assert told.names == []
 
     def test_closing_in_the_middle_tells_once(self, ask: Asker) -> None:
         """Other readers get `StreamClosedError` with the partial message."""
-        told = Told()
+        told = RecordedCallbacks()
         _, stream = ask.read(
             self.model(), self.prompt, {"callbacks": [told]}, events=2, **self.options
         )
@@ -194,7 +194,7 @@ class ChatModelConformance(_Kit):
 
     def test_cancelling_the_reader_tells_once(self) -> None:
         """Cancelling the consuming task cancels the producer."""
-        told = Told()
+        told = RecordedCallbacks()
 
         async def body() -> None:
             stream = await self.model().astream_v2(
@@ -214,7 +214,7 @@ class ChatModelConformance(_Kit):
         """The error carries the partial message, and every reader gets the same error."""
         events, _ = ask.read(self.model(), self.prompt, **self.options)
         model = _Breaking(inner=self.model(), after=len(events) - 1)
-        told = Told()
+        told = RecordedCallbacks()
         with pytest.raises(StreamInterruptedError) as broken:
             ask.read(model, self.prompt, {"callbacks": [told]}, **self.options)
         assert told.names == ["start", "error"]
@@ -269,7 +269,7 @@ class TextModelConformance(_Kit):
     def test_listeners_hear_one_start_and_one_end(self, ask: Asker) -> None:
         """Whatever the API."""
         for api in (ask.invoke, ask.stream):
-            told = Told()
+            told = RecordedCallbacks()
             api(self.model(), self.prompt, {"callbacks": [told]}, **self.options)
             assert told.names == ["start", "end"], api
 

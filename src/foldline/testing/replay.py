@@ -258,7 +258,7 @@ class _ReplayExchange:
 
 
 def request_to_json(request: Request) -> dict[str, Any]:
-    """Give a request as it is recorded: no key of header or query is kept."""
+    """Return a request as it is recorded: no key of header or query is kept."""
     return {
         "method": request.method,
         "url": SECRET_IN_QUERY.sub(rf"\1{HIDDEN}", request.url),

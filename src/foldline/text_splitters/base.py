@@ -208,7 +208,7 @@ def _drop_first(text: str, current: deque[tuple[Span, int]], length: Callable[[s
 
 
 def tiktoken_encoding(encoding_name: str, model_name: str | None) -> Any:  # noqa: ANN401  an object of theirs
-    """Give an encoding of the `tiktoken` package."""
+    """Return an encoding of the `tiktoken` package."""
     try:
         tiktoken: Any = import_module("tiktoken")  # not a dependency of ours
     except ImportError as error:
@@ -236,7 +236,7 @@ def encoder(
     allowed_special: Special,
     disallowed_special: Literal["all"] | Collection[str],
 ) -> Callable[[str], list[int]]:
-    """Give the `encode` of a tiktoken encoding, with its rules for special tokens."""
+    """Return the `encode` of a tiktoken encoding, with its rules for special tokens."""
 
     def encode(text: str) -> list[int]:
         tokens: list[int] = encoding.encode(

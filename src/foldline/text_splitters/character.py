@@ -80,7 +80,7 @@ class RecursiveCharacterTextSplitter(TextSplitter):
 
     @staticmethod
     def get_separators_for_language(language: Language | str) -> list[str]:
-        """Give the separators of a language, as regular expressions."""
+        """Return the separators of a language, as regular expressions."""
         try:
             return list(SEPARATORS[Language(language)])
         except (ValueError, KeyError) as error:

@@ -97,7 +97,7 @@ class MarkdownHeaderTextSplitter:
         return [Document(block["content"], metadata=block["metadata"]) for block in joined]
 
     def _blocks(self, text: str) -> Iterator[LineType]:
-        """Give the paragraphs, each with the headings it stands under."""
+        """Return the paragraphs, each with the headings it stands under."""
         stack: list[HeaderType] = []
         lines: list[str] = []
         fence = ""
@@ -142,7 +142,7 @@ class MarkdownHeaderTextSplitter:
 
 
 def _fence_after(line: str, fence: str) -> str:
-    """Give the signs of the code block that is open after a line; empty where none is."""
+    """Return the signs of the code block that is open after a line; empty where none is."""
     if fence:
         return "" if line.startswith(fence) and not line.strip(fence[0]) else fence
     match = FENCE.match(line)

@@ -74,7 +74,7 @@ class TokenTextSplitter(TextSplitter):
         decode: Callable[[list[int]], str] | None = None,
         **kwargs: Any,
     ) -> None:
-        """Give a tokenizer, a function that counts, the name of an encoding of `tiktoken`, or nothing of these."""
+        """Return a tokenizer, a function that counts, the name of an encoding of `tiktoken`, or nothing of these."""
         super().__init__(**kwargs)
         if (encode is None) is not (decode is None):
             raise UsageError("encode and decode belong together: give both or neither")

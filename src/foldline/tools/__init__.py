@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from foldline._lazy import Loader, lazily
+from foldline._lazy import Loader, lazy_exports
 
 if TYPE_CHECKING:
     from foldline.tools.base import (
@@ -62,7 +62,7 @@ __all__ = [
     "tools_by_name",
 ]
 
-__getattr__: Loader = lazily(
+__getattr__: Loader = lazy_exports(
     __name__,
     {
         ".base": "ArgsSchema BaseTool BaseToolkit FILTERED_ARGS InjectedToolArg InjectedToolCallId "

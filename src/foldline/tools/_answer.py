@@ -28,11 +28,11 @@ async def answer(tool: BaseTool, given: object, call_id: str | None, run: Run) -
     except ValidationError as error:
         if not tool.handle_validation_error:
             raise
-        output, status = _said_of_invalid(tool, error), "error"
+        output, status = _text_of_invalid(tool, error), "error"
     except ToolException as error:
         if not tool.handle_tool_error:
             raise
-        output, status = _said_of(tool, error), "error"
+        output, status = _text_of_error(tool, error), "error"
     return as_message(
         output,
         name=tool.name,
@@ -54,7 +54,7 @@ async def _result(tool: BaseTool, given: object, call_id: str | None, run: Run) 
         ) from error
 
 
-def _said_of(tool: BaseTool, error: ToolException) -> object:
+def _text_of_error(tool: BaseTool, error: ToolException) -> object:
     flag = tool.handle_tool_error
     if callable(flag):
         return flag(error)
@@ -63,7 +63,7 @@ def _said_of(tool: BaseTool, error: ToolException) -> object:
     return error.args[0] if error.args else "Tool execution error"
 
 
-def _said_of_invalid(tool: BaseTool, error: ValidationError) -> object:
+def _text_of_invalid(tool: BaseTool, error: ValidationError) -> object:
     flag = tool.handle_validation_error
     if callable(flag):
         return flag(error)

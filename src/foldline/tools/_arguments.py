@@ -57,7 +57,7 @@ class Argument:
 
 
 def read_arguments(function: Callable[..., Any]) -> list[Argument]:
-    """Give the parameters of a function, a bound method, a partial or a callable object."""
+    """Return the parameters of a function, a bound method, a partial or a callable object."""
     try:
         parameters = inspect.signature(function).parameters
     except (TypeError, ValueError):  # some functions written in C say nothing of themselves
@@ -74,7 +74,7 @@ def _unresolved(parameter: Parameter) -> object:
 
 
 def resolved_hints(function: object) -> dict[str, Any]:
-    """Give the annotations of a function as types; one that cannot be found stays text."""
+    """Return the annotations of a function as types; one that cannot be found stays text."""
     while isinstance(function, functools.partial):
         function = function.func
     if isinstance(function, type):
@@ -144,7 +144,7 @@ def is_config(annotation: object) -> bool:
 
 
 def config_parameter(function: Callable[..., Any]) -> str | None:
-    """Give the name of the parameter that takes the config, if there is one."""
+    """Return the name of the parameter that takes the config, if there is one."""
     return next(
         (argument.name for argument in read_arguments(function) if is_config(argument.annotation)),
         None,

@@ -85,7 +85,7 @@ def _is_block(value: object) -> bool:
 
 
 def _plain(value: object) -> object:
-    """Give what JSON can say of a value that is not JSON."""
+    """Return what JSON can say of a value that is not JSON."""
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

@@ -125,7 +125,7 @@ class Plan:
         """Check arguments and give them as the function takes them."""
         if self.model is not None and isinstance(given, self.model):
             return dict(given.__dict__)
-        given = self._named(given)
+        given = self._arguments_by_name(given)
         if self.call_ids:
             given = self._with_call_id(given, call_id)
         if self.model is None:
@@ -146,7 +146,7 @@ class Plan:
             values = {self.rename.get(name, name): value for name, value in values.items()}
         return {**values, **beside} if beside else values
 
-    def _named(self, given: object) -> dict[str, Any]:
+    def _arguments_by_name(self, given: object) -> dict[str, Any]:
         if type(given) is dict:
             return given
         if isinstance(given, str):
@@ -169,10 +169,10 @@ class Plan:
                 return {self.signature.var_positional: (text,)}
             return {names[0] if names else "tool_input": text}
         hidden = self.injected
-        first = next((said for said in self._said_names() if said not in hidden), None)
+        first = next((said for said in self._argument_names() if said not in hidden), None)
         return {} if first is None else {first: text}
 
-    def _said_names(self) -> list[str]:
+    def _argument_names(self) -> list[str]:
         fields = {} if self.model is None else self.model.model_fields
         return [argument_name(name, field) for name, field in fields.items()]
 
@@ -262,7 +262,7 @@ class Plan:
         if self.is_custom:
             args, named = self.tool._to_args_and_kwargs(given, call_id)
         elif self.is_custom_parse:
-            args, named = (), self._named(self.tool._parse_input(given, call_id))
+            args, named = (), self._arguments_by_name(self.tool._parse_input(given, call_id))
         else:
             args, named = (), self.arguments(given, call_id)
         if not args:

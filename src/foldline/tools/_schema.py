@@ -152,7 +152,7 @@ def _title(name: str) -> str:
 
 
 def ready(annotation: object) -> Any:  # noqa: ANN401  annotations are any object
-    """Give an annotation in which TypedDicts are ones that Pydantic takes, their text notes being descriptions."""
+    """Return an annotation in which TypedDicts are ones that Pydantic takes, their text notes being descriptions."""
     if is_typed_dict(annotation):
         return _typed_dict(annotation)
     origin, args = get_origin(annotation), get_args(annotation)
@@ -181,7 +181,7 @@ def _typed_dict(kind: type[Any]) -> object:
 
 
 def _keys(kind: object) -> Iterator[tuple[str, Any, bool]]:
-    """Give the keys of a TypedDict: name, type, and whether it must be there."""
+    """Return the keys of a TypedDict: name, type, and whether it must be there."""
     required: frozenset[str] = getattr(kind, "__required_keys__", frozenset())
     for name, annotation in typing_extensions.get_type_hints(kind, include_extras=True).items():
         # Where annotations are text, the class itself could not see these words.
@@ -195,7 +195,7 @@ def _keys(kind: object) -> Iterator[tuple[str, Any, bool]]:
 
 
 def model_of(schema: Any) -> type[BaseModel] | None:  # noqa: ANN401  annotations are any object
-    """Give the model of an `args_schema` that is a class: a Pydantic model, a TypedDict or a dataclass."""
+    """Return the model of an `args_schema` that is a class: a Pydantic model, a TypedDict or a dataclass."""
     if isinstance(schema, type) and issubclass(schema, BaseModel):
         return schema
     if is_typed_dict(schema):
@@ -217,7 +217,7 @@ def model_of(schema: Any) -> type[BaseModel] | None:  # noqa: ANN401  annotation
 
 
 def get_all_basemodel_annotations(cls: object, *, default_to_bound: bool = True) -> dict[str, Any]:
-    """Give the annotations of a model's fields, inherited and generic ones included, their notes kept."""
+    """Return the annotations of a model's fields, inherited and generic ones included, their notes kept."""
     origin = get_origin(cls) or cls
     if not (isinstance(origin, type) and issubclass(origin, BaseModel)):
         raise UsageError(f"{cls!r} is not a Pydantic model")
@@ -236,7 +236,7 @@ def _without_variable(annotation: object, *, default_to_bound: bool) -> object:
 def injected_fields(
     model: type[BaseModel], mark: type[Any] | tuple[type[Any], ...] = MARKS
 ) -> list[str]:
-    """Give the names, as a caller writes them, of the fields that the program fills in."""
+    """Return the names, as a caller writes them, of the fields that the program fills in."""
     return [
         argument_name(name, field)
         for name, field in model.model_fields.items()
@@ -245,7 +245,7 @@ def injected_fields(
 
 
 def argument_name(name: str, field: FieldInfo) -> str:
-    """Give the name by which callers say a field."""
+    """Return the name by which callers say a field."""
     alias = field.validation_alias or field.alias
     return alias if isinstance(alias, str) else name
 

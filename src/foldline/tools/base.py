@@ -182,7 +182,7 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
         raise NotImplementedError
 
     def _functions(self) -> tuple[Callable[..., Any] | None, Callable[..., Any] | None]:
-        """Give the blocking and the async function of this tool."""
+        """Return the blocking and the async function of this tool."""
         cls = type(self)
         return (
             None if cls._run is BaseTool._run else self._run,
@@ -261,7 +261,7 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
         return self._plan.injected
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
-        """Give the arguments as a Pydantic model, injected ones included."""
+        """Return the arguments as a Pydantic model, injected ones included."""
         return self._plan.input_model
 
     # -- running
@@ -305,9 +305,9 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
             await self._begin(given, call_id, run, {**said, "color": start_color})
             output = await answer(self, given, call_id, run)
         except BaseException as error:
-            await run.tell("on_tool_error", error, tool_call_id=call_id)
+            await run.dispatch("on_tool_error", error, tool_call_id=call_id)
             raise
-        await run.tell("on_tool_end", output, color=color, name=self.name)
+        await run.dispatch("on_tool_end", output, color=color, name=self.name)
         return output
 
     async def _begin(
@@ -379,11 +379,11 @@ class BaseToolkit(BaseModel, ABC):
 
     @abstractmethod
     def get_tools(self) -> list[BaseTool]:
-        """Give the tools."""
+        """Return the tools."""
 
 
 def tools_by_name(tools: Sequence[BaseTool]) -> dict[str, BaseTool]:
-    """Give tools by their names; two of one name are refused."""
+    """Return tools by their names; two of one name are refused."""
     named: dict[str, BaseTool] = {}
     for tool in tools:
         if tool.name in named:
@@ -395,7 +395,7 @@ def tools_by_name(tools: Sequence[BaseTool]) -> dict[str, BaseTool]:
 
 
 def inject(tool: BaseTool, call: ToolCall, values: Mapping[str, Any]) -> ToolCall:
-    """Give a model's call with the injected arguments filled in; what the model said for them is thrown away."""
+    """Return a model's call with the injected arguments filled in; what the model said for them is thrown away."""
     hidden = tool.injected_args
     args = {name: one for name, one in call["args"].items() if name not in hidden}
     args |= {name: one for name, one in values.items() if name in hidden}

@@ -105,7 +105,7 @@ def tool(
         )
 
     def make(made: Made, name: str | None = None) -> BaseTool:
-        return _made_of(made, name, **options)
+        return _build_tool(made, name, **options)
 
     if runnable is not None:
         if not isinstance(name_or_callable, str):
@@ -119,7 +119,7 @@ def tool(
     return make(name_or_callable)
 
 
-def _made_of(
+def _build_tool(
     made: Made,
     name: str | None,
     *,
@@ -246,7 +246,7 @@ def convert_runnable_to_tool(
 
 
 def _schema_of(runnable: AnyRunnable, name: str, arg_types: dict[str, type] | None) -> object:
-    """Give what a runnable takes: the types named, its TypedDict or model, or the JSON Schema of its input."""
+    """Return what a runnable takes: the types named, its TypedDict or model, or the JSON Schema of its input."""
     if arg_types is not None:
         return make_model(name, {key: (kind, ...) for key, kind in arg_types.items()})
     if is_typed_dict(runnable.InputType):

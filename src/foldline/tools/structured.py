@@ -54,7 +54,7 @@ class StructuredTool(BaseTool):
     ) -> Any:  # noqa: ANN401  what the tool's function returns
         if self.func is None:
             raise BlockingCallError(f"{self.name} is async: use ainvoke")
-        return self.func(*args, **kwargs, **_given(self.func, config, run_manager))
+        return self.func(*args, **kwargs, **_injected_arguments(self.func, config, run_manager))
 
     async def _arun(
         self,
@@ -66,7 +66,7 @@ class StructuredTool(BaseTool):
         function = self.coroutine or self.func
         if function is None:
             raise UsageError(f"{self.name} has no function")
-        result = function(*args, **kwargs, **_given(function, config, run_manager))
+        result = function(*args, **kwargs, **_injected_arguments(function, config, run_manager))
         return await result if hasattr(type(result), "__await__") else result
 
     def __get__(self, instance: object, owner: type[Any] | None = None) -> Self:
@@ -136,7 +136,7 @@ def _doc_of(schema: object) -> str:
     return own_doc(schema) if model_of(schema) is not None else ""
 
 
-def _given(
+def _injected_arguments(
     function: Callable[..., Any],
     config: RunnableConfig | None,
     run_manager: CallbackManagerForToolRun | AsyncCallbackManagerForToolRun | None,

@@ -325,7 +325,7 @@ def astream_events(
     version: Literal["v1", "v2", "v3"] = "v2",
     **kwargs: Any,
 ) -> Any:
-    """Give everything that happens inside a runnable, awaited; "v3" gives a chat model's stream of events."""
+    """Return everything that happens inside a runnable, awaited; "v3" gives a chat model's stream of events."""
     if version == "v3":
         return runnable.astream_v2(value, config, **kwargs)
     return events_of(ASYNC, runnable, value, config, version, take_filters(kwargs), kwargs)
@@ -339,7 +339,7 @@ def stream_events(
     version: Literal["v1", "v2", "v3"] = "v2",
     **kwargs: Any,
 ) -> Any:
-    """Give everything that happens inside a runnable; "v3" gives a chat model's stream of events."""
+    """Return everything that happens inside a runnable; "v3" gives a chat model's stream of events."""
     if version == "v3":
         return runnable.stream_v2(value, config, **kwargs)
     return drive_each(

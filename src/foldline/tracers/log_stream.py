@@ -275,7 +275,7 @@ def astream_log(
     with_streamed_output_list: bool = True,
     **kwargs: object,
 ) -> AsyncGenerator[RunLogPatch, None]:
-    """Give the log of a run as it grows: patches, or with `diff=False` the whole log after each."""
+    """Return the log of a run as it grows: patches, or with `diff=False` the whole log after each."""
     return log_of(
         ASYNC,
         runnable,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from foldline._lazy import Loader, lazily
+from foldline._lazy import Loader, lazy_exports
 
 if TYPE_CHECKING:
     from foldline.utils.aiter import abatch_iterate
@@ -64,7 +64,7 @@ __all__ = [
 ]
 
 
-__getattr__: Loader = lazily(
+__getattr__: Loader = lazy_exports(
     __name__,
     {
         ".aiter": "abatch_iterate",

@@ -24,7 +24,7 @@ class Base64Joiner:
         """What is held back after padding: bytes that are no group of three, characters that are no group of four."""
 
     def feed(self, text: str) -> str:
-        """Give what can be said now."""
+        """Return what can be said now."""
         if not self._bytes and not self._text and (self._offset or "=" not in text):
             self._offset = (self._offset + len(text)) % 4
             return text
@@ -37,7 +37,7 @@ class Base64Joiner:
         return b64encode(now).decode()
 
     def end(self) -> str:
-        """Give the rest, padded where it must be."""
+        """Return the rest, padded where it must be."""
         text, self._text = self._text, ""
         if not self._bytes:
             return text

@@ -78,7 +78,7 @@ def _read(text: str, max_depth: int, decoder: json.JSONDecoder) -> Prefix | None
     value = decoder.decode(text[:end] + filler + closing)
     if "\\ud" in text or "\\uD" in text:
         value = mend_value(value)
-    stack, keys = _taken_apart(value, len(opened))
+    stack, keys = _split_open(value, len(opened))
     if filler:
         stack[-1].pop() if isinstance(stack[-1], list) else stack[-1].popitem()
     return Prefix(stack, keys, mark, end)
@@ -90,7 +90,7 @@ def _position(text: str, mark: str, number: int, *, is_last: bool) -> int:
     return next(islice(MARKS.finditer(text), number, None)).start()
 
 
-def _taken_apart(value: dict[str, Any] | list[Any], depth: int) -> tuple[list[Any], list[str]]:
+def _split_open(value: dict[str, Any] | list[Any], depth: int) -> tuple[list[Any], list[str]]:
     """Take each open container out of the one above it, where it is the last item."""
     stack: list[Any] = [value]
     keys = [""]
@@ -106,7 +106,7 @@ def _taken_apart(value: dict[str, Any] | list[Any], depth: int) -> tuple[list[An
 
 
 def _open_brackets(marks: list[str], max_depth: int) -> tuple[str, int]:
-    """Give the brackets still open, and the last mark, which is always inside the innermost of them.
+    """Return the brackets still open, and the last mark, which is always inside the innermost of them.
 
     Pairs are struck out from the inside, a level a round: Python's loops would take ten times as long.
     """

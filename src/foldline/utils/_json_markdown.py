@@ -83,7 +83,7 @@ def parse_and_check_json_markdown(text: str, expected_keys: list[str]) -> dict[s
 
 
 def _places(text: str) -> Iterator[tuple[int, int]]:
-    """Give the spans worth parsing, best first, at most one fenced and one in prose."""
+    """Return the spans worth parsing, best first, at most one fenced and one in prose."""
     for fence in FENCE.finditer(text):
         found = find_json(text, fence.end(), only_here=True)
         if found is None and (value := FENCED_VALUE.match(text, fence.end())):

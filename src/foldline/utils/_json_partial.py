@@ -112,7 +112,7 @@ class PartialJson:
         return self._snapshot() is not MISSING
 
     def value(self) -> Json:
-        """Give the value so far: open strings as they are, open names and literals left out.
+        """Return the value so far: open strings as they are, open names and literals left out.
 
         Nothing yet is None. What is returned does not change with later feeds, and shares its
         closed parts with them: do not change it in place.

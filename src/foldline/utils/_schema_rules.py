@@ -32,7 +32,7 @@ class Validation(Protocol):
     """The run that a keyword is checked in."""
 
     def check(self, value: object, schema: Any, path: str) -> Iterator[Issue]:  # noqa: ANN401  JSON Schema: a dict, or true and false
-        """Give what does not fit."""
+        """Return what does not fit."""
 
     def fits(self, value: object, schema: object) -> bool:
         """Say whether a value fits."""

@@ -35,7 +35,7 @@ class NoJsonSchemaError(UsageError, PydanticInvalidForJsonSchema):
 
 
 def schema_of_type(kind: object) -> dict[str, Any]:
-    """Give the JSON Schema of a type, as pydantic writes it."""
+    """Return the JSON Schema of a type, as pydantic writes it."""
     try:
         if isinstance(kind, type) and issubclass(kind, BaseModel):
             return kind.model_json_schema()
@@ -82,7 +82,7 @@ def model_from_typed_dict(kind: Any) -> type[BaseModel]:  # noqa: ANN401  a Type
 
 
 def own_doc(kind: object) -> str:
-    """Give the docstring written for this class, never an inherited or generated one."""
+    """Return the docstring written for this class, never an inherited or generated one."""
     doc = kind.__dict__.get("__doc__") if isinstance(kind, type) else inspect.getdoc(kind)
     if not doc or (dataclasses.is_dataclass(kind) and doc.startswith(f"{_name(kind)}(")):
         return ""
@@ -90,7 +90,7 @@ def own_doc(kind: object) -> str:
 
 
 def name_and_doc(function: object) -> tuple[str, str]:
-    """Give the name and docstring of what a partial, a callable object or a function calls."""
+    """Return the name and docstring of what a partial, a callable object or a function calls."""
     while isinstance(function, functools.partial):
         function = function.func
     if isinstance(function, type) or inspect.isroutine(function) or hasattr(function, "__name__"):

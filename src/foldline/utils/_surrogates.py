@@ -45,7 +45,7 @@ class SurrogateJoiner:
         self._waiting = ""
 
     def feed(self, text: str) -> str:
-        """Give what can be said now."""
+        """Return what can be said now."""
         if not self._waiting and text.isascii():
             return text
         text = self._waiting + text
@@ -56,7 +56,7 @@ class SurrogateJoiner:
         return mend_surrogates(text)
 
     def end(self) -> str:
-        """Give the half that stayed alone, spelled as its escape, or nothing."""
+        """Return the half that stayed alone, spelled as its escape, or nothing."""
         rest, self._waiting = self._waiting, ""
         return mend_surrogates(rest)
 

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 async def abatch_iterate(size: int | None, iterable: AsyncIterable[T]) -> AsyncIterator[list[T]]:
-    """Give lists of `size` items, the last perhaps shorter; no size means one list."""
+    """Return lists of `size` items, the last perhaps shorter; no size means one list."""
     if size is not None and size <= 0:
         raise ValueError(f"a batch has at least one item, not {size}")
     batch: list[T] = []

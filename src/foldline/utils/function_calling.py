@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from foldline._lazy import lazily
+from foldline._lazy import lazy_exports
 from foldline.exceptions import UsageError
 from foldline.utils._signature_schema import (
     is_typed_dict,
@@ -255,4 +255,6 @@ def _from_schema(name: str, description: str, schema: Described) -> Described:
 
 
 # The layer of messages is above this one; LangChain's path for the helper is here.
-__getattr__ = lazily(__name__, {"foldline.messages.tool_examples": "tool_example_to_messages"})
+__getattr__ = lazy_exports(
+    __name__, {"foldline.messages.tool_examples": "tool_example_to_messages"}
+)

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def batch_iterate(size: int | None, iterable: Iterable[T]) -> Iterator[list[T]]:
-    """Give lists of `size` items, the last perhaps shorter; no size means one list."""
+    """Return lists of `size` items, the last perhaps shorter; no size means one list."""
     if size is not None and size <= 0:
         raise ValueError(f"a batch has at least one item, not {size}")
     items = iter(iterable)

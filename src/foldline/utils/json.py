@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from foldline._lazy import Loader, lazily
+from foldline._lazy import Loader, lazy_exports
 
 if TYPE_CHECKING:
     from foldline.utils._json_markdown import (
@@ -53,7 +53,7 @@ __all__ = [
 ]
 
 
-__getattr__: Loader = lazily(
+__getattr__: Loader = lazy_exports(
     __name__,
     {
         "._json_markdown": "find_json parse_and_check_json_markdown parse_json_markdown parse_partial_json",

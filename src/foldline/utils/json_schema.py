@@ -106,7 +106,7 @@ class _Dereference:
         return {**inlined, **beside} if isinstance(inlined, dict) else beside
 
     def kept_definitions(self, name: str) -> Schema:
-        """Give the definitions that recursive references still need, and those these need."""
+        """Return the definitions that recursive references still need, and those these need."""
         needed: Schema = {}
         definitions = self._root.get(name)
         if not isinstance(definitions, dict):
@@ -149,7 +149,7 @@ def remove_titles(schema: object, *, is_name_map: bool = False) -> Any:  # noqa:
 
 
 def strict_schema(schema: Schema, *, optional_as_nullable: bool = True) -> Schema:
-    """Give the form OpenAI's strict mode wants: objects closed, every property required.
+    """Return the form OpenAI's strict mode wants: objects closed, every property required.
 
     What was optional becomes nullable, unless told otherwise. The schema given is not changed.
     """

@@ -82,13 +82,13 @@ def is_basemodel_instance(obj: object) -> bool:
 
 
 def get_fields(model: type[BaseModel] | BaseModel) -> dict[str, FieldInfo]:
-    """Give the fields of a model or model class."""
+    """Return the fields of a model or model class."""
     kind = model if isinstance(model, type) else type(model)
     return dict(kind.model_fields)
 
 
 def model_json_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """Give the JSON Schema of a model class."""
+    """Return the JSON Schema of a model class."""
     return model.model_json_schema()
 
 

@@ -121,7 +121,7 @@ def check_package_version(
 
 
 def get_pydantic_field_names(pydantic_cls: type[BaseModel]) -> set[str]:
-    """Give the names and aliases of a model's fields."""
+    """Return the names and aliases of a model's fields."""
     fields = pydantic_cls.model_fields
     return set(fields) | {field.alias for field in fields.values() if field.alias}
 
@@ -147,7 +147,7 @@ def convert_to_secret_str(value: SecretStr | str) -> SecretStr:
 
 
 def ensure_id(id_val: str | None) -> str:
-    """Give the id, or a new one that says that we made it."""
+    """Return the id, or a new one that says that we made it."""
     return f"lc_{uuid4()}" if id_val is None else id_val
 
 

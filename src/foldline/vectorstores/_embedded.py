@@ -53,24 +53,24 @@ class EmbeddedVectorStore(VectorStore):
 
     @abstractmethod
     def _get(self, ids: Sequence[str]) -> list[Document]:
-        """Give the documents that are there, in the order of the ids."""
+        """Return the documents that are there, in the order of the ids."""
 
     @abstractmethod
     def _nearest(
         self, vector: Floats, k: int, filter: Filter | None, *, with_vectors: bool
     ) -> list[Hit]:
-        """Give the k nearest documents that pass the filter, nearest first."""
+        """Return the k nearest documents that pass the filter, nearest first."""
 
     @abstractmethod
     def _dimension(self) -> int | None:
-        """Give the numbers a vector has; None while there are none."""
+        """Return the numbers a vector has; None while there are none."""
 
     # -- the bodies
 
     async def _add(
         self, documents: Sequence[Document], ids: Sequence[str | None] | None, io: IO
     ) -> list[str]:
-        named = _named(documents, ids)
+        named = _with_ids(documents, ids)
         if not named:
             return []
         last = {str(document.id): document for document in named}  # of one id the last one stands
@@ -172,55 +172,55 @@ class EmbeddedVectorStore(VectorStore):
         self._drop(list(ids or ()))
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
-        """Give the documents with these ids; those that are not there are left out."""
+        """Return the documents with these ids; those that are not there are left out."""
         return self._get(list(ids))
 
     def similarity_search(
         self, query: str, k: int = 4, *, filter: Filter | None = None, **kwargs: Any
     ) -> list[Document]:
-        """Give the documents nearest to a question."""
+        """Return the documents nearest to a question."""
         return _documents(drive(self._hits(query, k, filter, BLOCKING)))
 
     async def asimilarity_search(
         self, query: str, k: int = 4, *, filter: Filter | None = None, **kwargs: Any
     ) -> list[Document]:
-        """Give the documents nearest to a question."""
+        """Return the documents nearest to a question."""
         return _documents(await self._hits(query, k, filter, ASYNC))
 
     def similarity_search_with_score(
         self, query: str, k: int = 4, *, filter: Filter | None = None, **kwargs: Any
     ) -> Scored:
-        """Give the documents nearest to a question, with their cosines (1 is alike)."""
+        """Return the documents nearest to a question, with their cosines (1 is alike)."""
         return _scored(drive(self._hits(query, k, filter, BLOCKING)))
 
     async def asimilarity_search_with_score(
         self, query: str, k: int = 4, *, filter: Filter | None = None, **kwargs: Any
     ) -> Scored:
-        """Give the documents nearest to a question, with their cosines (1 is alike)."""
+        """Return the documents nearest to a question, with their cosines (1 is alike)."""
         return _scored(await self._hits(query, k, filter, ASYNC))
 
     def similarity_search_by_vector(
         self, embedding: list[float], k: int = 4, *, filter: Filter | None = None, **kwargs: Any
     ) -> list[Document]:
-        """Give the documents nearest to a vector."""
+        """Return the documents nearest to a vector."""
         return _documents(drive(self._hits(embedding, k, filter, BLOCKING)))
 
     async def asimilarity_search_by_vector(
         self, embedding: list[float], k: int = 4, *, filter: Filter | None = None, **kwargs: Any
     ) -> list[Document]:
-        """Give the documents nearest to a vector."""
+        """Return the documents nearest to a vector."""
         return _documents(await self._hits(embedding, k, filter, ASYNC))
 
     def similarity_search_with_score_by_vector(
         self, embedding: list[float], k: int = 4, filter: Filter | None = None, **kwargs: object
     ) -> Scored:
-        """Give the documents nearest to a vector, with their cosines (1 is alike)."""
+        """Return the documents nearest to a vector, with their cosines (1 is alike)."""
         return _scored(drive(self._hits(embedding, k, filter, BLOCKING)))
 
     async def asimilarity_search_with_score_by_vector(
         self, embedding: list[float], k: int = 4, filter: Filter | None = None, **kwargs: object
     ) -> Scored:
-        """Give the documents nearest to a vector, with their cosines (1 is alike)."""
+        """Return the documents nearest to a vector, with their cosines (1 is alike)."""
         return _scored(await self._hits(embedding, k, filter, ASYNC))
 
     def max_marginal_relevance_search(
@@ -233,7 +233,7 @@ class EmbeddedVectorStore(VectorStore):
         filter: Filter | None = None,
         **kwargs: Any,
     ) -> list[Document]:
-        """Give documents near to a question and different from each other, chosen from the `fetch_k` nearest."""
+        """Return documents near to a question and different from each other, chosen from the `fetch_k` nearest."""
         return drive(
             self._diverse(
                 query, BLOCKING, k=k, fetch_k=fetch_k, lambda_mult=lambda_mult, filter=filter
@@ -250,7 +250,7 @@ class EmbeddedVectorStore(VectorStore):
         filter: Filter | None = None,
         **kwargs: Any,
     ) -> list[Document]:
-        """Give documents near to a question and different from each other, chosen from the `fetch_k` nearest."""
+        """Return documents near to a question and different from each other, chosen from the `fetch_k` nearest."""
         return await self._diverse(
             query, ASYNC, k=k, fetch_k=fetch_k, lambda_mult=lambda_mult, filter=filter
         )
@@ -265,7 +265,7 @@ class EmbeddedVectorStore(VectorStore):
         filter: Filter | None = None,
         **kwargs: Any,
     ) -> list[Document]:
-        """Give documents near to a vector and different from each other, chosen from the `fetch_k` nearest."""
+        """Return documents near to a vector and different from each other, chosen from the `fetch_k` nearest."""
         return self.max_marginal_relevance_search(embedding, k, fetch_k, lambda_mult, filter=filter)
 
     async def amax_marginal_relevance_search_by_vector(
@@ -278,7 +278,7 @@ class EmbeddedVectorStore(VectorStore):
         filter: Filter | None = None,
         **kwargs: Any,
     ) -> list[Document]:
-        """Give documents near to a vector and different from each other, chosen from the `fetch_k` nearest."""
+        """Return documents near to a vector and different from each other, chosen from the `fetch_k` nearest."""
         return await self.amax_marginal_relevance_search(
             embedding, k, fetch_k, lambda_mult, filter=filter
         )
@@ -297,7 +297,7 @@ class EmbeddedVectorStore(VectorStore):
         **kwargs: object,
     ) -> Self:
         """Make a store and add texts; what else is given goes to the constructor."""
-        made = cls._made(embedding, kwargs)
+        made = cls._build(embedding, kwargs)
         made.add_documents(as_documents(texts, metadatas, ids))
         return made
 
@@ -312,17 +312,17 @@ class EmbeddedVectorStore(VectorStore):
         **kwargs: object,
     ) -> Self:
         """Make a store and add texts; what else is given goes to the constructor."""
-        made: Self = await ASYNC.call(cls._made, embedding, kwargs)
+        made: Self = await ASYNC.call(cls._build, embedding, kwargs)
         await made.aadd_documents(as_documents(texts, metadatas, ids))
         return made
 
     @classmethod
     @abstractmethod
-    def _made(cls, embedding: Embeddings, given: dict[str, Any]) -> Self:
+    def _build(cls, embedding: Embeddings, given: dict[str, Any]) -> Self:
         """Make an empty store, or open one."""
 
 
-def _named(documents: Iterable[Document], ids: Sequence[str | None] | None) -> list[Document]:
+def _with_ids(documents: Iterable[Document], ids: Sequence[str | None] | None) -> list[Document]:
     documents = list(documents)
     if ids is not None and len(ids) != len(documents):
         raise UsageError(f"one id per document: got {len(ids)} ids and {len(documents)} documents")

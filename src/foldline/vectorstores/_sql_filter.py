@@ -31,7 +31,7 @@ TEXTS: dict[Order, str] = {
 
 
 def compile_filter(condition: Condition) -> Compiled:
-    """Give a condition on the column `metadata`, and the values to bind."""
+    """Return a condition on the column `metadata`, and the values to bind."""
     if isinstance(condition, Compare):
         return _compare(condition)
     if isinstance(condition, Exists):

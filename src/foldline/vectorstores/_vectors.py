@@ -62,7 +62,7 @@ def as_query(vector: Sequence[float], dimension: int | None) -> Floats:
 
 
 def lengths(rows: Floats) -> NDArray[np.float64]:
-    """Give the length of each row, in float64: squares of float32 overflow."""
+    """Return the length of each row, in float64: squares of float32 overflow."""
     squares: NDArray[np.float64] = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
     return np.sqrt(squares)
 
@@ -75,7 +75,7 @@ def unit(rows: Floats) -> Floats:
 
 
 def top(scores: Floats, count: int) -> NDArray[np.intp]:
-    """Give the places of the highest scores, highest first; of equal ones the earlier place first."""
+    """Return the places of the highest scores, highest first; of equal ones the earlier place first."""
     size = len(scores)
     if count >= size:
         return np.argsort(-scores, kind="stable")
@@ -148,7 +148,7 @@ class Rows:
                 self.dead += 1
 
     def vectors(self, places: Sequence[int]) -> Floats:
-        """Give rows at their own length."""
+        """Return rows at their own length."""
         chosen = np.asarray(places, dtype=np.intp)
         return np.asarray(self._units[chosen] * self._norms[chosen, None], dtype=np.float32)
 
@@ -159,7 +159,7 @@ class Rows:
         return copy
 
     def nearest(self, query: Floats, first: int) -> Iterator[tuple[int, float]]:
-        """Give places and cosines, nearest first; `first` is how many will probably be read."""
+        """Return places and cosines, nearest first; `first` is how many will probably be read."""
         units, alive, count = self._units, self._alive, self.count
         if count > len(units):  # the matrix grew between the reads
             units, alive = self._units, self._alive

@@ -51,7 +51,7 @@ class VectorStore(ABC):
     ) -> list[str]:
         """Add texts, or replace those with the same id; gives their ids."""
         if type(self).add_documents is VectorStore.add_documents:
-            self._not_written("add_texts", "add_documents")
+            self._raise_not_implemented("add_texts", "add_documents")
         return self.add_documents(as_documents(texts, metadatas, ids), **kwargs)
 
     async def aadd_texts(
@@ -72,7 +72,7 @@ class VectorStore(ABC):
     def add_documents(self, documents: list[Document], **kwargs: Any) -> list[str]:
         """Add documents, or replace those with the same id; gives their ids."""
         if type(self).add_texts is VectorStore.add_texts:
-            self._not_written("add_documents", "add_texts")
+            self._raise_not_implemented("add_documents", "add_texts")
         return self.add_texts(*as_texts(documents), **_with_ids(documents, kwargs))
 
     async def aadd_documents(self, documents: list[Document], **kwargs: Any) -> list[str]:
@@ -84,7 +84,7 @@ class VectorStore(ABC):
 
     def delete(self, ids: list[str] | None = None, **kwargs: object) -> bool | None:
         """Forget documents."""
-        self._not_written("delete")
+        self._raise_not_implemented("delete")
 
     async def adelete(self, ids: list[str] | None = None, **kwargs: object) -> bool | None:
         """Forget documents."""
@@ -92,11 +92,11 @@ class VectorStore(ABC):
         return gone
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
-        """Give the documents with these ids; those that are not there are left out."""
-        self._not_written("get_by_ids")
+        """Return the documents with these ids; those that are not there are left out."""
+        self._raise_not_implemented("get_by_ids")
 
     async def aget_by_ids(self, ids: Sequence[str], /) -> list[Document]:
-        """Give the documents with these ids; those that are not there are left out."""
+        """Return the documents with these ids; those that are not there are left out."""
         found: list[Document] = await ASYNC.call(self.get_by_ids, ids)
         return found
 
@@ -150,32 +150,32 @@ class VectorStore(ABC):
 
     @abstractmethod
     def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
-        """Give the documents nearest to a question."""
+        """Return the documents nearest to a question."""
 
     async def asimilarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
-        """Give the documents nearest to a question."""
+        """Return the documents nearest to a question."""
         found: list[Document] = await ASYNC.call(self.similarity_search, query, k=k, **kwargs)
         return found
 
     def similarity_search_with_score(self, *args: Any, **kwargs: Any) -> Scored:
-        """Give the documents nearest to a question, with the store's own measure of nearness."""
-        self._not_written("similarity_search_with_score")
+        """Return the documents nearest to a question, with the store's own measure of nearness."""
+        self._raise_not_implemented("similarity_search_with_score")
 
     async def asimilarity_search_with_score(self, *args: Any, **kwargs: Any) -> Scored:
-        """Give the documents nearest to a question, with the store's own measure of nearness."""
+        """Return the documents nearest to a question, with the store's own measure of nearness."""
         found: Scored = await ASYNC.call(self.similarity_search_with_score, *args, **kwargs)
         return found
 
     def similarity_search_by_vector(
         self, embedding: list[float], k: int = 4, **kwargs: Any
     ) -> list[Document]:
-        """Give the documents nearest to a vector."""
-        self._not_written("similarity_search_by_vector")
+        """Return the documents nearest to a vector."""
+        self._raise_not_implemented("similarity_search_by_vector")
 
     async def asimilarity_search_by_vector(
         self, embedding: list[float], k: int = 4, **kwargs: Any
     ) -> list[Document]:
-        """Give the documents nearest to a vector."""
+        """Return the documents nearest to a vector."""
         found: list[Document] = await ASYNC.call(
             self.similarity_search_by_vector, embedding, k=k, **kwargs
         )
@@ -184,13 +184,13 @@ class VectorStore(ABC):
     def max_marginal_relevance_search(
         self, query: str, k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, **kwargs: Any
     ) -> list[Document]:
-        """Give documents near to a question and different from each other, chosen from the `fetch_k` nearest."""
-        self._not_written("max_marginal_relevance_search")
+        """Return documents near to a question and different from each other, chosen from the `fetch_k` nearest."""
+        self._raise_not_implemented("max_marginal_relevance_search")
 
     async def amax_marginal_relevance_search(
         self, query: str, k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, **kwargs: Any
     ) -> list[Document]:
-        """Give documents near to a question and different from each other, chosen from the `fetch_k` nearest."""
+        """Return documents near to a question and different from each other, chosen from the `fetch_k` nearest."""
         given = {"k": k, "fetch_k": fetch_k, "lambda_mult": lambda_mult, **kwargs}
         found: list[Document] = await ASYNC.call(self.max_marginal_relevance_search, query, **given)
         return found
@@ -203,8 +203,8 @@ class VectorStore(ABC):
         lambda_mult: float = 0.5,
         **kwargs: Any,
     ) -> list[Document]:
-        """Give documents near to a vector and different from each other, chosen from the `fetch_k` nearest."""
-        self._not_written("max_marginal_relevance_search_by_vector")
+        """Return documents near to a vector and different from each other, chosen from the `fetch_k` nearest."""
+        self._raise_not_implemented("max_marginal_relevance_search_by_vector")
 
     async def amax_marginal_relevance_search_by_vector(
         self,
@@ -214,7 +214,7 @@ class VectorStore(ABC):
         lambda_mult: float = 0.5,
         **kwargs: Any,
     ) -> list[Document]:
-        """Give documents near to a vector and different from each other, chosen from the `fetch_k` nearest."""
+        """Return documents near to a vector and different from each other, chosen from the `fetch_k` nearest."""
         given = {"k": k, "fetch_k": fetch_k, "lambda_mult": lambda_mult, **kwargs}
         found: list[Document] = await ASYNC.call(
             self.max_marginal_relevance_search_by_vector, embedding, **given
@@ -244,7 +244,7 @@ class VectorStore(ABC):
         raise _unknown(search_type)
 
     def as_retriever(self, **kwargs: object) -> VectorStoreRetriever:
-        """Give a retriever over this store; `search_type` and `search_kwargs` say how it looks."""
+        """Return a retriever over this store; `search_type` and `search_kwargs` say how it looks."""
         tags = kwargs.pop("tags", None) or self._get_retriever_tags()
         return VectorStoreRetriever(vectorstore=self, tags=tags, **kwargs)
 
@@ -259,7 +259,7 @@ class VectorStore(ABC):
     def similarity_search_with_relevance_scores(
         self, query: str, k: int = 4, **kwargs: Any
     ) -> Scored:
-        """Give documents with scores from 0 to 1; those below `score_threshold` are left out."""
+        """Return documents with scores from 0 to 1; those below `score_threshold` are left out."""
         threshold = kwargs.pop("score_threshold", None)
         scored = self._similarity_search_with_relevance_scores(query, k=k, **kwargs)
         return _above(threshold, scored)
@@ -267,7 +267,7 @@ class VectorStore(ABC):
     async def asimilarity_search_with_relevance_scores(
         self, query: str, k: int = 4, **kwargs: Any
     ) -> Scored:
-        """Give documents with scores from 0 to 1; those below `score_threshold` are left out."""
+        """Return documents with scores from 0 to 1; those below `score_threshold` are left out."""
         threshold = kwargs.pop("score_threshold", None)
         scored = await self._asimilarity_search_with_relevance_scores(query, k=k, **kwargs)
         return _above(threshold, scored)
@@ -287,8 +287,8 @@ class VectorStore(ABC):
         return [(document, relevance(score)) for document, score in scored]
 
     def _select_relevance_score_fn(self) -> Callable[[float], float]:
-        """Give the function from this store's scores to relevance, 0 to 1."""
-        self._not_written("_select_relevance_score_fn")
+        """Return the function from this store's scores to relevance, 0 to 1."""
+        self._raise_not_implemented("_select_relevance_score_fn")
 
     @staticmethod
     def _euclidean_relevance_score_fn(distance: float) -> float:
@@ -305,7 +305,7 @@ class VectorStore(ABC):
         """Relevance of an inner product."""
         return 1.0 - distance if distance > 0 else -1.0 * distance
 
-    def _not_written(self, *names: str) -> NoReturn:
+    def _raise_not_implemented(self, *names: str) -> NoReturn:
         either = " nor ".join(f"`{name}`" for name in names)
         what = f"implements neither {either}" if len(names) > 1 else f"has no {either}"
         raise NotImplementedError(f"{type(self).__name__} {what}")

@@ -154,7 +154,7 @@ def matches(condition: Condition, metadata: Mapping[str, Any]) -> bool:
 
 
 def predicate(given: Filter | None) -> Callable[[Document], bool] | None:
-    """Give a function of the document for any filter; None where there is nothing to filter."""
+    """Return a function of the document for any filter; None where there is nothing to filter."""
     if given is None:
         return None
     if callable(given):

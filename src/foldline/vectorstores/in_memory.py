@@ -45,7 +45,7 @@ class InMemoryVectorStore(EmbeddedVectorStore):
         self._contents = _Contents(None, [], {})
 
     @classmethod
-    def _made(cls, embedding: Embeddings, given: dict[str, Any]) -> Self:
+    def _build(cls, embedding: Embeddings, given: dict[str, Any]) -> Self:
         # What other stores take (`collection_name`, `persist_directory`) says nothing to one in memory.
         is_plain = cls.__init__ is InMemoryVectorStore.__init__
         return cls(embedding) if is_plain else cls(embedding, **given)
@@ -205,7 +205,7 @@ class _Contents:
         self.places = places
 
     def tidied(self) -> _Contents:
-        """Give contents without dead rows once most of them are dead."""
+        """Return contents without dead rows once most of them are dead."""
         rows = self.rows
         if rows is None or rows.dead <= max(64, rows.alive):
             return self
@@ -219,7 +219,7 @@ class _Contents:
 
 
 def _copy(document: Document) -> Document:
-    """Give a document that its reader may change."""
+    """Return a document that its reader may change."""
     return document.model_copy(update={"metadata": dict(document.metadata)})
 
 

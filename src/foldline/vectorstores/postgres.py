@@ -91,7 +91,7 @@ class PostgresVectorStore(EmbeddedVectorStore):
         """Whether vectors are pgvector's, else plain arrays."""
 
     @classmethod
-    def _made(cls, embedding: Embeddings, given: dict[str, Any]) -> Self:
+    def _build(cls, embedding: Embeddings, given: dict[str, Any]) -> Self:
         if "connection" in given:  # as LangChain's PGVector has it
             given = {"conninfo": given["connection"], **given}
             del given["connection"]

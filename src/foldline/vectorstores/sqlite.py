@@ -72,7 +72,7 @@ class SQLiteVectorStore(EmbeddedVectorStore):
         self._cache = _Cache()
 
     @classmethod
-    def _made(cls, embedding: Embeddings, given: dict[str, Any]) -> Self:
+    def _build(cls, embedding: Embeddings, given: dict[str, Any]) -> Self:
         return cls(embedding, **given)
 
     def close(self) -> None:
@@ -180,7 +180,7 @@ class SQLiteVectorStore(EmbeddedVectorStore):
     # -- the matrix
 
     def _fresh(self) -> _Cache:
-        """Give the matrix as the file has it now."""
+        """Return the matrix as the file has it now."""
         with self._lock, self._database.read() as connection:
             row = connection.execute(
                 "SELECT changes, dimension FROM collections WHERE name = ?", (self._name,)
@@ -189,7 +189,7 @@ class SQLiteVectorStore(EmbeddedVectorStore):
             if changes != self._cache.changes:
                 self._cache = self._cache.usable_for(dimension)
                 self._read_new(connection, dimension)
-                self._forget_gone(connection)
+                self._forget_deleted(connection)
                 # Rows that came meanwhile are read already or come next time: the counter is the older one.
                 self._cache.changes = changes
             return self._cache
@@ -200,9 +200,9 @@ class SQLiteVectorStore(EmbeddedVectorStore):
             (self._name, self._cache.last),
         )
         while batch := rows.fetchmany(BATCH):
-            self._cache.append(self._whole(batch, dimension), dimension)
+            self._cache.append(self._decode_batch(batch, dimension), dimension)
 
-    def _whole(
+    def _decode_batch(
         self, batch: list[tuple[int, bytes, bytes]], dimension: int
     ) -> Iterator[tuple[int, bytes]]:
         for place, name, vector in batch:
@@ -215,7 +215,7 @@ class SQLiteVectorStore(EmbeddedVectorStore):
                     _text(name),
                 )
 
-    def _forget_gone(self, connection: Connection) -> None:
+    def _forget_deleted(self, connection: Connection) -> None:
         count = connection.execute(
             "SELECT count(*) FROM vectors WHERE collection = ?", (self._name,)
         ).fetchone()[0]
@@ -241,7 +241,7 @@ class _Cache:
         return self.places[-1] if self.places else 0
 
     def usable_for(self, dimension: int) -> _Cache:
-        """Give this one, or an empty one where most rows are dead or of another length."""
+        """Return this one, or an empty one where most rows are dead or of another length."""
         rows = self.rows
         if rows is None or (rows.dimension == dimension and rows.dead <= max(64, rows.alive)):
             return self

@@ -16,7 +16,7 @@ def maximal_marginal_relevance(
     lambda_mult: float = 0.5,
     k: int = 4,
 ) -> list[int]:
-    """Give the places of vectors that are near to a query and unlike each other.
+    """Return the places of vectors that are near to a query and unlike each other.
 
     `lambda_mult` 1 asks for nearness alone, 0 for difference alone.
     """

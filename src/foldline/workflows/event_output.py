@@ -22,23 +22,23 @@ class EventOutput:
         self._emit: Emit | None = None
         self._held: list[FlowEvent] = []
 
-    def say(self, event: FlowEvent) -> None:
-        """Give an event to the reader; while nobody reads, it is held back."""
+    def send(self, event: FlowEvent) -> None:
+        """Send an event to the reader; while nobody reads, it is held back."""
         if self._emit is not None:
             self._emit(event)
         else:
             self._held.append(event)
 
-    def tell(self, method: Method, node: str | None, data: object) -> None:
+    def publish(self, method: Method, node: str | None, data: object) -> None:
         """Say what happened, if somebody wants to know."""
         if method in self.wants:
-            self.say(FlowEvent(method, self.namespace, node, data))
+            self.send(FlowEvent(method, self.namespace, node, data))
 
     def write(self, chunk: object, node: str | None = None) -> None:
         """Say something of a user's (`stream_mode="custom"`)."""
-        self.tell("custom", node, {"payload": chunk})
+        self.publish("custom", node, {"payload": chunk})
 
-    def take_held(self) -> list[FlowEvent]:
+    def take_waiting(self) -> list[FlowEvent]:
         """Return what was held back."""
         held, self._held = self._held, []
         return held
@@ -53,12 +53,12 @@ class EventOutput:
             async with aclosing(run_in_background(self.io, self._live(body))) as events:
                 async for event in events:
                     yield event
-        for event in self.take_held():
+        for event in self.take_waiting():
             yield event
 
     def _live(self, body: Callable[[], Awaitable[object]]) -> Callable[[Emit], Awaitable[object]]:
         async def run(emit: Emit) -> None:
-            for event in self.take_held():
+            for event in self.take_waiting():
                 emit(event)
             self._emit = emit
             try:

@@ -46,7 +46,7 @@ Emit = Callable[[FlowEvent], None]
 
 
 def envelope(event: FlowEvent, seq: int) -> dict[str, Any]:
-    """Give what happened as an event of the protocol."""
+    """Return what happened as an event of the protocol."""
     params: dict[str, Any] = {
         "namespace": list(event.namespace),
         "timestamp": int(time.time() * 1000),
@@ -64,7 +64,7 @@ def _data(event: FlowEvent) -> object:
 
 
 def jsonable(value: object) -> object:  # noqa: PLR0911  one line per kind
-    """Give a value as JSON; what JSON cannot say is given as text."""
+    """Return a value as JSON; what JSON cannot say is given as text."""
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, Mapping):

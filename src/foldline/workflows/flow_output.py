@@ -24,7 +24,7 @@ class FlowOutput:
         self.context = context
         self.journal = journal
         if journal is not None and "checkpoints" in context.wants:
-            journal.on_write = self._tell_record
+            journal.on_write = self._publish_record
 
     def token_handler(self) -> TokenHandler | None:
         """Return what listens to the models inside; None where nobody wants their words."""
@@ -40,27 +40,27 @@ class FlowOutput:
 
         return TokenHandler(context.emit, context.namespace, about)
 
-    def tell_start(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def publish_start(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Say that the flow is called."""
         given = args[0] if len(args) == 1 and not kwargs else (args, kwargs)
-        self._tell_task({"type": "task", "input": given, "triggers": ("__start__",)})
+        self._publish_task({"type": "task", "input": given, "triggers": ("__start__",)})
 
-    def tell_end(self, value: object) -> None:
+    def publish_end(self, value: object) -> None:
         """Say that the flow is done."""
         context = self.context
-        context.tell("updates", context.name, {"node": context.name, "values": value})
-        self.tell_result(result={ENDED: value})
-        context.tell("values", None, value)
+        context.publish("updates", context.name, {"node": context.name, "values": value})
+        self.publish_result(result={ENDED: value})
+        context.publish("values", None, value)
 
-    def tell_stop(self, interrupts: list[Interrupt]) -> None:
+    def publish_stop(self, interrupts: list[Interrupt]) -> None:
         """Say that the flow stopped for these questions."""
         for item in interrupts:
             data = {"interrupt_id": item.id, "payload": item.value}
-            self.context.tell("input.requested", None, data)
-        self.context.tell("values", None, {"__interrupt__": tuple(interrupts)})
-        self.tell_result(interrupts=interrupts)
+            self.context.publish("input.requested", None, data)
+        self.context.publish("values", None, {"__interrupt__": tuple(interrupts)})
+        self.publish_result(interrupts=interrupts)
 
-    def tell_result(
+    def publish_result(
         self,
         *,
         result: object = None,
@@ -70,14 +70,14 @@ class FlowOutput:
         """Say what came of the flow."""
         questions = [{"value": item.value, "id": item.id} for item in interrupts or ()]
         ending = {"error": error, "result": result or {}, "interrupts": questions}
-        self._tell_task({"type": "task_result", **ending})
+        self._publish_task({"type": "task_result", **ending})
 
-    def _tell_task(self, data: dict[str, Any]) -> None:
+    def _publish_task(self, data: dict[str, Any]) -> None:
         name = self.context.name
         id = name if self.journal is None else self.journal.run_id
-        self.context.tell("tasks", name, {"step": 0, "id": id, "name": name, **data})
+        self.context.publish("tasks", name, {"step": 0, "id": id, "name": name, **data})
 
-    def _tell_record(self, entry: Entry, body: dict[str, Any]) -> None:
+    def _publish_record(self, entry: Entry, body: dict[str, Any]) -> None:
         """Say that a record was written: a thread can be forked from it."""
         names = {"thread_id": self.context.thread_id, "checkpoint_ns": ""}
         data: dict[str, Any] = {
@@ -86,4 +86,4 @@ class FlowOutput:
         }
         data["values"] = unpack_plain(body.get("value"), f"record {entry.id}")
         data["metadata"] = {"source": body["kind"], "step": 0, "place": body.get("place")}
-        self.context.tell("checkpoints", None, {**data, "next": [], "tasks": []})
+        self.context.publish("checkpoints", None, {**data, "next": [], "tasks": []})

@@ -20,10 +20,10 @@ from foldline.workflows.interrupts import (
     answers_for,
 )
 from foldline.workflows.journal import Journal, encode_error
+from foldline.workflows.parent import Parent, within
 from foldline.workflows.scope import FlowContext, Scope, entered
 from foldline.workflows.steps import digest_of
 from foldline.workflows.values import pack, unpack
-from foldline.workflows.within import Within, within
 
 if TYPE_CHECKING:
     from foldline.workflows.flow import Workflow
@@ -246,11 +246,11 @@ class FlowRun:
             }
             place = f"{self.thread_id}/{self.journal.namespace}/{self.journal.run_id}"
             self.context.questions = Asking(place, answered, True)  # noqa: FBT003
-        self.context.within = self._within()
+        self.context.within = self._parent()
         scope = Scope(
             self.context, self.journal, "", is_async, checks_order=self.journal is not None and not is_async
         )  # fmt: skip
-        self.output.tell_start(args, kwargs)
+        self.output.publish_start(args, kwargs)
         kwargs = {**kwargs, **self.flow.injected(self.context, self.run)}
         with entered(scope), self._observed_run().current():
             output = await self.io.call(function, *args, **kwargs)
@@ -263,13 +263,13 @@ class FlowRun:
             )
         return output
 
-    def _within(self) -> Within | None:
+    def _parent(self) -> Parent | None:
         """Return what agents, graphs and flows called by this one inherit: they are kept on its thread."""
         context, journal = self.context, self.journal
         if journal is None and context.emit is None:
             return None
         key = context.name if journal is None else f"{context.name}@{journal.run_id}"
-        return Within(
+        return Parent(
             namespace=context.namespace or (context.name,),
             key=f"{journal.namespace}|{key}" if journal is not None and journal.namespace else key,
             wants=context.wants - OWN_CHANNELS,
@@ -295,7 +295,7 @@ class FlowRun:
             if saved is not shown:
                 fields["saved"] = pack(saved, f"what {self.flow.flow_name} saves")
             await self.journal.write(self.io, "end", **fields)
-        self.output.tell_end(shown)
+        self.output.publish_end(shown)
         return shown
 
     async def _stop(self, interrupts: list[Interrupt]) -> None:
@@ -303,11 +303,11 @@ class FlowRun:
         if self.journal is not None:
             questions = [[item.id, pack(item.value, "a question")] for item in interrupts]
             await self.journal.write(self.io, "stop", interrupts=questions)
-        self.output.tell_stop(interrupts)
+        self.output.publish_stop(interrupts)
 
     async def _fail(self, error: Exception) -> None:
         """Undo what has an `on_failure`, the newest first; without any, a next try repeats the failed steps."""
-        self.output.tell_result(error=error)
+        self.output.publish_result(error=error)
         undone = self.context.undo
         for place, compensate, value in reversed(undone):
             await self._undo(place, compensate, value)

@@ -64,7 +64,7 @@ class Asking:
     count: int = field(default=0)
 
     def ask(self, value: object) -> Any:  # noqa: ANN401  whatever the person answered
-        """Give the answer, or stop for it."""
+        """Return the answer, or stop for it."""
         name = f"{self.place}/{self.count}"
         self.count += 1
         id = hashlib.blake2b(name.encode(), digest_size=16).hexdigest()

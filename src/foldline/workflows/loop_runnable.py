@@ -91,9 +91,9 @@ class LoopRunnable(Runnable[Input, Output]):
             await run.leave(loops[0].partial_result() if loops else None)
             raise
         except BaseException as error:
-            await run.tell("on_chain_error", error)
+            await run.dispatch("on_chain_error", error)
             raise
-        await run.tell("on_chain_end", loops[0].result())
+        await run.dispatch("on_chain_end", loops[0].result())
 
 
 def _pass_on(event: FlowEvent, loop: RunLoop[Any]) -> None:

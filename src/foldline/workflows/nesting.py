@@ -6,14 +6,14 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from foldline.workflows.interrupts import Asking, asking
+from foldline.workflows.parent import Parent, within
 from foldline.workflows.scope import FlowContext, Scope, current_scope
-from foldline.workflows.within import Within, within
 
-__all__ = ["Within", "inside", "within"]
+__all__ = ["Parent", "inside", "within"]
 
 
 @contextmanager
-def inside(place: Within, questions: Asking) -> Generator[None, None, None]:
+def inside(place: Parent, questions: Asking) -> Generator[None, None, None]:
     """Let agents, steps and interrupts in the block know where they are. Never held across a `yield` to a caller."""
     token, asked = within.set(place), asking.set(questions)
     scope = current_scope.set(_steps_of(place, questions))
@@ -25,7 +25,7 @@ def inside(place: Within, questions: Asking) -> Generator[None, None, None]:
         within.reset(token)
 
 
-def _steps_of(place: Within, questions: Asking) -> Scope | None:
+def _steps_of(place: Parent, questions: Asking) -> Scope | None:
     """Return where steps of a tool, a hook or a node are kept: beside the thread, read when a step is called."""
     if place.checkpointer is None:
         return None

@@ -33,7 +33,7 @@ __all__ = [
 T = TypeVar("T")
 
 
-def _kept(name: str, make: Callable[[], T]) -> T:
+def _keep_value(name: str, make: Callable[[], T]) -> T:
     scope = current_scope.get()
     if scope is None:
         return make()
@@ -56,19 +56,19 @@ def _kept(name: str, make: Callable[[], T]) -> T:
 
 def now() -> datetime:
     """Return the time, in UTC: the same in every replay."""
-    value: datetime = _kept("now", lambda: datetime.now(UTC))
+    value: datetime = _keep_value("now", lambda: datetime.now(UTC))
     return value
 
 
 def random() -> float:
     """Return a number from 0 to 1: the same in every replay."""
-    value: float = _kept("random", _chance.random)
+    value: float = _keep_value("random", _chance.random)
     return value
 
 
 def uuid() -> UUID:
     """Return a new id: the same in every replay."""
-    value: UUID = _kept("uuid", uuid4)
+    value: UUID = _keep_value("uuid", uuid4)
     return value
 
 
@@ -83,7 +83,7 @@ async def asleep(seconds: float) -> None:
 
 
 async def _sleep(seconds: float, io: IO) -> None:
-    until = _kept("sleep", lambda: time.time() + seconds)
+    until = _keep_value("sleep", lambda: time.time() + seconds)
     scope = current_scope.get()
     if scope is not None and scope.journal is not None:
         await scope.journal.flush(io)
@@ -111,4 +111,4 @@ def write(chunk: object) -> None:
     scope = current_scope.get()
     if scope is None:
         raise UsageError("write() works inside a flow or a step")
-    scope.flow.tell("custom", None, {"payload": chunk})
+    scope.flow.publish("custom", None, {"payload": chunk})

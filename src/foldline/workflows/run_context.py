@@ -10,7 +10,7 @@ from foldline.checkpoint.base import BaseCheckpointSaver, Entry
 from foldline.workflows.event_output import EventOutput
 from foldline.workflows.interrupts import Asking
 from foldline.workflows.log import Lineage, Log, thread_of
-from foldline.workflows.nesting import Within
+from foldline.workflows.nesting import Parent
 from foldline.workflows.thread_state import ThreadState
 
 __all__ = ["RunContext"]
@@ -29,7 +29,7 @@ class RunContext(Generic[ThreadT]):
         name: str,
         checkpointer: BaseCheckpointSaver | bool | None,
         wants: frozenset[str],
-        outer: Within | None,
+        outer: Parent | None,
     ) -> None:
         """Find where the run is; nothing is read yet.
 
@@ -107,14 +107,14 @@ class RunContext(Generic[ThreadT]):
         *,
         wants: frozenset[str] | None = None,
         tool_call_id: str | None = None,
-    ) -> Within:
+    ) -> Parent:
         """Return what agents, graphs, flows and steps called by a step inherit."""
         wants = self.wants if wants is None else wants
-        return Within(
+        return Parent(
             namespace=(*self.namespace, label),
             key=f"{self.key}|{place}" if self.key else place,
             wants=wants,
-            emit=self.output.say if self.wants else None,
+            emit=self.output.send if self.wants else None,
             checkpointer=self.saver,
             thread_id=self.thread_id,
             lineage=None if self.log is None else Lineage(self.log, self.thread.chain),

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from foldline.workflows.events import FlowEvent
 from foldline.workflows.interrupts import FlowInterrupt, Interrupt
-from foldline.workflows.nesting import Within
+from foldline.workflows.nesting import Parent
 from foldline.workflows.run_context import RunContext
 
 __all__ = ["RunLoop"]
@@ -61,7 +61,7 @@ class RunLoop(ABC, Generic[ContextT]):
     # -- the same for both
 
     @property
-    def outer(self) -> Within | None:
+    def outer(self) -> Parent | None:
         """The step of another run that called this one."""
         return self.context.outer
 
@@ -86,7 +86,7 @@ class RunLoop(ABC, Generic[ContextT]):
         output = self.context.output
         try:
             await self.open(value)
-            for event in output.take_held():
+            for event in output.take_waiting():
                 yield event
             async with aclosing(self._steps()) as events:
                 async for event in events:
@@ -94,13 +94,13 @@ class RunLoop(ABC, Generic[ContextT]):
         except BaseException as error:
             self.fail(error)
             if isinstance(error, Exception):
-                for event in output.take_held():
+                for event in output.take_waiting():
                     yield event
             raise
         finally:
             await self.context.release()
         self.end()
-        for event in output.take_held():
+        for event in output.take_waiting():
             yield event
 
     async def _steps(self) -> AsyncGenerator[FlowEvent, None]:
@@ -110,7 +110,7 @@ class RunLoop(ABC, Generic[ContextT]):
                 async with aclosing(self.step_events()) as events:
                     async for event in events:
                         yield event
-                for event in self.context.output.take_held():
+                for event in self.context.output.take_waiting():
                     yield event
         except FlowInterrupt as stop:
             thread.interrupts = stop.interrupts

@@ -13,7 +13,7 @@ from foldline.workflows.events import FlowEvent, Method
 from foldline.workflows.interrupts import Asking, asking
 from foldline.workflows.journal import Journal
 from foldline.workflows.log import Lineage
-from foldline.workflows.within import Within, within
+from foldline.workflows.parent import Parent, within
 
 __all__ = ["FlowContext", "Scope", "current_scope", "entered"]
 
@@ -40,13 +40,13 @@ class FlowContext:
     write: Callable[[Any], None] | None = None
     questions: Asking | None = None
     """Where the whole run asks; every step inside asks at a place of its own."""
-    within: Within | None = None
+    within: Parent | None = None
     """What agents, graphs and flows inherit that the flow calls; None where a node or a tool says it."""
 
     namespace: tuple[str, ...] = ()
     """Where the flow is inside the run that is streamed."""
 
-    def tell(self, method: Method, node: str | None, data: object) -> None:
+    def publish(self, method: Method, node: str | None, data: object) -> None:
         """Say to whoever streams the run what happened."""
         if self.emit is not None and method in self.wants:
             self.emit(FlowEvent(method, self.namespace, node, data))
@@ -104,7 +104,7 @@ class Scope:
             return questions
         return Asking(f"{questions.place}/{self.path}", questions.answers, questions.can_stop)
 
-    def within(self) -> Within | None:
+    def within(self) -> Parent | None:
         """Return what agents, graphs and flows called in this scope inherit."""
         outer = self.flow.within or within.get()
         if outer is None or not self.path:

@@ -172,13 +172,13 @@ async def run_call(call: Call[Any], io: IO) -> Any:  # noqa: ANN401  what the st
         where, returns = f"the result of {call.place}", call.step.returns
         value = await durable_step(
             call.place,
-            lambda: _tell_task(call, io, scope),
+            lambda: _publish_task(call, io, scope),
             lambda value: pack(value, where, returns),
             lambda packed: unpack(packed, where, returns),
             io,
         )
         _remember(call, scope, value)
-        _tell_value(call, scope, value)
+        _publish_value(call, scope, value)
         return value
     await journal.load(io)
     digest = digest_of(call.args, call.kwargs)
@@ -219,7 +219,7 @@ def _remember(call: Call[Any], scope: Scope, value: object) -> None:
 
 async def _run_live(call: Call[Any], io: IO, scope: Scope, journal: Journal, digest: str) -> object:
     try:
-        value = await _tell_task(call, io, scope)
+        value = await _publish_task(call, io, scope)
         packed = pack(value, f"the result of {call.place}", call.step.returns)
     except FlowChangedError:
         raise
@@ -232,22 +232,22 @@ async def _run_live(call: Call[Any], io: IO, scope: Scope, journal: Journal, dig
         raise
     await journal.write(io, "step", place=call.place, args=digest, value=packed)
     _remember(call, scope, value)
-    _tell_value(call, scope, value)
+    _publish_value(call, scope, value)
     return value
 
 
-def _tell_value(call: Call[Any], scope: Scope, value: object) -> None:
-    scope.flow.tell("updates", call.step.name, {"node": call.step.name, "values": value})
+def _publish_value(call: Call[Any], scope: Scope, value: object) -> None:
+    scope.flow.publish("updates", call.step.name, {"node": call.step.name, "values": value})
 
 
-async def _tell_task(call: Call[Any], io: IO, scope: Scope) -> object:
+async def _publish_task(call: Call[Any], io: IO, scope: Scope) -> object:
     """Run a call; say that it begins, and what came of it."""
     flow, name = scope.flow, call.step.name
     if "tasks" not in flow.wants:
         return await _attempt(call, io, scope)
     about = {"step": 0, "id": scope.key_of(call.place), "name": name}
     given = {"input": (call.args, call.kwargs), "triggers": ("call",)}
-    flow.tell("tasks", name, {"type": "task", **about, **given})
+    flow.publish("tasks", name, {"type": "task", **about, **given})
     end: dict[str, Any] = {"type": "task_result", **about, "error": None, "result": {}}
     end["interrupts"] = []
     try:
@@ -260,7 +260,7 @@ async def _tell_task(call: Call[Any], io: IO, scope: Scope) -> object:
         end["error"] = error
         raise
     finally:
-        flow.tell("tasks", name, end)
+        flow.publish("tasks", name, end)
     return value
 
 

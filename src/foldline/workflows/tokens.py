@@ -68,7 +68,7 @@ class TokenHandler(BaseCallbackHandler, StreamingHandler):
             self._send(message, about)
         self._seen.add(message.id)
 
-    def tell_others(self, update: dict[str, Any]) -> None:
+    def publish_other_messages(self, update: dict[str, Any]) -> None:
         """Send the messages of a node's update that no model streamed; tools' messages go with the update itself."""
         for value in update.values():
             for message in value if isinstance(value, list | tuple) else [value]:

@@ -63,7 +63,7 @@ class View:
             self.wants = frozenset(asked)
 
     def pieces(self, said: FlowEvent) -> Iterator[Any]:
-        """Give the pieces that one thing said makes."""
+        """Return the pieces that one thing said makes."""
         for mode in self._modes:
             if (
                 said.namespace

@@ -228,7 +228,7 @@ def test_what_was_held_is_known_when_a_stream_breaks():
     for kind, data in events_of("server-tool")[:6]:
         decoding.feed(data, kind)
 
-    (block,) = decoding.heard()["blocks"]
+    (block,) = decoding.partial_state()["blocks"]
     assert block["value"]["toolResult"]["toolUseId"] == "s_1"
 
 

@@ -81,7 +81,7 @@ def test_E1_odd_usage_costs_only_the_counts(usage, counted):
     assert message.response_metadata["usage_metadata"] == usage
     found = message.usage_metadata and tuple(message.usage_metadata.values())
     assert found == counted
-    assert decoding.heard()["metadata"]["usage_metadata"] == usage
+    assert decoding.partial_state()["metadata"]["usage_metadata"] == usage
 
 
 def test_E1_a_later_null_takes_no_count_back():
@@ -95,8 +95,8 @@ def test_E1_what_was_heard_holds_counts_alone():
     decoding = decoder()
     decoding.feed(answer(usage={"promptTokenCount": -4, "candidatesTokenCount": 2}))
 
-    assert decoding.heard()["usage"]["output_tokens"] == 2
-    assert "input_tokens" not in decoding.heard()["usage"]
+    assert decoding.partial_state()["usage"]["output_tokens"] == 2
+    assert "input_tokens" not in decoding.partial_state()["usage"]
 
 
 # -- calls
@@ -195,9 +195,9 @@ def test_E3_a_whole_answer_without_a_reason_to_stop_is_truncated_and_keeps_what_
     part = answer({"text": "Half a"}, finishReason=None, usage={"promptTokenCount": 5})
     with pytest.raises(StreamTruncatedError, match="finishReason"):
         decoding.whole(part)
-    builder.note(**decoding.heard())
+    builder.note(**decoding.partial_state())
 
-    assert decoding.heard()["usage"]["input_tokens"] == 5
+    assert decoding.partial_state()["usage"]["input_tokens"] == 5
     assert [block["text"] for block in builder.blocks(partial=True)] == ["Half a"]
 
 
@@ -209,7 +209,7 @@ def test_E3_a_whole_answer_without_candidates_is_malformed(said):
     with pytest.raises(MalformedStreamError, match="no candidates"):
         decoding.whole({**said, "usageMetadata": {"promptTokenCount": 5}})
 
-    assert decoding.heard()["usage"]["input_tokens"] == 5
+    assert decoding.partial_state()["usage"]["input_tokens"] == 5
 
 
 def test_E3_a_prompt_that_was_blocked_is_an_answer():

@@ -410,7 +410,7 @@ def test_E3_an_answer_without_a_choice_is_no_answer() -> None:
     with pytest.raises(MalformedStreamError, match="no choices"):
         reader.whole({"id": "c1", "choices": [], "usage": usage})
 
-    assert reader.heard()["usage"]["input_tokens"] == 5  # it was paid for
+    assert reader.partial_state()["usage"]["input_tokens"] == 5  # it was paid for
 
 
 @pytest.mark.parametrize("index", [None, 0])

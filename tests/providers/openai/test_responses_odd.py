@@ -207,7 +207,7 @@ def test_E2_a_stream_that_breaks_off_tells_whose_it_was() -> None:
     reader = decoder()
     reader.feed({"type": "response.created", "response": response(usage={"input_tokens": "x"})})
 
-    heard = reader.heard()
+    heard = reader.partial_state()
     assert heard["metadata"]["id"] == "resp_1"
     assert not heard["usage"]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from foldline._lazy import Loader, lazily
+from foldline._lazy import Loader, lazy_exports
 
 if TYPE_CHECKING:
     from foldline.agents.classic.executor import AgentExecutor, AgentExecutorIterator
@@ -48,7 +48,7 @@ __all__ = [
     "initialize_agent",
 ]
 
-__getattr__: Loader = lazily(
+__getattr__: Loader = lazy_exports(
     __name__,
     {
         ".executor": "AgentExecutor AgentExecutorIterator",

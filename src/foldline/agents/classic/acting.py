@@ -62,7 +62,7 @@ class Doing:
     """What the actions of the step under way gave, by their place in the plan."""
 
     def so_far(self) -> Steps:
-        """Give all steps, those of the step under way too."""
+        """Return all steps, those of the step under way too."""
         under_way = (self.performed[place] for place in sorted(self.performed))
         return [*self.steps, *((one.action, one.observation) for one in under_way)]
 
@@ -82,7 +82,7 @@ class Acting(Chain):
     """How many of the last steps the agent sees (-1: all), or a function that chooses them."""
 
     def _overridden(self, name: str, run: Run) -> Callable[..., Any] | None:
-        """Give the method of this colour that a subclass wrote in place of one of ours; `executor` knows."""
+        """Return the method of this colour that a subclass wrote in place of one of ours; `executor` knows."""
         return None
 
     def _prepare_intermediate_steps(self, intermediate_steps: Steps) -> Steps:
@@ -171,7 +171,7 @@ class Acting(Chain):
         else:
             observation = handle if isinstance(handle, str) else handle(error)
         action = AgentAction("_Exception", observation, text)
-        await run.tell("on_agent_action", action, color="green")
+        await run.dispatch("on_agent_action", action, color="green")
         said = await ExceptionTool()._step(observation, self._tool_run(run, None, {}))
         return AgentStep(action=action, observation=said)
 
@@ -185,7 +185,7 @@ class Acting(Chain):
 
     async def _perform(self, doing: Doing, action: AgentAction) -> AgentStep:
         tools, run = doing.tools, doing.run
-        await run.tell("on_agent_action", action, color="green")
+        await run.dispatch("on_agent_action", action, color="green")
         extra = dict(self.agent.tool_run_logging_kwargs())
         tool = tools.get(action.tool)
         if tool is None:

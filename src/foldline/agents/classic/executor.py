@@ -103,7 +103,7 @@ class AgentExecutor(Acting):
         return self.agent
 
     def lookup_tool(self, name: str) -> BaseTool:
-        """Give a tool by its name."""
+        """Return a tool by its name."""
         return {tool.name: tool for tool in self.tools}[name]
 
     # -- the loop
@@ -181,7 +181,7 @@ class AgentExecutor(Acting):
             manager = doing.run.run_manager("chain")
             own: Values = await doing.run.io.call(override, output, doing.steps, manager)
             return own
-        await doing.run.tell("on_agent_finish", output, color="green")
+        await doing.run.dispatch("on_agent_finish", output, color="green")
         final = self._return(output, doing.steps)
         return AddableDict(**final, messages=list(output.messages)) if stream else final
 
@@ -265,7 +265,7 @@ class AgentExecutor(Acting):
         include_run_info: bool = False,
         async_: bool = False,
     ) -> AgentExecutorIterator:
-        """Give an iterator over the steps, of either colour; the last item holds the outputs."""
+        """Return an iterator over the steps, of either colour; the last item holds the outputs."""
         return AgentExecutorIterator(self, inputs, callbacks, include_run_info=include_run_info)
 
 

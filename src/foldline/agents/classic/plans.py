@@ -58,7 +58,7 @@ class _Planner(BaseModel, ABC):
         return None
 
     def tool_run_logging_kwargs(self) -> builtins.dict[str, Any]:
-        """Give arguments for the tools' runs."""
+        """Return arguments for the tools' runs."""
         return {}
 
     # -- one body for both colours
@@ -76,7 +76,7 @@ class _Planner(BaseModel, ABC):
     def return_stopped_response(
         self, early_stopping_method: str, intermediate_steps: Steps, **_: object
     ) -> AgentFinish:
-        """Give the answer of a run that had to stop."""
+        """Return the answer of a run that had to stop."""
         if early_stopping_method == "force":
             return AgentFinish({"output": STOPPED}, "")
         raise UsageError(
@@ -145,9 +145,9 @@ class _OfRunnable(_Planner):
             if getattr(type(self), name) is not getattr(_OfRunnable, name):  # a subclass wrote it
                 plan = getattr(self, name)
                 return await run.io.call(plan, steps, callbacks=run.child().manager, **inputs)
-        return await self._asked(steps, run, inputs)
+        return await self._call_runnable(steps, run, inputs)
 
-    async def _asked(self, steps: Steps, run: Run, inputs: dict[str, Any]) -> Any:  # noqa: ANN401  one action, several, or the end: two classes share this body
+    async def _call_runnable(self, steps: Steps, run: Run, inputs: dict[str, Any]) -> Any:  # noqa: ANN401  one action, several, or the end: two classes share this body
         given = {**inputs, "intermediate_steps": steps}
         if not self.stream_runnable:
             return await self.runnable._step(given, run.child())
@@ -172,14 +172,14 @@ class _OfRunnable(_Planner):
     def plan(self, intermediate_steps: Steps, callbacks: Callbacks = None, **kwargs: object) -> Any:  # noqa: ANN401  one action, several, or the end: two classes share this body
         """Decide what to do next."""
         run = Run.blocking({"callbacks": callbacks} if callbacks else None)
-        return drive(self._asked(intermediate_steps, run, kwargs))
+        return drive(self._call_runnable(intermediate_steps, run, kwargs))
 
     async def aplan(
         self, intermediate_steps: Steps, callbacks: Callbacks = None, **kwargs: object
     ) -> Any:  # noqa: ANN401  one action, several, or the end: two classes share this body
         """Decide what to do next."""
         run = Run.asynchronous({"callbacks": callbacks} if callbacks else None)
-        return await self._asked(intermediate_steps, run, kwargs)
+        return await self._call_runnable(intermediate_steps, run, kwargs)
 
 
 class RunnableAgent(_OfRunnable, BaseSingleActionAgent):

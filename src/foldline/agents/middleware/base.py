@@ -192,7 +192,7 @@ def _chosen(middleware: AgentMiddleware, public: str, body: str) -> tuple[bool, 
 
 
 def hook_of(middleware: AgentMiddleware, name: HookName) -> Hook | None:
-    """Give a hook of a middleware as one body for both colours; None where it has none."""
+    """Return a hook of a middleware as one body for both colours; None where it has none."""
     has_body, blocking, awaited = _chosen(middleware, name, f"_{name}")
     if has_body:
         found: Hook = getattr(middleware, f"_{name}")
@@ -211,7 +211,7 @@ def hook_of(middleware: AgentMiddleware, name: HookName) -> Hook | None:
 
 
 def wrap_of(middleware: AgentMiddleware, name: Literal["model", "tool"]) -> Wrap | None:
-    """Give a wrapper of a middleware as one body for both colours; None where it has none."""
+    """Return a wrapper of a middleware as one body for both colours; None where it has none."""
     public = f"wrap_{name}_call"
     has_body, blocking, awaited = _chosen(middleware, public, f"_around_{name}")
     if has_body:

@@ -21,7 +21,7 @@ class ContextEdit(Protocol):
     """Shortens the messages of a request."""
 
     def apply(self, messages: list[BaseMessage], *, count_tokens: Counter) -> list[BaseMessage]:
-        """Give the messages, shortened where they are too long."""
+        """Return the messages, shortened where they are too long."""
 
 
 @dataclass(slots=True)
@@ -36,7 +36,7 @@ class ClearToolUsesEdit:
     placeholder: str = "[cleared]"
 
     def apply(self, messages: list[BaseMessage], *, count_tokens: Counter) -> list[BaseMessage]:
-        """Give the messages, shortened where they are too long."""
+        """Return the messages, shortened where they are too long."""
         before = count_tokens(messages)
         if before <= self.trigger:
             return messages
@@ -76,7 +76,7 @@ class ContextEditingMiddleware(AgentMiddleware):
     def __init__(
         self, *, edits: Iterable[ContextEdit] | None = None, token_counter: Counter | None = None
     ) -> None:
-        """Give the edits; by default the results of old tool calls are left out."""
+        """Return the edits; by default the results of old tool calls are left out."""
         self.edits: list[ContextEdit] = list(edits) if edits is not None else [ClearToolUsesEdit()]
         self.token_counter = token_counter or count_tokens_approximately
 

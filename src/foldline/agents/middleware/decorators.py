@@ -35,7 +35,7 @@ Kind = Literal[
 ]
 
 
-def _made(
+def _build(
     function: Function, kind: Kind, name: str | None, tools: Sequence[Any], schema: type | None
 ) -> AgentMiddleware:
     is_async = inspect.iscoroutinefunction(function)
@@ -68,8 +68,8 @@ def _decorator(kind: Kind) -> Callable[..., Any]:
         name: str | None = None,
     ) -> Any:  # noqa: ANN401  a middleware, or a decorator that makes one
         if func is not None:
-            return _made(func, kind, name, tools or (), state_schema)
-        return lambda given: _made(given, kind, name, tools or (), state_schema)
+            return _build(func, kind, name, tools or (), state_schema)
+        return lambda given: _build(given, kind, name, tools or (), state_schema)
 
     decorate.__name__ = kind
     decorate.__doc__ = f"Make a middleware of a function that is its `{kind}`."

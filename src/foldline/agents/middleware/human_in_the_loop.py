@@ -136,7 +136,7 @@ class HumanInTheLoopMiddleware(AgentMiddleware):
 
 
 def _with_calls(message: AIMessage, edited: Mapping[str, Any]) -> AIMessage:
-    """Give a message with some of its calls changed, in its content blocks too."""
+    """Return a message with some of its calls changed, in its content blocks too."""
     calls = [{**call, **edited.get(call["id"] or "", {})} for call in message.tool_calls]
     content: Any = message.content
     if isinstance(content, list):

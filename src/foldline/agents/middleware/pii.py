@@ -109,7 +109,7 @@ class RedactionRule:
         return detect
 
     def apply(self, text: str) -> str:
-        """Give a text without what was found in it."""
+        """Return a text without what was found in it."""
         found = sorted(self._detect(text), key=lambda match: match["start"])
         if not found:
             return text

@@ -64,7 +64,7 @@ class _Retry(AgentMiddleware):
         delay = min(self.initial_delay * self.backoff_factor**attempt, self.max_delay)
         return delay * random.uniform(0.75, 1.25) if self.jitter else delay
 
-    async def _again(
+    async def _retry(
         self, request: object, handler: Handler, run: Run
     ) -> tuple[Any, Exception | None]:
         for attempt in range(self.max_retries + 1):
@@ -78,7 +78,7 @@ class _Retry(AgentMiddleware):
                 await run.io.sleep(self._delay(attempt))
         return None, failure
 
-    def _said_of(self, error: Exception, what: str) -> str:
+    def _failure_text(self, error: Exception, what: str) -> str:
         if callable(self.on_failure):
             return self.on_failure(error)
         if self.on_failure == "error":
@@ -95,10 +95,10 @@ class ModelRetryMiddleware(_Retry):
         self, request: ModelRequest, handler: ModelHandler, run: Run
     ) -> ModelResponse:
         response: ModelResponse
-        response, error = await self._again(request, handler, run)
+        response, error = await self._retry(request, handler, run)
         if error is None:
             return response
-        return ModelResponse([AIMessage(self._said_of(error, "the model"))])
+        return ModelResponse([AIMessage(self._failure_text(error, "the model"))])
 
 
 class ToolRetryMiddleware(_Retry):
@@ -116,7 +116,7 @@ class ToolRetryMiddleware(_Retry):
         name = request.tool_call["name"]
         if self.only is not None and name not in self.only:
             return await handler(request)
-        result, error = await self._again(request, handler, run)
+        result, error = await self._retry(request, handler, run)
         if error is None:
             return result
-        return error_message(request.tool_call, self._said_of(error, name))
+        return error_message(request.tool_call, self._failure_text(error, name))

@@ -94,14 +94,14 @@ class SummarizationMiddleware(AgentMiddleware):
         return size * float(window)
 
     def _first_fitting(self, messages: list[BaseMessage], bound: float) -> int:
-        """Give the place from which the messages to the end fit a number of tokens."""
+        """Return the place from which the messages to the end fit a number of tokens."""
         place = len(messages)
         while place > 0 and self.token_counter(messages[place - 1 :]) <= bound:
             place -= 1
         return place
 
     def _cut(self, messages: list[BaseMessage]) -> int:
-        """Give where the kept part begins: not behind the last message, nor between a call and its result."""
+        """Return where the kept part begins: not behind the last message, nor between a call and its result."""
         kind, size = self.keep
         if kind == "messages":
             cut = len(messages) - int(size)

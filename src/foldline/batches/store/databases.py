@@ -129,7 +129,7 @@ class JobDatabase(Protocol):
         """Lock a job for this process; False where another one has it."""
 
     def unlock(self) -> None:
-        """Give the lock back."""
+        """Return the lock back."""
 
     def close(self) -> None:
         """Close the connections that nobody uses."""

@@ -162,7 +162,7 @@ class ItemTable:
         self._job.database.write(work)
 
     def settle_copies(self) -> int:
-        """Give copies the state of the item that has their content; return how many there were."""
+        """Return copies the state of the item that has their content; return how many there were."""
 
         def work(connection: Connection) -> int:
             total = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from foldline._lazy import Loader, lazily
+from foldline._lazy import Loader, lazy_exports
 
 if TYPE_CHECKING:
     from foldline.graph.store.base import BaseStore, Item, SearchItem
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BaseStore", "InMemoryStore", "Item", "PostgresStore", "SearchItem", "SqliteStore"]
 
-__getattr__: Loader = lazily(
+__getattr__: Loader = lazy_exports(
     __name__,
     {
         ".base": "BaseStore Item SearchItem",

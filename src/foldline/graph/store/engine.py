@@ -157,10 +157,10 @@ class RowStore(BaseStore):
                 if row.vectors
             ]
             scored.sort(key=lambda one: -one[0])
-            items = [_found(row, value, score) for score, row, value in scored]
+            items = [_search_item(row, value, score) for score, row, value in scored]
         else:
             found.sort(key=lambda one: one[0].updated_at, reverse=True)
-            items = [_found(row, value, None) for row, value in found]
+            items = [_search_item(row, value, None) for row, value in found]
         return items[op.offset : op.offset + op.limit]
 
     def _list(self, op: ListNamespacesOp) -> list[Namespace]:
@@ -190,7 +190,7 @@ def _item(row: Row) -> Item:
     )
 
 
-def _found(row: Row, value: dict[str, Any], score: float | None) -> SearchItem:
+def _search_item(row: Row, value: dict[str, Any], score: float | None) -> SearchItem:
     item = _item(row)
     return SearchItem(value, item.key, item.namespace, item.created_at, item.updated_at, score)
 
@@ -248,7 +248,7 @@ def texts_at(value: Mapping[str, Any], path: str) -> list[str]:
     for part in re.findall(r"[^.\[\]]+|\[[^\]]*\]", path):
         following: list[Any] = []
         for one in found:
-            following += _inside(one, part)
+            following += _values_at(one, part)
         found = following
     texts = [
         one if isinstance(one, str) else json.dumps(to_jsonable_python(one), ensure_ascii=False)
@@ -258,7 +258,7 @@ def texts_at(value: Mapping[str, Any], path: str) -> list[str]:
     return [one for one in texts if one]
 
 
-def _inside(value: object, part: str) -> list[Any]:
+def _values_at(value: object, part: str) -> list[Any]:
     if part == "[*]":
         return (
             list(value)

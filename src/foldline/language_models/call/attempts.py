@@ -22,7 +22,7 @@ from foldline.language_models.call.author import (
     generate_answer,
     run_message_id,
 )
-from foldline.language_models.call.batch import Batch, WholeAnswer, chat_result, with_finish
+from foldline.language_models.call.batch import Batch, CompleteAnswer, chat_result, with_finish
 from foldline.language_models.call.deadline import bounded_source, pause, wait_for_rate_limit
 from foldline.language_models.call.message_bounds import (
     attach_partial,
@@ -64,7 +64,7 @@ class Call(Protocol):
     stream: bool
     attempts: int
     spent: UsageMetadata | None
-    answer: WholeAnswer | None
+    answer: CompleteAnswer | None
     is_answered: bool
     is_invoke: bool
     response_metadata: dict[str, Any]
@@ -80,7 +80,9 @@ class Call(Protocol):
     @property
     def retry_policy(self) -> RetryPolicy: ...
     def begin_attempt(self) -> None: ...
-    async def rescue(self, request: ChatRequest, error: Exception) -> WholeAnswer | Exception: ...
+    async def rescue(
+        self, request: ChatRequest, error: Exception
+    ) -> CompleteAnswer | Exception: ...
 
 
 async def attempts(call: Call, request: ChatRequest) -> AsyncGenerator[Batch, None]:
@@ -88,7 +90,7 @@ async def attempts(call: Call, request: ChatRequest) -> AsyncGenerator[Batch, No
     while True:
         attempt, policies = _Attempt(call, request), call.event_policies
         try:
-            if attempt.comes_whole:
+            if attempt.is_single_message:
                 # Awaited, not iterated: two microseconds of the thirty that a fake model's `invoke` takes.
                 last = await attempt.ask_once()
                 break
@@ -122,7 +124,7 @@ async def attempts(call: Call, request: ChatRequest) -> AsyncGenerator[Batch, No
     yield last
 
 
-def _answer(outcome: WholeAnswer | Exception) -> WholeAnswer:
+def _answer(outcome: CompleteAnswer | Exception) -> CompleteAnswer:
     if isinstance(outcome, Exception):
         raise outcome
     return outcome
@@ -159,7 +161,7 @@ class _Attempt:
         """What still goes out when the attempt has failed."""
 
     @property
-    def comes_whole(self) -> bool:
+    def is_single_message(self) -> bool:
         """Whether the answer is one message of `_generate`, with no deadline to wait within."""
         call = self._call
         if not call.hooks.generates or self._request.stream or call.stream:
@@ -196,7 +198,7 @@ class _Attempt:
         source = author_events(call.model, request, call.run, as_one_batch=as_one_batch)
         if usage is None or not usage.has_limits:
             return source
-        return bounded_source(source, call.run.io, usage.held)
+        return bounded_source(source, call.run.io, usage.in_use)
 
     # -- what comes in
 
@@ -218,13 +220,13 @@ class _Attempt:
         kind = type(item)
         batch = item if kind is list else [item] if kind is dict else _batch(item)
         if self._held is None and self._is_plain:  # by far the most: nothing to add to it
-            return batch if self._builder.feed_all(batch) else self._taken(batch)
+            return batch if self._builder.feed_all(batch) else self._take_folded(batch)
         batch = self._with_start(batch)
         return self.pass_on(batch) if batch else ()
 
     def _with_start(self, batch: Batch) -> Batch:
         """Begin the message where the source did not: with a start, and an id."""
-        if not batch or type(batch) is WholeAnswer or self._is_started or _is_start(batch[0]):
+        if not batch or type(batch) is CompleteAnswer or self._is_started or _is_start(batch[0]):
             return batch
         batch = [event for event in batch if _kind(event) in KNOWN]
         if not batch:
@@ -252,16 +254,16 @@ class _Attempt:
             if call.attempts > 1:
                 metadata["retries"] = call.attempts - 1
             batch = with_finish(batch, metadata, call.spent) if metadata else batch
-        if type(batch) is WholeAnswer:
+        if type(batch) is CompleteAnswer:
             call.answer = batch
             if not call.is_quiet:
                 call.builder.feed_all(batch)
             self.last = batch
             return batch
         call.builder.feed_all(batch)
-        return self._taken(batch)
+        return self._take_folded(batch)
 
-    def _taken(self, batch: Batch) -> Batch:
+    def _take_folded(self, batch: Batch) -> Batch:
         """Return what may go out of a batch that was folded, as far as it was; note its end, or why it broke."""
         builder = self._builder = self._call.builder
         if builder.fault is not None:
@@ -297,11 +299,11 @@ class _Attempt:
         """Take further answers to the same request, through the policies that see them."""
         others = self._request.others
         for place, other in enumerate(others):
-            batch: Batch = WholeAnswer(chat_result(other))
+            batch: Batch = CompleteAnswer(chat_result(other))
             for policy in self._call.event_policies:
                 if policy.sees_further_answers:
                     batch = await policy.on_events(batch)
-            others[place] = cast("WholeAnswer", batch).message
+            others[place] = cast("CompleteAnswer", batch).message
 
     async def _close(self) -> Batch:
         call = self._call
@@ -340,7 +342,7 @@ class _Attempt:
             known = received.usage if received is not None else None
             self.usage.settle(known or usage or self._call.builder.usage)
 
-    async def judge(self, error: Exception) -> ChatRequest | WholeAnswer | Exception:
+    async def judge(self, error: Exception) -> ChatRequest | CompleteAnswer | Exception:
         """Return what follows a failure: the request of another attempt, an answer in its place, or what to raise."""
         call, is_delivered = self._call, self._is_out
         if self.usage is not None:
@@ -352,7 +354,7 @@ class _Attempt:
         if isinstance(error, StructuredOutputError):
             error.usage = add_request_usage(call.spent, error.usage)
         outcome = await call.rescue(self._request, error)
-        if isinstance(outcome, WholeAnswer) and is_delivered and not call.is_invoke:
+        if isinstance(outcome, CompleteAnswer) and is_delivered and not call.is_invoke:
             outcome = error
         if isinstance(outcome, Exception):
             self.parting = self._undelivered(error)
@@ -368,7 +370,7 @@ class _Attempt:
     def _undelivered(self, error: Exception) -> Batch:
         """Return what was received and has not gone out: content that came with the finish, or a bare start."""
         if self.last is not None:
-            return () if type(self.last) is WholeAnswer else _without_finish(self.last)
+            return () if type(self.last) is CompleteAnswer else _without_finish(self.last)
         return self._held or () if isinstance(error, ModelError) else ()
 
     def _may_be_repeated(self, error: Exception, *, is_delivered: bool) -> bool:
@@ -406,14 +408,14 @@ async def _wait(call: Call, error: Exception) -> None:
     """Tell that it is tried again, and wait; a model that is told its mistake is asked at once."""
     is_rejection = isinstance(error, StructuredOutputError)
     delay = 0.0 if is_rejection else call.retry_policy.delay(call.attempts, error)
-    await call.run.tell("on_retry", {"attempt": call.attempts, "error": error, "delay": delay})
+    await call.run.dispatch("on_retry", {"attempt": call.attempts, "error": error, "delay": delay})
     if delay:
         await pause(delay, call.run.io)
 
 
 def _batch(item: Any) -> Batch:  # noqa: ANN401  an event or a batch: narrowed by its exact class, which checkers do not follow
     """Read what a source yields: a batch, or a single event."""
-    return item if isinstance(item, list | tuple | WholeAnswer) else [item]
+    return item if isinstance(item, list | tuple | CompleteAnswer) else [item]
 
 
 def _without_finish(batch: Batch) -> list[Event]:

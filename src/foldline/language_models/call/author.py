@@ -14,7 +14,7 @@ from typing import Any
 
 from foldline._run import Run
 from foldline.exceptions import EmptyStreamError, ModelError, UsageError
-from foldline.language_models.call.batch import Batch, WholeAnswer, chat_result
+from foldline.language_models.call.batch import Batch, CompleteAnswer, chat_result
 from foldline.language_models.call.chunk_bridge import ChunkBridge
 from foldline.language_models.call.llm_output import llm_output_of
 from foldline.language_models.call.message_bounds import attach_partial
@@ -39,10 +39,10 @@ __all__ = [
     "AuthorHooks",
     "author_events",
     "author_hooks",
+    "call_process",
     "generate_answer",
     "inherited_chunks",
     "inherited_result",
-    "process_beneath",
     "run_message_id",
 ]
 
@@ -205,7 +205,7 @@ async def _buffered(model: CallModel, request: ChatRequest, run: Run) -> Source:
         if received:
             yield received
         return
-    yield WholeAnswer(chat_result(AIMessage.from_fold(builder.result(), model._output_version)))
+    yield CompleteAnswer(chat_result(AIMessage.from_fold(builder.result(), model._output_version)))
 
 
 async def _native(model: CallModel, hook: str, request: ChatRequest, run: Run) -> Source:
@@ -253,7 +253,7 @@ async def _generated(model: CallModel, request: ChatRequest, run: Run) -> Source
     yield await generate_answer(model, request, run)
 
 
-async def generate_answer(model: CallModel, request: ChatRequest, run: Run) -> WholeAnswer:
+async def generate_answer(model: CallModel, request: ChatRequest, run: Run) -> CompleteAnswer:
     """Call `_generate` or `_agenerate`; every message of the result has an id."""
     is_sync = run.io.blocking
     hook = author_hooks(type(model)).generate[not is_sync] or "_generate"
@@ -277,7 +277,7 @@ async def generate_answer(model: CallModel, request: ChatRequest, run: Run) -> W
             _set_id(message, f"{run_message_id(run)}-{place}")
         if generation.generation_info:  # where the message says nothing of its own (T64)
             message.response_metadata = {**generation.generation_info, **message.response_metadata}
-    return WholeAnswer(result)
+    return CompleteAnswer(result)
 
 
 def _arguments(request: ChatRequest) -> dict[str, Any]:
@@ -337,7 +337,7 @@ async def inherited_result(
 # -- `super().process(...)` of a subclass whose parent answers by one of LangChain's methods
 
 
-async def process_beneath(
+async def call_process(
     model: CallModel,
     record: ChatModelInput | Mapping[str, Any],
     options: Mapping[str, Any] | None,

@@ -15,12 +15,12 @@ from foldline.protocol.events import Event
 from foldline.protocol.replay import message_to_events
 from foldline.utils.trusted import build_trusted
 
-__all__ = ["Batch", "WholeAnswer", "chat_result", "with_finish"]
+__all__ = ["Batch", "CompleteAnswer", "chat_result", "with_finish"]
 
 Batch: TypeAlias = Sequence[Event]
 
 
-class WholeAnswer(Sequence[Event]):
+class CompleteAnswer(Sequence[Event]):
     """A batch that is a whole answer, from `_generate` or from a cache; its events are made when somebody reads them.
 
     The message itself is what `invoke` returns, so a class of the author's own and further generations survive.
@@ -57,11 +57,11 @@ class WholeAnswer(Sequence[Event]):
     def __getitem__(self, index: int | slice) -> Event | list[Event]:
         return self.events[index]
 
-    def map(self, change: Callable[[BaseMessage], BaseMessage]) -> WholeAnswer:
+    def map(self, change: Callable[[BaseMessage], BaseMessage]) -> CompleteAnswer:
         """Change the message of every generation."""
         return self.replace([change(one.message) for one in self.result.generations])
 
-    def replace(self, messages: Sequence[BaseMessage]) -> WholeAnswer:
+    def replace(self, messages: Sequence[BaseMessage]) -> CompleteAnswer:
         """Copy with other messages, one for each generation; the same object where all are the same."""
         generations = self.result.generations
         pairs = list(zip(generations, messages, strict=True))
@@ -73,7 +73,7 @@ class WholeAnswer(Sequence[Event]):
             else ChatGeneration._trusted(message, generation.generation_info)
             for generation, message in pairs
         ]
-        return WholeAnswer(ChatResult(generations=changed, llm_output=self.result.llm_output))
+        return CompleteAnswer(ChatResult(generations=changed, llm_output=self.result.llm_output))
 
 
 def chat_result(message: BaseMessage) -> ChatResult:
@@ -86,7 +86,7 @@ def with_finish(
     batch: Batch, metadata: dict[str, Any], spent: UsageMetadata | None = None
 ) -> Batch:
     """Add metadata, and the usage of failed attempts, to the end of the message that a batch finishes."""
-    if type(batch) is WholeAnswer:
+    if type(batch) is CompleteAnswer:
         first, *others = (generation.message for generation in batch.result.generations)
         changes: dict[str, Any] = {"response_metadata": {**first.response_metadata, **metadata}}
         if spent is not None:

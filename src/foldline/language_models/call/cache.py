@@ -39,7 +39,7 @@ class CacheSlot:
         """What the cache raised: for `response_metadata["cache_error"]` (F-Y18)."""
 
     async def lookup(self) -> Sequence[Generation] | None:
-        """Give the kept answer."""
+        """Return the kept answer."""
         try:
             if self._io.blocking:
                 return self._cache.lookup(*self._key) or None
@@ -80,7 +80,7 @@ class CallCache:
         return cls(CacheSlot(cache, cache_key(model, request, policies), io))
 
     async def lookup(self) -> list[ChatGeneration] | None:
-        """Give the kept answer, its tokens marked as free of charge."""
+        """Return the kept answer, its tokens marked as free of charge."""
         found = await self._slot.lookup()
         return None if found is None else [_replayed(one) for one in found]
 

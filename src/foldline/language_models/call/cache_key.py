@@ -37,7 +37,7 @@ class KeyedModel(Protocol):
 
 
 def cache_key(model: KeyedModel, request: ChatRequest, policies: object = None) -> tuple[str, str]:
-    """Give (prompt, model) as text: every message and option on one side or the other.
+    """Return (prompt, model) as text: every message and option on one side or the other.
 
     `policies` tells answers that had to pass checks or guards from others.
     """
@@ -60,7 +60,7 @@ def cache_key(model: KeyedModel, request: ChatRequest, policies: object = None) 
 
 
 def text_model_key(model: KeyedModel, stop: list[str] | None, options: dict[str, Any]) -> str:
-    """Give what tells a model and its options from others, as text."""
+    """Return what tells a model and its options from others, as text."""
     asked = {**_identity(model), "stop": stop, "options": to_jsonable(options)}
     return dumps_canonical(asked)
 

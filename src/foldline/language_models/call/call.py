@@ -19,7 +19,7 @@ from foldline.exceptions import BudgetExceeded, ModelError, StreamClosedError
 from foldline.globals import SETTINGS
 from foldline.language_models.call.attempts import attempts
 from foldline.language_models.call.author import AuthorHooks, author_hooks
-from foldline.language_models.call.batch import Batch, WholeAnswer, chat_result
+from foldline.language_models.call.batch import Batch, CompleteAnswer, chat_result
 from foldline.language_models.call.cache import CallCache
 from foldline.language_models.call.listeners import CallListeners
 from foldline.language_models.call.llm_output import llm_output_of
@@ -60,7 +60,7 @@ class ChatCall:
     attempts = 0
     spent: UsageMetadata | None = None
     """What failed attempts spent."""
-    answer: WholeAnswer | None = None
+    answer: CompleteAnswer | None = None
     """The answer, where it came whole."""
     is_answered: bool = False
     """Whether the next batch is the last."""
@@ -145,7 +145,7 @@ class ChatCall:
             is_known = self.answer is not None or self._has_cache
             source = await self._source(request) if is_known else attempts(self, request)
             listeners = self._event_listeners
-            tell = None if listeners is None else listeners.tell_batch
+            tell = None if listeners is None else listeners.dispatch_batch
             show = show if listeners is None else _same_chunks(show, listeners)
             try:
                 async for batch in source:
@@ -198,7 +198,7 @@ class ChatCall:
         self.settings = take_settings(model, request, run.given.get("configurable") or {})
         if listeners is not None:
             listeners.choose_events(stream=request.stream, generates=hooks.generates)
-            if (waiting := listeners.tell_start(request, structured)) is not None:
+            if (waiting := listeners.dispatch_start(request, structured)) is not None:
                 await waiting
         request.note = self._note
         if hooks.preprocesses:
@@ -229,7 +229,7 @@ class ChatCall:
         """Return where the answer comes from: a hook, the cache, else the model."""
         if self.answer is None and (cached := await self._look_up(request)) is not None:
             self._is_cached = True
-            self.answer = WholeAnswer(ChatResult(generations=cached))
+            self.answer = CompleteAnswer(ChatResult(generations=cached))
         return attempts(self, request) if self.answer is None else self._replay(self.answer)
 
     @property
@@ -242,7 +242,7 @@ class ChatCall:
         found = await self._cache.lookup() if self._cache is not None else None
         return None if found is None else await approve_cached(self.settings.guards, found, io)
 
-    async def _replay(self, answer: WholeAnswer) -> AsyncGenerator[Batch, None]:
+    async def _replay(self, answer: CompleteAnswer) -> AsyncGenerator[Batch, None]:
         if not self.is_quiet:
             self.builder.feed_all(answer)
         self.is_answered = True
@@ -282,7 +282,7 @@ class ChatCall:
     def _event_listeners(self) -> CallListeners | None:
         """The listeners, where somebody wants to hear of single events."""
         listeners = self._listeners
-        return listeners if listeners is not None and listeners.hear_events else None
+        return listeners if listeners is not None and listeners.need_events else None
 
     @property
     def builder(self) -> MessageBuilder:
@@ -299,13 +299,13 @@ class ChatCall:
         for policy in self.event_policies:
             policy.begin()
 
-    async def rescue(self, request: ChatRequest, error: Exception) -> WholeAnswer | Exception:
+    async def rescue(self, request: ChatRequest, error: Exception) -> CompleteAnswer | Exception:
         """Let the policies see the error that ends the call; return an answer in its place, or what to raise."""
         for policy in reversed(self.policies):
             outcome = await policy.on_error(request, error)
             if isinstance(outcome, AIMessage):
                 self._is_rescued = True
-                return WholeAnswer(chat_result(outcome))
+                return CompleteAnswer(chat_result(outcome))
             if outcome is not error:
                 outcome.__cause__ = error
                 error = outcome
@@ -334,7 +334,7 @@ class ChatCall:
         self.result, self.message = result, message
         self.is_complete = True
         try:
-            if self.run.manager is not None and (waiting := self._tell_end(result)) is not None:
+            if self.run.manager is not None and (waiting := self._dispatch_end(result)) is not None:
                 await waiting
         except Exception as error:  # noqa: BLE001  raised once the reader has the answer
             self._end_error = error
@@ -342,9 +342,9 @@ class ChatCall:
             if self._opening is not None:
                 await self._end_opening(self._opening)
 
-    def _tell_end(self, result: ChatResult) -> Awaitable[None] | None:
+    def _dispatch_end(self, result: ChatResult) -> Awaitable[None] | None:
         output = LLMResult._trusted([[*result.generations]], self.llm_output)
-        return self.run.tell_now("on_llm_end", (output,), {})
+        return self.run.dispatch_now("on_llm_end", (output,), {})
 
     async def _end_opening(self, opening: Opening) -> None:
         try:
@@ -414,7 +414,7 @@ class ChatCall:
             error.model = error.model or self.model._model_name
         if self.run.manager is not None:
             partial = LLMResult(generations=[[ChatGeneration._trusted(self.message)]])
-            await self.run.tell("on_llm_error", error, response=partial)
+            await self.run.dispatch("on_llm_error", error, response=partial)
         if self._opening is not None:
             await (self._opening.end(self.message) if is_closed else self._opening.fail(error))
 

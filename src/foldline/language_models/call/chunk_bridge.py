@@ -38,7 +38,7 @@ class ChunkBridge:
         """What that chunk said, and what came after it: it goes out with the end."""
 
     def feed(self, chunk: ChatGenerationChunk) -> list[Event]:
-        """Give the events of one chunk."""
+        """Return the events of one chunk."""
         message = getattr(chunk, "message", None)
         if (
             type(message) is AIMessageChunk
@@ -49,11 +49,11 @@ class ChunkBridge:
             # The hot path: a chunk made from plain text alone.
             fields = real_fields(message)
             if len(fields) == 1 and type(text := fields.get("content")) is str:
-                return self._text(text) if text and self._is_started else self._said(text)
+                return self._text(text) if text and self._is_started else self._text_events(text)
             if len(fields) == 2 and fields.get("content") == "" and "tool_call_chunks" in fields:
                 slices = fields["tool_call_chunks"]
                 if self._writer.is_started and all(one.keys() <= SLICE_KEYS for one in slices):
-                    return self._called(slices)
+                    return self._call_slices(slices)
         if not isinstance(message, BaseMessage):
             raise UsageError(
                 f"_stream must give ChatGenerationChunk(message=AIMessageChunk(...)), not {chunk!r:.80}"
@@ -63,10 +63,10 @@ class ChunkBridge:
         self._note(message, chunk.generation_info)
         slices = getattr(message, "tool_call_chunks", None) or []
         if type(message.content) is str and not slices and not message.additional_kwargs:
-            return self._said(message.content)
+            return self._text_events(message.content)
         is_bare = not message.content and not message.additional_kwargs
         if is_bare and self._writer.is_started and all(one.keys() <= SLICE_KEYS for one in slices):
-            return self._called(slices)
+            return self._call_slices(slices)
         events: list[Event] = []
         for block in _blocks_of(message, slices):
             if not self._writer.is_started:
@@ -79,7 +79,7 @@ class ChunkBridge:
         self.held += batch
         return True
 
-    def _called(self, slices: list[Any]) -> list[Event]:
+    def _call_slices(self, slices: list[Any]) -> list[Event]:
         """Say slices of calls that come alone, as most do."""
         events: list[Event] = []
         for one in slices:
@@ -89,7 +89,7 @@ class ChunkBridge:
             events = events + said if events else said
         return events
 
-    def _said(self, text: str) -> list[Event]:
+    def _text_events(self, text: str) -> list[Event]:
         if not text:
             return []
         if not self._writer.is_started:
@@ -112,7 +112,7 @@ class ChunkBridge:
             self.is_last = self.is_last or message.chunk_position == "last"
 
     def end(self) -> list[Event]:
-        """Give the events that end the message."""
+        """Return the events that end the message."""
         started = [] if self._writer.is_started else self._writer.start(self._id)
         return started + self._writer.finish()
 

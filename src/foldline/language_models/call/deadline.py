@@ -89,7 +89,7 @@ class _BoundedSource:
         self._is_running = self._is_left = False
 
     async def next(self) -> object:
-        """Give the next event, or END."""
+        """Return the next event, or END."""
         if time_left() is None:
             return await anext(self._source, END)
         if not self._io.blocking:

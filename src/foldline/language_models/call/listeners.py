@@ -51,7 +51,7 @@ class CallListeners:
         """The chunks of the last batch of which handlers were told: the reader gets the same."""
 
     @property
-    def hear_events(self) -> bool:
+    def need_events(self) -> bool:
         """Whether anybody wants to hear of single events."""
         return self.tells_events or self.tells_tokens
 
@@ -93,7 +93,7 @@ class CallListeners:
         if self.tells_tokens:
             self._view = ChunkView(self._model._output_version)
 
-    def tell_start(
+    def dispatch_start(
         self, request: ChatRequest, structured: StructuredFormat
     ) -> Awaitable[None] | None:
         """Tell that the call starts, or give what is to be waited for where a handler takes time."""
@@ -113,26 +113,26 @@ class CallListeners:
         started = (LazyDump(model), [list(request.messages)])
         return run.begin_now("on_chat_model_start", started, details)
 
-    def tell_batch(self, batch: Batch) -> Awaitable[None] | None:
+    def dispatch_batch(self, batch: Batch) -> Awaitable[None] | None:
         """Tell of every event and of the tokens that show it, or give what is to be waited for."""
         if self._is_first:
             self._is_first = False
             if self._view is not None and not self.tells_events:
                 self._direct = _DirectTokens.of(self._run, self._view)
         direct = self._direct
-        if direct is None or (chunks := direct.tell(batch)) is None:
-            return self._tell_batch(batch)
+        if direct is None or (chunks := direct.dispatch_chunks(batch)) is None:
+            return self._dispatch_batch(batch)
         self.chunks = chunks
         return direct.wait() if direct.waiting else None
 
-    async def _tell_batch(self, batch: Batch) -> None:
+    async def _dispatch_batch(self, batch: Batch) -> None:
         run, view = self._run, self._view
         if self.tells_events:
             for event in batch:
-                await run.tell("on_stream_event", event)
+                await run.dispatch("on_stream_event", event)
         self.chunks = [] if view is None else view.show(batch)
         for chunk in self.chunks:
-            await run.tell(TOKEN, str(chunk.text), chunk=ChatGenerationChunk._trusted(chunk))
+            await run.dispatch(TOKEN, str(chunk.text), chunk=ChatGenerationChunk._trusted(chunk))
 
 
 class _DirectTokens:
@@ -158,7 +158,7 @@ class _DirectTokens:
             return None
         return cls(run, manager, view, hooks)
 
-    def tell(self, batch: Batch) -> list[AIMessageChunk] | None:
+    def dispatch_chunks(self, batch: Batch) -> list[AIMessageChunk] | None:
         """Tell of the chunks that show a batch, and return them; None where a hook has changed the handlers."""
         manager, run_id = self._manager, self._run_id
         if manager.handlers is not self._handlers:

@@ -14,7 +14,7 @@ from foldline.protocol.promote import promote
 
 
 def open_message(event: Mapping[str, Any], id: str) -> Event:
-    """Give the start of a message whose first event this is; one without an id gets this one."""
+    """Return the start of a message whose first event this is; one without an id gets this one."""
     if event["event"] != "message-start":
         return {"event": "message-start", "role": "ai", "id": id}
     return cast("Event", event if event.get("id") else {**event, "id": id})

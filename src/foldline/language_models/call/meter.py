@@ -102,6 +102,6 @@ class RequestMeter:
         if self._limiter is not None:
             self._limiter.observe(headers, status=status, retry_after=retry_after)
 
-    def held(self) -> AbstractContextManager[None]:
+    def in_use(self) -> AbstractContextManager[None]:
         """Mark that the code inside runs for this request."""
-        return nullcontext() if self._spending is None else self._spending.held()
+        return nullcontext() if self._spending is None else self._spending.in_use()

@@ -79,7 +79,7 @@ class RetryPolicy:
         return cls(**known)
 
     def delay(self, attempt: int, error: BaseException | None = None) -> float:
-        """Give the seconds to wait after the failed attempt number `attempt` (from 1)."""
+        """Return the seconds to wait after the failed attempt number `attempt` (from 1)."""
         asked = getattr(error, "retry_after", None)
         if asked is not None:
             return max(0.0, float(asked))

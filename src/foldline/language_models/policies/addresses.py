@@ -100,7 +100,7 @@ def check_address(address: str, host: str, *, allow_private: bool) -> None:
 
 
 def _all_of(address: IPv4Address | IPv6Address) -> list[IPv4Address | IPv6Address]:
-    """Give an address and the address of IPv4 it leads to, if it does."""
+    """Return an address and the address of IPv4 it leads to, if it does."""
     if isinstance(address, IPv4Address) or not any(address in network for network in EMBEDDING):
         return [address]
     if address in EMBEDDING[2]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Protocol
 
 from foldline._run import Run
-from foldline.language_models.call.batch import Batch, WholeAnswer
+from foldline.language_models.call.batch import Batch, CompleteAnswer
 from foldline.language_models.call.model import CallModel
 from foldline.language_models.call.request import ChatRequest
 from foldline.language_models.policies.settings import CallSettings
@@ -86,6 +86,6 @@ class Policy:
 
 def ends_message(batch: Batch) -> bool:
     """Whether a batch finishes its message; an event that nobody knows may stand behind the finish."""
-    return type(batch) is WholeAnswer or any(
+    return type(batch) is CompleteAnswer or any(
         event.get("event") == "message-finish" for event in batch
     )

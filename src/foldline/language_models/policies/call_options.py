@@ -57,7 +57,7 @@ class ToolChoice:
     """Whether it may call several at once, where that was said."""
 
     def as_option(self) -> str | dict[str, Any]:
-        """Give it as an option again, in OpenAI's form."""
+        """Return it as an option again, in OpenAI's form."""
         if self.allowed:
             named = [{"type": "function", "name": name} for name in self.allowed]
             return {"type": "allowed_tools", "mode": self.mode, "tools": named}

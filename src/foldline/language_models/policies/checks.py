@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from foldline.exceptions import StructuredOutputError
-from foldline.language_models.call.batch import Batch, WholeAnswer
+from foldline.language_models.call.batch import Batch, CompleteAnswer
 from foldline.language_models.policies.base import (
     CallContext,
     FoldedAttempt,
     Policy,
     ends_message,
 )
-from foldline.language_models.policies.output_check import OutputCheck, Verdict, asked_again
+from foldline.language_models.policies.output_check import OutputCheck, Verdict, repair_messages
 from foldline.messages import AIMessage, BaseMessage
 from foldline.protocol.events import Event
 
@@ -37,7 +37,7 @@ class ToolCallScreening(Policy):
 
     async def on_events(self, batch: Batch) -> Batch:
         """Mark the calls that do not fit."""
-        if type(batch) is WholeAnswer:
+        if type(batch) is CompleteAnswer:
             return batch.map(self._screen_message)
         return [self._screen(event) for event in batch]
 
@@ -136,7 +136,7 @@ class ChecksPolicy(Policy):
     def complaint(self, error: StructuredOutputError) -> list[BaseMessage]:
         """Return what is added to the request of the next attempt: the answer, and what was wrong with it."""
         rejected, self._rejected = self._rejected, None
-        return [] if rejected is None else asked_again([], rejected, error.issues)
+        return [] if rejected is None else repair_messages([], rejected, error.issues)
 
 
 def _invalid_call(call: Mapping[str, Any], issue: str) -> dict[str, Any]:

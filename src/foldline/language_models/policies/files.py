@@ -116,7 +116,7 @@ async def resolve_messages(
 
 
 def _file_of(block: object) -> Mapping[str, Any] | None:
-    """Give a block that names a file by path or URL, OpenAI's form of an image read as ours; None for another."""
+    """Return a block that names a file by path or URL, OpenAI's form of an image read as ours; None for another."""
     if not isinstance(block, Mapping):
         return None
     if block.get("type") == "image_url":
@@ -177,7 +177,7 @@ async def deliver_files(
     resolver: FileResolver | None,
     io: IO,
 ) -> AIMessage:
-    """Give the files of an answer in the form asked for: written to a folder, as base64, or as URLs."""
+    """Return the files of an answer in the form asked for: written to a folder, as base64, or as URLs."""
     if not isinstance(message.content, list):
         return message
     if kind == "local" and folder is None:

@@ -12,7 +12,7 @@ from typing import cast
 
 from foldline._io import IO
 from foldline.exceptions import OutputRejectedError, UsageError
-from foldline.language_models.call.batch import Batch, WholeAnswer
+from foldline.language_models.call.batch import Batch, CompleteAnswer
 from foldline.language_models.call.request import ChatRequest
 from foldline.language_models.policies.base import (
     CallContext,
@@ -57,7 +57,7 @@ class GuardsPolicy(Policy):
                 return batch
             self._held += batch
             return [event for event in batch if event["event"] == "error"]
-        if type(batch) is WholeAnswer:
+        if type(batch) is CompleteAnswer:
             messages = [cast("AIMessage", one.message) for one in batch.result.generations]
             return batch.replace(
                 [await run_guards(self._guards, one, self._io) for one in messages]

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from foldline.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-__all__ = ["CHECKS", "OutputCheck", "Verdict", "asked_again"]
+__all__ = ["CHECKS", "OutputCheck", "Verdict", "repair_messages"]
 
 CHECKS = "checks"
 """The call option under which checks are bound; it never reaches a provider."""
@@ -42,13 +42,13 @@ class OutputCheck(Protocol):
         """Say what is wrong with one finished tool call that is to be marked invalid, if anything."""
 
     def key(self) -> object:
-        """Give what tells this check from another, as JSON: part of the cache key."""
+        """Return what tells this check from another, as JSON: part of the cache key."""
 
 
-def asked_again(
+def repair_messages(
     messages: list[BaseMessage], answer: AIMessage, issues: list[str]
 ) -> list[BaseMessage]:
-    """Give the history with the answer and what was wrong with it: every call answered, as providers demand."""
+    """Return the history with the answer and what was wrong with it: every call answered, as providers demand."""
     complaint = "\n".join([AGAIN, *(f"- {issue}" for issue in issues), AND_NOW])
     kept = answer.model_copy(
         update={"invalid_tool_calls": [], "content": _sendable(answer.content)}

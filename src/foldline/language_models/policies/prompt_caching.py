@@ -65,7 +65,7 @@ class CacheConfig:
         return cls(**value)
 
     def control(self) -> dict[str, Any]:
-        """Give the mark itself."""
+        """Return the mark itself."""
         return {"type": "ephemeral", **({"ttl": self.ttl} if self.ttl else {})}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from foldline.language_models.call.batch import Batch, WholeAnswer
+from foldline.language_models.call.batch import Batch, CompleteAnswer
 from foldline.language_models.policies.base import CallContext, Policy
 from foldline.messages import AIMessage
 from foldline.messages.usage import UsageMetadata
@@ -23,7 +23,7 @@ class ReceivedMessage(Policy):
     def __init__(self, call: CallContext) -> None:
         self._call = call
         self._builder = MessageBuilder(call.model._fold_limits)
-        self._whole: WholeAnswer | None = None
+        self._whole: CompleteAnswer | None = None
         call.received = self
 
     def begin(self) -> None:
@@ -33,7 +33,7 @@ class ReceivedMessage(Policy):
 
     async def on_events(self, batch: Batch) -> Batch:
         """Fold the events."""
-        if type(batch) is WholeAnswer:
+        if type(batch) is CompleteAnswer:
             self._whole = batch
         else:
             for event in batch:

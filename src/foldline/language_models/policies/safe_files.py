@@ -70,7 +70,7 @@ def _check_words(path: str) -> None:
 
 
 def _parts_below(root: str, folder: str, path: str) -> list[str] | None:
-    """Give the steps from the folder to the file; None where an absolute path leads elsewhere."""
+    """Return the steps from the folder to the file; None where an absolute path leads elsewhere."""
     if os.path.isabs(path):
         for base in (root, os.path.abspath(folder)):
             if path.startswith(base.rstrip("/") + "/"):

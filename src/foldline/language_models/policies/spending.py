@@ -196,7 +196,7 @@ class Spending:
     # -- while it runs
 
     @contextmanager
-    def held(self) -> Generator[None, None, None]:
+    def in_use(self) -> Generator[None, None, None]:
         """Mark that the code inside runs for this call. Never hold it across a `yield` to the caller."""
         reservation = self._reservation
         if reservation is None:
@@ -213,7 +213,7 @@ class Spending:
     def settle(
         self, usage: Mapping[str, Any] | None, cost: float | None, *, was_answered: bool
     ) -> None:
-        """Give the reservation back and count what was spent; once."""
+        """Return the reservation back and count what was spent; once."""
         reservation, self._reservation = self._reservation, None
         if reservation is None:
             return
@@ -228,7 +228,7 @@ class Spending:
                     scope.unpriced_calls += 1
                     if scope.limits.cost is not None:
                         scope.assumed_cost += self._cost(
-                            reservation.input_tokens, self._said(usage)
+                            reservation.input_tokens, self._assumed_tokens(usage)
                         )
         if self.is_limited:
             for scope in reservation.scopes:
@@ -240,7 +240,7 @@ class Spending:
         if not scope.under_way:
             scope.reserved = Reservation()  # sums of thousands of amounts drift
 
-    def _said(self, usage: Mapping[str, Any] | None) -> int:
+    def _assumed_tokens(self, usage: Mapping[str, Any] | None) -> int:
         """Return the tokens that an answer of unknown cost is taken to have had."""
         said = (usage or {}).get("output_tokens")
         return said if isinstance(said, int) else self._expected.max_tokens or 0
@@ -255,7 +255,7 @@ class Spending:
         scope.largest_excess = max(scope.largest_excess, excess)
 
     def cancel(self) -> None:
-        """Give the reservation back: no request was made."""
+        """Return the reservation back: no request was made."""
         reservation = self._reservation
         self.settle(None, None, was_answered=False)
         if reservation is not None:

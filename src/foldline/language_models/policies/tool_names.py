@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, cast
 
-from foldline.language_models.call.batch import Batch, WholeAnswer
+from foldline.language_models.call.batch import Batch, CompleteAnswer
 from foldline.language_models.call.request import CallOptions, ChatRequest
 from foldline.language_models.policies.base import CallContext, Policy
 from foldline.language_models.policies.call_options import read_tool_choice
@@ -73,11 +73,11 @@ class NameCodec:
         return self._out
 
     def encode(self, name: str) -> str:
-        """Give the name on the wire."""
+        """Return the name on the wire."""
         return self._out.get(name, name)
 
     def decode(self, name: str) -> str:
-        """Give the tool's own name; a name that was never sent stays as it is."""
+        """Return the tool's own name; a name that was never sent stays as it is."""
         return self._back.get(name, name)
 
     # -- on the way out
@@ -181,7 +181,7 @@ class ToolNamesPolicy(Policy):
     async def on_events(self, batch: Batch) -> Batch:
         """Restore the names."""
         codec = cast("NameCodec", self._codec)
-        if type(batch) is WholeAnswer:
+        if type(batch) is CompleteAnswer:
             return batch.map(codec.decode_message)
         return [codec.decode_event(event) for event in batch]
 

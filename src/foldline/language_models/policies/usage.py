@@ -130,9 +130,9 @@ class UsagePolicy(Policy):
         scope = SCOPE.get()
         return scope is not None and scope.is_limited
 
-    def held(self) -> AbstractContextManager[None]:
+    def in_use(self) -> AbstractContextManager[None]:
         """Mark that the code inside runs for this attempt."""
-        return nullcontext() if self._spending is None else self._spending.held()
+        return nullcontext() if self._spending is None else self._spending.in_use()
 
     async def on_events(self, batch: Batch) -> Batch:
         """Settle what the message cost at its finish; raise if a limit is passed."""
@@ -171,7 +171,7 @@ class UsagePolicy(Policy):
             await limiter.flush(self._call.run.io)
 
     def cancel(self) -> None:
-        """Give everything back: the attempt was never sent."""
+        """Return everything back: the attempt was never sent."""
         if self._spending is not None:
             self._spending.cancel()
         self._spending = self._expected = None

@@ -66,7 +66,7 @@ class Limits:
                 raise UsageError(f"Limits({name}={value!r}): a number from 0, or None for no limit")
 
     def of(self, name: str) -> float | None:
-        """Give the limit of one counter."""
+        """Return the limit of one counter."""
         return cast("float | None", getattr(self, name))
 
 
@@ -84,7 +84,7 @@ class Reservation:
     scopes: tuple[UsageScope, ...] = ()
 
     def of(self, name: str) -> float:
-        """Give the reserved amount of one counter."""
+        """Return the reserved amount of one counter."""
         if name == "total_tokens":
             return self.input_tokens + self.output_tokens
         return cast("float", getattr(self, name, 0))
@@ -207,7 +207,7 @@ class UsageScope:
         return time.monotonic() - self.started
 
     def chain(self) -> Iterator[UsageScope]:
-        """Give this scope and those around it."""
+        """Return this scope and those around it."""
         scope: UsageScope | None = self
         while scope is not None:
             yield scope
@@ -224,9 +224,9 @@ class UsageScope:
         limit = self.limits.of(name)
         used = self.used(name)
         if limit is not None and used + more > limit * (1 + ROUNDING):
-            asked = f", and this call needs {_shown(more)} more" if more else ""
+            asked = f", and this call needs {_plain(more)} more" if more else ""
             raise BudgetExceeded(
-                f"{name} used {_shown(used)} of the {_shown(limit)} this usage_scope allows{asked}: raise the limit, "
+                f"{name} used {_plain(used)} of the {_plain(limit)} this usage_scope allows{asked}: raise the limit, "
                 "or spend less",
                 used=used + more,
                 limit=limit,
@@ -244,12 +244,12 @@ class UsageScope:
 
 
 def current_usage() -> UsageScope | None:
-    """Give the scope this code runs in, if any."""
+    """Return the scope this code runs in, if any."""
     return SCOPE.get()
 
 
 def time_left() -> float | None:
-    """Give the seconds until the first deadline of the scopes around this code; None where none has one."""
+    """Return the seconds until the first deadline of the scopes around this code; None where none has one."""
     scope = SCOPE.get()
     if scope is None:
         return None
@@ -272,5 +272,5 @@ def usage_scope(limits: Limits | None = None, **kwargs: Any) -> Generator[UsageS
         SCOPE.reset(token)
 
 
-def _shown(number: float) -> str:
+def _plain(number: float) -> str:
     return f"{number:g}" if number % 1 else str(int(number))

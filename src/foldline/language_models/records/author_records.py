@@ -49,7 +49,7 @@ async def process_events(
 ) -> AsyncGenerator[Batch, None]:
     """Yield what an author's `process` answers, a record or deltas, as events."""
     named = request.options.get("model") or model_name
-    teller = Teller(named if isinstance(named, str) else None)
+    writer = Teller(named if isinstance(named, str) else None)
     record = record_of(request)
     options = _options(request, run, stream=request.stream)
     if inspect.isgeneratorfunction(method) or inspect.isasyncgenfunction(method):
@@ -57,13 +57,13 @@ async def process_events(
     else:
         outcome = await _call(run, method, record, options)
     if not hasattr(outcome, "__aiter__") and not isinstance(outcome, Iterator):
-        yield [*teller.tell(outcome), *teller.end()]
+        yield [*writer.write(outcome), *writer.end()]
         return
     async with aclosing(run.io.adapt(outcome)) as deltas:
         async for delta in deltas:
-            if batch := teller.tell(delta):
+            if batch := writer.write(delta):
                 yield batch
-    yield teller.end()
+    yield writer.end()
 
 
 async def _call(run: Run, method: Callable[..., Any], *arguments: object) -> Any:  # noqa: ANN401  what an author's method returns

@@ -45,7 +45,7 @@ class Teller:
         self._calls: set[str] = set()
         self._files: list[Any] = []
 
-    def tell(self, said: object) -> list[Event]:
+    def write(self, said: object) -> list[Event]:
         """Say one record or delta."""
         fields = _fields(said)
         if isinstance(message := fields.get("message"), AIMessage):
@@ -97,7 +97,7 @@ class Teller:
     def _call(self, call: Mapping[str, Any]) -> list[Event]:
         """Say a tool call; one that a delta says again, as lists that grow do, is said once."""
         self._reason = "tool_use"
-        read = _named_call(call)
+        read = _read_call(call)
         if (id := read.pop("id")) in self._calls:
             return []
         self._calls.add(id)
@@ -138,7 +138,7 @@ def _fields(said: object) -> Options:
 
 
 def replaced(changed: object, before: AIMessage) -> AIMessage:
-    """Give the message that `postprocess` gave instead of another.
+    """Return the message that `postprocess` gave instead of another.
 
     A record stands for the whole answer: what its fields say as before keeps its blocks, the rest is said anew. Tokens
     that were spent stay spent, so usage and the model's name change only where they are given.
@@ -164,14 +164,14 @@ def replaced(changed: object, before: AIMessage) -> AIMessage:
     shown["text"] = str(before.text)
     for name, kinds in VIEWS.items():
         if (fields.get(name) or None) != (shown[name] or None):
-            blocks = _said_anew(blocks, kinds, _blocks_of(name, fields.get(name)))
+            blocks = _replace_blocks(blocks, kinds, _blocks_of(name, fields.get(name)))
     usage = folded.usage if fields.get("usage") is None else cast("Any", _usage(fields["usage"]))
     made = dataclasses.replace(folded, blocks=blocks, metadata=metadata, usage=usage)
     is_v1 = before.response_metadata.get("output_version") == "v1"
     return AIMessage.from_fold(made, "v1" if is_v1 else "v0")
 
 
-def _said_anew(blocks: list[Any], kinds: frozenset[str], said: list[Any]) -> list[Any]:
+def _replace_blocks(blocks: list[Any], kinds: frozenset[str], said: list[Any]) -> list[Any]:
     places = [place for place, block in enumerate(blocks) if block.get("type") in kinds]
     first = places[0] if places else len(blocks)
     rest = [block for block in blocks[first:] if block.get("type") not in kinds]
@@ -187,10 +187,10 @@ def _blocks_of(name: str, value: Any) -> list[Any]:  # noqa: ANN401  text, or a 
         return [{"type": "reasoning", "reasoning": str(value)}]
     if name == "files":
         return [read_file(file) for file in value]
-    return [{"type": "tool_call", **_named_call(call)} for call in value]
+    return [{"type": "tool_call", **_read_call(call)} for call in value]
 
 
-def _named_call(call: Mapping[str, Any]) -> Options:
+def _read_call(call: Mapping[str, Any]) -> Options:
     """Read a tool call; one without an id gets one."""
     read = read_call(call)
     return {**read, "id": read["id"] or f"call_{new_id()}"}

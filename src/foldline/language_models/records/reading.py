@@ -144,13 +144,13 @@ def _tool_key(key: str) -> str:
 
 def read_response_format(value: Mapping[str, Any]) -> Options:
     """Read a response format in either spelling; a key nobody knows is an error."""
-    read = _known("response_format", snake_keys(value), FORMAT_KEYS)
+    read = _check_names("response_format", snake_keys(value), FORMAT_KEYS)
     if isinstance(described := read.get("json_schema"), Mapping):
-        read["json_schema"] = _known("json_schema", snake_keys(described), SCHEMA_KEYS)
+        read["json_schema"] = _check_names("json_schema", snake_keys(described), SCHEMA_KEYS)
     return read
 
 
-def _known(where: str, values: Options, names: frozenset[str]) -> Options:
+def _check_names(where: str, values: Options, names: frozenset[str]) -> Options:
     if unknown := sorted(values.keys() - names):
         known = ", ".join(sorted(names))
         raise UsageError(f"{where} has no {unknown[0]!r}: known are {known}")

@@ -68,7 +68,7 @@ class EventLog:
         return EventCursor(self._entries)
 
     def read(self, more: Callable[[], bool]) -> Iterator[Event]:
-        """Give every event, asking for `more` at the end of what is there until there is none."""
+        """Return every event, asking for `more` at the end of what is there until there is none."""
         entries, position, is_over = self._entries, 0, False
         while True:
             if position == len(entries):
@@ -109,7 +109,7 @@ class EventCursor:
         self._slice = 0
 
     def take(self) -> Event | None:
-        """Give the next event that is there."""
+        """Return the next event that is there."""
         while self._entry < len(self._entries):
             entry = self._entries[self._entry]
             if type(entry) is not _Slices:

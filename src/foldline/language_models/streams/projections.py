@@ -29,8 +29,8 @@ class Failure:
         self.error: BaseException = error
         self._traceback: TracebackType | None = error.__traceback__
 
-    def again(self) -> BaseException:
-        """Give the error as it was first raised."""
+    def as_raised(self) -> BaseException:
+        """Return the error as it was first raised."""
         return self.error.with_traceback(self._traceback)
 
 
@@ -66,10 +66,10 @@ class Deltas(Generic[D, W]):
         if self.signal is not None:
             self.signal.set()
 
-    def whole(self) -> W:
-        """Give everything said, or raise the failure."""
+    def result(self) -> W:
+        """Return everything said, or raise the failure."""
         if self.failure is not None:
-            raise self.failure.again()
+            raise self.failure.as_raised()
         if self.value is not None:
             return self.value
         return self.join(self.items)
@@ -152,13 +152,13 @@ class SyncProjection(Projection[D, W]):
             if not self._advance() and place >= len(items):
                 break
         if deltas.failure is not None:
-            raise deltas.failure.again()
+            raise deltas.failure.as_raised()
 
     def get(self) -> W:
         """Read to the end and give the whole."""
         while not self._deltas.is_done and self._advance():
             pass
-        return self._deltas.whole()
+        return self._deltas.result()
 
 
 class SyncTextProjection(SyncProjection[str, str]):
@@ -206,13 +206,13 @@ class AsyncProjection(Projection[D, W]):
             if not await self._advance() and place >= len(items):
                 break
         if deltas.failure is not None:
-            raise deltas.failure.again()
+            raise deltas.failure.as_raised()
 
     async def get(self) -> W:
         """Read to the end and give the whole."""
         while not self._deltas.is_done and await self._advance():
             pass
-        return self._deltas.whole()
+        return self._deltas.result()
 
     def __await__(self) -> Generator[Any, None, W]:
         return self.get().__await__()

@@ -59,7 +59,7 @@ class StreamState:
         self._calls: dict[int, dict[str, Any]] = {}
         self._text: Deltas[str, str] = Deltas("".join)
         self._reasoning: Deltas[str, str] = Deltas("".join)
-        self._tool_calls: Deltas[ToolCallChunk, list[ToolCall]] = Deltas(_whole_calls)
+        self._tool_calls: Deltas[ToolCallChunk, list[ToolCall]] = Deltas(_complete_calls)
         self._views: dict[str, ReferenceType[Any]] = {}
 
     def _view(self, name: str, make: Callable[[], V]) -> V:
@@ -268,7 +268,7 @@ class StreamState:
             deltas.items = []
 
     def _closed_error(self) -> BaseException:
-        """Give the error that the source told its listeners when it was closed, so that all hold the same one."""
+        """Return the error that the source told its listeners when it was closed, so that all hold the same one."""
         told = self._source.error if self._source is not None else None
         if isinstance(told, Exception):
             return told
@@ -292,8 +292,8 @@ def _slice(index: int, call: dict[str, Any], args: str) -> ToolCallChunk:
     }
 
 
-def _whole_calls(slices: list[ToolCallChunk]) -> list[ToolCall]:
-    """Give the calls that came whole; those in slices are known at the end."""
+def _complete_calls(slices: list[ToolCallChunk]) -> list[ToolCall]:
+    """Return the calls that came whole; those in slices are known at the end."""
     return [cast("ToolCall", one) for one in slices if one.get("type") != "tool_call_chunk"]
 
 

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 from types import FrameType
 from typing import Any, Self, Unpack
 
-from foldline._io import ASYNC, HomeLoop, Interruptible, OneAtATime, Signal, running_loop
+from foldline._io import ASYNC, HomeLoop, Interruptible, Mutex, Signal, running_loop
 from foldline._io.drive import drive_each
 from foldline.exceptions import MalformedStreamError, StreamClosedError, UsageError
 from foldline.language_models.call.batch import Batch
@@ -62,7 +62,7 @@ class ChatModelStream(StreamState):
         self._batches: Generator[Batch, None, None] | None = None
         self._pump: RequestMore | None = None
         self._is_closing = False
-        self._guard = OneAtATime()
+        self._guard = Mutex()
 
     @property
     def text(self) -> SyncTextProjection:
@@ -143,7 +143,7 @@ class ChatModelStream(StreamState):
     def __iter__(self) -> Iterator[Event]:
         yield from self._log.read(self._more)
         if self._failure is not None:
-            raise self._failure.again()
+            raise self._failure.as_raised()
 
     def _ipython_display_(self) -> None:
         from foldline._display import live  # noqa: PLC0415  for notebooks only
@@ -162,7 +162,7 @@ class ChatModelStream(StreamState):
         """The assembled message; reads the stream to its end."""
         self._drain()
         if self._failure is not None:
-            raise self._failure.again()
+            raise self._failure.as_raised()
         if self._message is None:
             raise MalformedStreamError(NO_END, partial=self.partial)
         return self._message
@@ -323,7 +323,7 @@ class AsyncChatModelStream(StreamState):
         for event in cursor:
             yield event
         if self._failure is not None:
-            raise self._failure.again()
+            raise self._failure.as_raised()
 
     def _ipython_display_(self) -> None:
         from foldline._display import live  # noqa: PLC0415  for notebooks only
@@ -341,7 +341,7 @@ class AsyncChatModelStream(StreamState):
     async def _finished(self) -> AIMessage:
         await self._drain()
         if self._failure is not None:
-            raise self._failure.again()
+            raise self._failure.as_raised()
         if self._message is None:
             raise MalformedStreamError(NO_END, partial=self.partial)
         return self._message

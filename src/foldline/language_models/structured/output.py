@@ -208,7 +208,7 @@ class StructuredCheck:
         """Other tools the model may call instead of answering."""
 
     def key(self) -> object:
-        """Give what tells this check from another."""
+        """Return what tells this check from another."""
         return ["structured", self.method, self.schema.json_schema, self.repair]
 
     def judge(self, message: AIMessage) -> Verdict:
@@ -305,7 +305,7 @@ class StructuredCheck:
 
 
 def _refusal(message: AIMessage) -> str:
-    """Give the words of a refusal: text, or a block of its own."""
+    """Return the words of a refusal: text, or a block of its own."""
     words = [str(message.text)]
     for block in message.content_blocks:
         value = dict(block).get("value")
@@ -386,7 +386,7 @@ def structured_options(
     tools: Sequence[Any] | None = None,
     prefers_strict: bool = False,
 ) -> tuple[dict[str, Any], StructuredCheck]:
-    """Give the call options that ask for the schema, and the check that reads answers by it."""
+    """Return the call options that ask for the schema, and the check that reads answers by it."""
     is_any_object = schema is None
     if is_any_object:
         if method not in ("json_mode", "json_object"):

@@ -124,7 +124,7 @@ class _Partial:
         self._last: Any = None
 
     def feed(self, chunk: object) -> object:
-        """Give the object so far, if it has changed."""
+        """Return the object so far, if it has changed."""
         if _is_reset(chunk):
             self._begin()
         slices = self._slices(chunk)
@@ -138,7 +138,7 @@ class _Partial:
         if value == self._last or not isinstance(value, dict):
             return None
         self._last = value
-        return self._made(value)
+        return self._build(value)
 
     def _slices(self, chunk: object) -> list[str]:
         if self._check.method != "tool":
@@ -160,13 +160,13 @@ class _Partial:
             self._has_begun = True
             self._parser.feed(piece, min(starts))
 
-    def _made(self, value: dict[str, Any]) -> object:
+    def _build(self, value: dict[str, Any]) -> object:
         if self._is_plain:
             return value
         if self._shape is None:
             return None
         try:
-            return _as_given(self._shape.model_validate(value))
+            return _restore_dataclasses(self._shape.model_validate(value))
         except (
             ValueError,
             TypeError,
@@ -219,15 +219,15 @@ def _partial_dataclass(schema: Any, made: dict[type, Any]) -> type[BaseModel]:  
     return shape
 
 
-def _as_given(value: object) -> object:
+def _restore_dataclasses(value: object) -> object:
     """Make dataclasses of their shapes; what is not there yet is None, and no `__post_init__` sees it."""
     if isinstance(value, list):
-        return [_as_given(one) for one in value]
+        return [_restore_dataclasses(one) for one in value]
     if not isinstance(value, _OfDataclass):
         return value
     whole: Any = object.__new__(value.foldline_made_of)
     for name in type(value).model_fields:
-        object.__setattr__(whole, name, _as_given(value.__dict__[name]))
+        object.__setattr__(whole, name, _restore_dataclasses(value.__dict__[name]))
     return whole
 
 

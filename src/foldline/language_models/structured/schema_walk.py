@@ -12,7 +12,7 @@ __all__ = ["unknown", "unpacked", "without_nulls"]
 
 
 def unknown(value: object, schema: object, root: object, path: str) -> Iterator[str]:
-    """Give the paths of properties that a schema does not have, and that reading by it leaves out."""
+    """Return the paths of properties that a schema does not have, and that reading by it leaves out."""
     branches = _branches(schema, root)
     if isinstance(value, list):
         for place, item in enumerate(value):

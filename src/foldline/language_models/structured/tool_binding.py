@@ -56,7 +56,7 @@ def _is_same(tool: Described, other: Described) -> bool:
 
 
 def tool_name(tool: Mapping[str, Any]) -> str | None:
-    """Give the name under which the model calls a described tool; None for a tool the provider runs."""
+    """Return the name under which the model calls a described tool; None for a tool the provider runs."""
     function = tool.get("function")
     if isinstance(function, Mapping):
         return str(function.get("name") or "") or None
@@ -74,7 +74,7 @@ def bound_tools(
     strict: bool | None = None,
     validate: Validate = "off",
 ) -> dict[str, Any]:
-    """Give the call options that `bind_tools` binds."""
+    """Return the call options that `bind_tools` binds."""
     if validate not in get_args(Validate):
         raise UsageError(f'validate={validate!r}: "off", "invalid" or "retry"')
     described = tools_of(tools, strict=strict)
@@ -110,7 +110,7 @@ class ToolCheck:
         self._schemas = {name: _schema(tool) for tool in tools if (name := tool_name(tool))}
 
     def key(self) -> object:
-        """Give what tells this check from another."""
+        """Return what tells this check from another."""
         return ["tools", self.mode]
 
     def judge(self, message: AIMessage) -> Verdict:

@@ -41,7 +41,7 @@ __all__ = ["BaseLLM"]
 
 
 @dataclass(slots=True)
-class _Asked:
+class PromptCall:
     """One prompt on its way: its run, its cache, its answer."""
 
     prompt: str
@@ -115,27 +115,27 @@ class BaseLLM(BaseLanguageModel[str], ABC):
     # -- whole answers
 
     async def _answer_all(
-        self, asked: list[_Asked], options: Params, io: IO
+        self, asked: list[PromptCall], options: Params, io: IO
     ) -> tuple[list[list[Generation]], Params | None]:
         """Answer prompts, those in the cache from there, the others in one call; callbacks told."""
         options = dict(options)
         stop = options.pop("stop", None)
         for one in asked:
-            await self._tell_start(one, stop, options, len(asked))
+            await self._dispatch_start(one, stop, options, len(asked))
         try:
             output = await self._fill(asked, stop, options, io)
         except BaseException as error:
             for one in asked:
                 response = LLMResult(generations=[one.answer or []])
-                await one.run.tell("on_llm_error", error, response=response)
+                await one.run.dispatch("on_llm_error", error, response=response)
             raise
         for one in asked:
             told = LLMResult(generations=[one.answer or []], llm_output=output)
-            await one.run.tell("on_llm_end", told)
+            await one.run.dispatch("on_llm_end", told)
         return [one.answer or [] for one in asked], output
 
     async def _fill(
-        self, asked: list[_Asked], stop: list[str] | None, options: Params, io: IO
+        self, asked: list[PromptCall], stop: list[str] | None, options: Params, io: IO
     ) -> Params | None:
         cache = cache_in_force(self.cache)
         if cache is not None:
@@ -160,7 +160,7 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         )
 
     async def _generated(
-        self, missing: list[_Asked], stop: list[str] | None, options: Params, io: IO
+        self, missing: list[PromptCall], stop: list[str] | None, options: Params, io: IO
     ) -> LLMResult:
         prompts, manager = [one.prompt for one in missing], missing[0].run.run_manager("llm")
         meter = None
@@ -195,8 +195,8 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         """Whether the calls behind whole answers take their share of limits and budgets one by one."""
         return self._meters_requests
 
-    async def _tell_start(
-        self, one: _Asked, stop: list[str] | None, options: Params, size: int
+    async def _dispatch_start(
+        self, one: PromptCall, stop: list[str] | None, options: Params, size: int
     ) -> None:
         if one.run.manager is None:
             return
@@ -219,7 +219,7 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         return run.patched() if own is run else own
 
     async def _traced(self, input: object, run: Run) -> str:
-        asked = _Asked(text_of(input), self._own_run(run))
+        asked = PromptCall(text_of(input), self._own_run(run))
         answers, _ = await self._answer_all([asked], run.kwargs, run.io)
         return answers[0][0].text
 
@@ -241,7 +241,7 @@ class BaseLLM(BaseLanguageModel[str], ABC):
             for start in range(0, len(inputs), limit or max(1, len(inputs))):
                 part = inputs[start : start + (limit or len(inputs))]
                 asked = [
-                    _Asked(text_of(value), self._own_run(run_of(start + place).patched()))
+                    PromptCall(text_of(value), self._own_run(run_of(start + place).patched()))
                     for place, value in enumerate(part)
                 ]
                 try:
@@ -262,10 +262,10 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         if hook is None:
             yield await self._step(input, run)
             return
-        asked = _Asked(text_of(input), self._own_run(run))
+        asked = PromptCall(text_of(input), self._own_run(run))
         options = dict(run.kwargs)
         stop = options.pop("stop", None)
-        await self._tell_start(asked, stop, options, 1)
+        await self._dispatch_start(asked, stop, options, 1)
         whole: GenerationChunk | None = None
         meter = None
         if not self._meters_requests:
@@ -274,23 +274,23 @@ class BaseLLM(BaseLanguageModel[str], ABC):
             async with meter or nullcontext():
                 chunks = run.io.adapt(getattr(self, hook)(asked.prompt, stop=stop, **options))
                 if meter is not None:
-                    chunks = bounded_source(chunks, run.io, meter.held)
+                    chunks = bounded_source(chunks, run.io, meter.in_use)
                 async with aclosing(chunks):
                     async for chunk in chunks:
                         whole = chunk if whole is None else whole + chunk
                         if meter is not None:
                             meter.is_begun = True
                             meter.usage = read_counts(whole.generation_info)
-                        await asked.run.tell("on_llm_new_token", chunk.text, chunk=chunk)
+                        await asked.run.dispatch("on_llm_new_token", chunk.text, chunk=chunk)
                         yield chunk.text
             if whole is None:
                 raise UsageError(f"{type(self).__name__}.{hook} gave no chunk at all")
         except BaseException as error:
             partial = LLMResult(generations=[[whole] if whole else []])
-            await asked.run.tell("on_llm_error", error, response=partial)
+            await asked.run.dispatch("on_llm_error", error, response=partial)
             raise
         told = LLMResult(generations=[[whole]], llm_output=self._stream_output(whole))
-        await asked.run.tell("on_llm_end", told)
+        await asked.run.dispatch("on_llm_end", told)
 
     def _stream_output(self, whole: GenerationChunk) -> Params | None:
         """Return the `llm_output` of an answer that came as a stream."""
@@ -351,7 +351,8 @@ class BaseLLM(BaseLanguageModel[str], ABC):
                 "generate takes a list of texts: use invoke for one, generate_prompt for prompt values"
             )
         asked = [
-            _Asked(prompt, self._own_run(run)) for prompt, run in zip(prompts, runs, strict=True)
+            PromptCall(prompt, self._own_run(run))
+            for prompt, run in zip(prompts, runs, strict=True)
         ]
         options = kwargs if stop is None else {**kwargs, "stop": stop}
         answers, output = await self._answer_all(asked, options, io) if asked else ([], None)

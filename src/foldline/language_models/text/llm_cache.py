@@ -70,7 +70,7 @@ def get_prompts(
     prompts: list[str],
     cache: Choice = None,
 ) -> Found:
-    """Give the answers a cache has, its key, and the places and texts of the prompts it has not."""
+    """Return the answers a cache has, its key, and the places and texts of the prompts it has not."""
     return drive(_get(BLOCKING, params, prompts, cache))
 
 
@@ -79,7 +79,7 @@ async def aget_prompts(
     prompts: list[str],
     cache: Choice = None,
 ) -> Found:
-    """Give the answers a cache has, its key, and the places and texts of the prompts it has not."""
+    """Return the answers a cache has, its key, and the places and texts of the prompts it has not."""
     return await _get(ASYNC, params, prompts, cache)
 
 

@@ -79,7 +79,7 @@ async def ask_metered(
     if meter is None:
         return await ask()
     async with meter:
-        with meter.held():
+        with meter.in_use():
             answer: T = await within(ask(), io)
         meter.usage = read_usage(answer)
     return answer

@@ -28,7 +28,7 @@ def runs_of_prompts(
     run_id: UUID | list[UUID | None] | None,
     kwargs: Params,
 ) -> list[Run]:
-    """Give the run of each prompt."""
+    """Return the run of each prompt."""
     if not isinstance(prompts, list):
         return []
     count = len(prompts)

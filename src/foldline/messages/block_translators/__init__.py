@@ -60,7 +60,7 @@ REGISTERED: dict[str, dict[str, MessageTranslator]] = {}
 
 
 def get_translator(provider: str) -> dict[str, MessageTranslator] | None:
-    """Give how a provider's messages and chunks are read, or None for one that is not known."""
+    """Return how a provider's messages and chunks are read, or None for one that is not known."""
     if provider in REGISTERED:
         return REGISTERED[provider]
     if provider not in TRANSLATORS:

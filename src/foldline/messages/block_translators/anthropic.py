@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from foldline.messages.block_translators.common import Block, media, rest_of, with_extras
+from foldline.messages.block_translators.common import Block, media, unread_fields, with_extras
 from foldline.messages.block_translators.pipeline import Translate, of_message
 from foldline.protocol.merge import copy_json
 
@@ -44,10 +44,10 @@ def translate(block: Block) -> list[Block] | None:
 def _text(block: Block) -> list[Block] | None:
     if not isinstance(block.get("text"), str) or "citations" not in block:
         return None
-    new = {"type": "text", "text": block["text"], **_kept(block, ("id",))}
+    new = {"type": "text", "text": block["text"], **_pick(block, ("id",))}
     if block["citations"]:
         new["annotations"] = [_citation(citation) for citation in block["citations"]]
-    return [{**new, **rest_of(block, ("text", "id", "citations"))}]
+    return [{**new, **unread_fields(block, ("text", "id", "citations"))}]
 
 
 def _citation(citation: Block) -> Block:
@@ -72,10 +72,10 @@ def _citation(citation: Block) -> Block:
 
 
 def _thinking(block: Block) -> list[Block]:
-    new: Block = {"type": "reasoning", **_kept(block, ("id",))}
+    new: Block = {"type": "reasoning", **_pick(block, ("id",))}
     if "thinking" in block:
         new["reasoning"] = block["thinking"] or ""
-    return [with_extras(new, rest_of(block, ("thinking", "id")))]
+    return [with_extras(new, unread_fields(block, ("thinking", "id")))]
 
 
 def _tool_use(block: Block) -> list[Block]:
@@ -87,7 +87,7 @@ def _tool_use(block: Block) -> list[Block]:
         "name": block.get("name") or "",
         "args": copy_json(block["input"]),
     }
-    return [with_extras(call, rest_of(block, ("id", "name", "input")))]
+    return [with_extras(call, unread_fields(block, ("id", "name", "input")))]
 
 
 def _call_chunk(block: Block, kind: str) -> Block:
@@ -98,7 +98,7 @@ def _call_chunk(block: Block, kind: str) -> Block:
         "name": block.get("name"),
         "args": args if isinstance(args, str) else "",
     }
-    return with_extras(chunk, rest_of(block, ("id", "name", "input", "partial_json")))
+    return with_extras(chunk, unread_fields(block, ("id", "name", "input", "partial_json")))
 
 
 def _json_delta(block: Block) -> list[Block]:
@@ -119,7 +119,7 @@ def _server_tool(block: Block) -> list[Block]:
         "name": "remote_mcp" if is_remote else block.get("name") or "",
         "args": copy_json(block["input"]),
     }
-    extras = rest_of(block, ("id", "name", "input"))
+    extras = unread_fields(block, ("id", "name", "input"))
     if is_remote:
         extras["tool_name"] = block.get("name")
     return [with_extras(call, extras)]
@@ -132,11 +132,11 @@ def _server_result(block: Block) -> Block:
         "type": "server_tool_result",
         "tool_call_id": block["tool_use_id"],
         "status": "error" if failed else "success",
-        **_kept(block, ("id",)),
+        **_pick(block, ("id",)),
     }
     if content is not None:
         result["output"] = copy_json(content)
-    extras = {"block_type": block["type"], **rest_of(block, ("tool_use_id", "content", "id"))}
+    extras = {"block_type": block["type"], **unread_fields(block, ("tool_use_id", "content", "id"))}
     return with_extras(result, extras)
 
 
@@ -172,10 +172,10 @@ def _from_source(block: Block, kind: str) -> list[Block] | None:
         fields["mime_type"] = fields["mime_type"] or "text/plain"
     if kind == "text-plain":
         fields |= {name: block.get(name) for name in ("title", "context")}
-    return [media(kind, fields, rest_of(block, ("source", *fields)))]
+    return [media(kind, fields, unread_fields(block, ("source", *fields)))]
 
 
-def _kept(block: Block, names: tuple[str, ...]) -> Block:
+def _pick(block: Block, names: tuple[str, ...]) -> Block:
     return {name: block[name] for name in names if block.get(name) is not None}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 
-from foldline.messages.block_translators.common import Block, media, rest_of, with_extras
+from foldline.messages.block_translators.common import Block, media, unread_fields, with_extras
 from foldline.messages.block_translators.pipeline import Translate, of_message
 from foldline.protocol.merge import copy_json
 
@@ -56,7 +56,7 @@ def _reasoning(block: Block, key: str) -> Block:
     extras = {name: value for name, value in inner.items() if name != "text"}
     if inner is not said:
         extras |= {name: value for name, value in said.items() if name != "reasoningText"}
-    return with_extras(new, {**extras, **rest_of(block, (key,))})
+    return with_extras(new, {**extras, **unread_fields(block, (key,))})
 
 
 def _call(call: Block, block: Block, key: str) -> Block:
@@ -67,9 +67,9 @@ def _call(call: Block, block: Block, key: str) -> Block:
         "name": call.get("name") or "",
         "args": copy_json(args) if isinstance(args, dict) else {},
     }
-    extras = rest_of(call, ("toolUseId", "id", "name", "input"))
+    extras = unread_fields(call, ("toolUseId", "id", "name", "input"))
     if call is not block:
-        extras |= rest_of(block, (key,))
+        extras |= unread_fields(block, (key,))
     return with_extras(new, extras)
 
 
@@ -86,9 +86,9 @@ def _media(block: Block) -> list[Block] | None:
             }
             if fields["base64"] is None and fields["url"] is None:
                 return None
-            extras = rest_of(inner, ("source", "format")) | rest_of(source, known)
+            extras = unread_fields(inner, ("source", "format")) | unread_fields(source, known)
             location = {k: v for k, v in (source.get("s3Location") or {}).items() if k != "uri"}
-            return [media(kind, fields, extras | location | rest_of(block, (key,)))]
+            return [media(kind, fields, extras | location | unread_fields(block, (key,)))]
     return None
 
 

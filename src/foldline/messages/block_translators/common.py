@@ -15,8 +15,8 @@ __all__ = [
     "data_url",
     "media",
     "non_standard",
-    "rest_of",
     "translate",
+    "unread_fields",
     "with_extras",
     "with_index",
 ]
@@ -38,7 +38,7 @@ OLD_SOURCES = {"url": "url", "base64": "base64", "id": "file_id", "text": "text"
 
 
 def translate(block: Block) -> list[Block] | None:
-    """Give back a standard block, in today's spelling; None for anything else."""
+    """Return a standard block, in today's spelling; None for anything else."""
     kind = block.get("type")
     if kind not in STANDARD_TYPES:
         return None
@@ -95,8 +95,8 @@ def with_extras(block: Block, extras: dict[str, Any]) -> Block:
     return {**block, "extras": {**(own or {}), **said}}
 
 
-def rest_of(block: Block, known: Iterable[str]) -> dict[str, Any]:
-    """Give what a translator did not read."""
+def unread_fields(block: Block, known: Iterable[str]) -> dict[str, Any]:
+    """Return what a translator did not read."""
     skip = {"type", "index", *known}
     return {key: value for key, value in block.items() if key not in skip}
 

@@ -7,7 +7,7 @@ from base64 import b64encode
 from collections.abc import Mapping
 from typing import Any, cast
 
-from foldline.messages.block_translators.common import Block, media, rest_of, with_extras
+from foldline.messages.block_translators.common import Block, media, unread_fields, with_extras
 from foldline.messages.block_translators.pipeline import Translate, of_message
 from foldline.protocol.blocks import Citation
 from foldline.protocol.merge import copy_json
@@ -54,7 +54,7 @@ def with_sources(blocks: list[Block], metadata: Mapping[str, Any]) -> list[Block
     """Put the sources of a grounded answer, which Gemini lists apart, on its text."""
     late = metadata.get("late_citations")
     if isinstance(late, list):
-        return _with_late(blocks, late)
+        return _add_late_sources(blocks, late)
     grounding = metadata.get("grounding_metadata")
     if not isinstance(grounding, dict) or any(block.get("annotations") for block in blocks):
         return blocks
@@ -65,7 +65,7 @@ def with_sources(blocks: list[Block], metadata: Mapping[str, Any]) -> list[Block
     return [*blocks[:at], {**blocks[at], "annotations": notes}, *blocks[at + 1 :]]
 
 
-def _with_late(blocks: list[Block], late: list[Any]) -> list[Block]:
+def _add_late_sources(blocks: list[Block], late: list[Any]) -> list[Block]:
     """Put sources that came after their text had ended on the texts that they name by number."""
     notes: dict[Any, list[Block]] = {}
     for note in late:
@@ -121,7 +121,7 @@ def _thought(part: Block) -> list[Block]:
     said = part.get("thinking", part.get("text"))
     if isinstance(said, str):
         new["reasoning"] = said
-    return [with_extras(new, rest_of(part, ("thinking", "text", "thought")))]
+    return [with_extras(new, unread_fields(part, ("thinking", "text", "thought")))]
 
 
 def _text(part: Block) -> list[Block] | None:
@@ -131,7 +131,11 @@ def _text(part: Block) -> list[Block] | None:
         return _thought(part)
     if "thought_signature" not in part:
         return None
-    return [with_extras({"type": "text", "text": part["text"]}, rest_of(part, ("text", "thought")))]
+    return [
+        with_extras(
+            {"type": "text", "text": part["text"]}, unread_fields(part, ("text", "thought"))
+        )
+    ]
 
 
 def _function_call(part: Block) -> list[Block] | None:
@@ -144,7 +148,7 @@ def _function_call(part: Block) -> list[Block] | None:
         new["args"] = copy_json(args) if args else {}
     else:  # no arguments of any tool: it must not run without them (F-U03)
         new = promote({**new, "args": json.dumps(args) if isinstance(args, str) else args})
-    extras = rest_of(call, ("id", "name", "args")) | rest_of(part, ("function_call",))
+    extras = unread_fields(call, ("id", "name", "args")) | unread_fields(part, ("function_call",))
     return [with_extras(new, extras)]
 
 
@@ -161,7 +165,7 @@ def _code(part: Block) -> list[Block] | None:
         "name": "code_interpreter",
         "args": args,
     }
-    return [with_extras(call, rest_of(part, ("executable_code", "language", "id")))]
+    return [with_extras(call, unread_fields(part, ("executable_code", "language", "id")))]
 
 
 def _code_result(part: Block) -> list[Block] | None:
@@ -176,7 +180,7 @@ def _code_result(part: Block) -> list[Block] | None:
         "status": "success" if outcome in GOOD_OUTCOMES else "error",
         "output": inner.get("output"),
     }
-    rest = rest_of(part, ("code_execution_result", "outcome", "tool_call_id"))
+    rest = unread_fields(part, ("code_execution_result", "outcome", "tool_call_id"))
     extras = {"block_type": "code_execution_result", "outcome": outcome, **rest}
     return [with_extras(result, extras)]
 
@@ -188,7 +192,13 @@ def _inline(part: Block) -> list[Block] | None:
     mime = data.get("mime_type") or data.get("mimeType")
     fields = {"base64": _encoded(data.get("data")), "mime_type": mime}
     known = ("data", "mime_type", "mimeType")
-    return [media(_kind_of(mime), fields, rest_of(data, known) | rest_of(part, ("inline_data",)))]
+    return [
+        media(
+            _kind_of(mime),
+            fields,
+            unread_fields(data, known) | unread_fields(part, ("inline_data",)),
+        )
+    ]
 
 
 def _file(part: Block) -> list[Block] | None:
@@ -198,7 +208,11 @@ def _file(part: Block) -> list[Block] | None:
     mime = data.get("mime_type") or data.get("mimeType")
     fields = {"url": data.get("file_uri") or data.get("fileUri"), "mime_type": mime}
     known = ("file_uri", "fileUri", "mime_type", "mimeType")
-    return [media(_kind_of(mime), fields, rest_of(data, known) | rest_of(part, ("file_data",)))]
+    return [
+        media(
+            _kind_of(mime), fields, unread_fields(data, known) | unread_fields(part, ("file_data",))
+        )
+    ]
 
 
 def _media(part: Block) -> list[Block]:
@@ -210,7 +224,7 @@ def _media(part: Block) -> list[Block]:
         "mime_type": mime,
     }
     known = ("mime_type", "mimeType", "data", "file_uri", "fileUri", "url")
-    return [media(_kind_of(mime), fields, rest_of(part, known))]
+    return [media(_kind_of(mime), fields, unread_fields(part, known))]
 
 
 def _kind_of(mime: object) -> str:

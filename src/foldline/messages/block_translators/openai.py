@@ -8,7 +8,13 @@ from typing import Literal
 
 from foldline.exceptions import UsageError
 from foldline.messages.block_translators import common
-from foldline.messages.block_translators.common import Block, data_url, media, rest_of, with_extras
+from foldline.messages.block_translators.common import (
+    Block,
+    data_url,
+    media,
+    unread_fields,
+    with_extras,
+)
 from foldline.messages.block_translators.pipeline import Translate, of_message
 from foldline.protocol.merge import copy_json
 from foldline.protocol.promote import promote
@@ -59,9 +65,9 @@ def _text(block: Block) -> list[Block] | None:
 
 def _annotation(item: object) -> Block:
     if not isinstance(item, dict) or item.get("type") in ("citation", "non_standard_annotation"):
-        return item if isinstance(item, dict) else _odd_annotation({"value": item})
+        return item if isinstance(item, dict) else _unknown_annotation({"value": item})
     if item.get("type") not in CITATIONS:
-        return _odd_annotation(item)
+        return _unknown_annotation(item)
     nested = item.get("url_citation")
     inner: Block = nested if isinstance(nested, dict) else item
     known = {"url", "title", "start_index", "end_index", "cited_text"}
@@ -75,7 +81,7 @@ def _annotation(item: object) -> Block:
     return with_extras(new, extras)
 
 
-def _odd_annotation(item: Block) -> Block:
+def _unknown_annotation(item: Block) -> Block:
     return {"type": "non_standard_annotation", "value": item}
 
 
@@ -88,7 +94,7 @@ def _reasoning(block: Block) -> list[Block] | None:
     said = [*(summary or []), *(content or [])]
     texts = [item.get("text") or "" for item in said if isinstance(item, dict)]
     new: Block = {"type": "reasoning", **({"id": block["id"]} if block.get("id") else {})}
-    extras = rest_of(block, ("id", "summary", "content"))
+    extras = unread_fields(block, ("id", "summary", "content"))
     blocks = [{**new, "reasoning": text} for text in texts] or [new]
     return [with_extras(blocks[0], extras), *blocks[1:]]
 
@@ -100,7 +106,7 @@ def _function_call(block: Block) -> list[Block]:
         "name": block.get("name"),
         "args": block.get("arguments") or "",
     }
-    extras = rest_of(block, ("call_id", "id", "name", "arguments"))
+    extras = unread_fields(block, ("call_id", "id", "name", "arguments"))
     if block.get("call_id") and block.get("id"):
         extras["item_id"] = block["id"]
     final = promote(chunk)
@@ -115,7 +121,7 @@ def _server_call(
     id = str(block.get("id") or "")
     args = _args(block, asked)
     known = {"id", "status", "error", *asked, *answered}
-    extras = rest_of(block, known)
+    extras = unread_fields(block, known)
     if name == "remote_mcp":
         extras["tool_name"] = extras.pop("name", None)
     call = with_extras({"type": "server_tool_call", "id": id, "name": name, "args": args}, extras)
@@ -153,7 +159,7 @@ def _generated_image(block: Block) -> list[Block]:
         "base64": block.get("result"),
         "mime_type": f"image/{form}" if form else None,
     }
-    return [media("image", fields, rest_of(block, ("id", "result")))]
+    return [media("image", fields, unread_fields(block, ("id", "result")))]
 
 
 def _image_url(block: Block) -> list[Block] | None:
@@ -163,9 +169,11 @@ def _image_url(block: Block) -> list[Block] | None:
         file_id = block.get("file_id")
         if not isinstance(file_id, str):
             return None
-        return [media("image", {"file_id": file_id}, rest_of(block, ("file_id", "image_url")))]
-    extras = rest_of(link, ("url",)) if isinstance(link, dict) else {}
-    return [media("image", dict(data_url(url)), extras | rest_of(block, ("image_url",)))]
+        return [
+            media("image", {"file_id": file_id}, unread_fields(block, ("file_id", "image_url")))
+        ]
+    extras = unread_fields(link, ("url",)) if isinstance(link, dict) else {}
+    return [media("image", dict(data_url(url)), extras | unread_fields(block, ("image_url",)))]
 
 
 def _input_audio(block: Block) -> list[Block] | None:
@@ -174,7 +182,7 @@ def _input_audio(block: Block) -> list[Block] | None:
         return None
     form = audio.get("format")
     fields = {"base64": audio.get("data"), "mime_type": f"audio/{form}" if form else None}
-    extras = rest_of(audio, ("data", "format")) | rest_of(block, ("input_audio",))
+    extras = unread_fields(audio, ("data", "format")) | unread_fields(block, ("input_audio",))
     return [media("audio", fields, extras)]
 
 
@@ -190,10 +198,10 @@ def _file(block: Block) -> list[Block] | None:
         fields |= data_url(data) if data.startswith("data:") else {"base64": data}
     if not any(fields.values()):
         return None
-    extras = rest_of(inner, ("file_id", "file_url", "file_data"))
+    extras = unread_fields(inner, ("file_id", "file_url", "file_data"))
     if inner is not block.get("file"):
         return [media("file", fields, extras)]
-    return [media("file", fields, extras | rest_of(block, ("file",)))]
+    return [media("file", fields, extras | unread_fields(block, ("file",)))]
 
 
 def _message(block: Block) -> list[Block] | None:
@@ -278,7 +286,7 @@ def _responses_image(data: Block) -> Block:
     if data.get("file_id"):
         return {"type": "input_image", "file_id": data["file_id"]}
     image = convert_to_openai_image_block(data)["image_url"]
-    return {"type": "input_image", "image_url": image["url"], **rest_of(image, ("url",))}
+    return {"type": "input_image", "image_url": image["url"], **unread_fields(image, ("url",))}
 
 
 def _openai_file(data: Block, api: str) -> Block:

@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias, cast
 
 from foldline.messages.block_translators import common
-from foldline.messages.block_translators.beside import (
-    items_beside,
-    refusal_beside,
-    said_beside,
+from foldline.messages.block_translators.common import Block, Translator
+from foldline.messages.block_translators.kwargs_blocks import (
+    blocks_of_kwargs,
+    items_of_kwargs,
+    refusal_of_kwargs,
     with_item_ids,
 )
-from foldline.messages.block_translators.common import Block, Translator
 from foldline.protocol.blocks import ContentBlock
 from foldline.protocol.merge import copy_json
 
@@ -58,7 +58,7 @@ def of_message(translate: Translator) -> Translate:
     """Make the translator of whole messages out of that of single blocks."""
 
     def translate_content(message: MessageLike) -> list[ContentBlock]:
-        """Give the content of a message as standard blocks."""
+        """Return the content of a message as standard blocks."""
         calls = (getattr(message, name, None) for name in ("tool_calls", "invalid_tool_calls"))
         return standard_blocks(
             message.content,
@@ -83,7 +83,7 @@ def standard_blocks(
     translate: Translator | None = None,
     message_id: str | None = None,
 ) -> list[ContentBlock]:
-    """Give content as standard blocks, with reasoning and tool calls that were said beside it."""
+    """Return content as standard blocks, with reasoning and tool calls that were said beside it."""
     items = [content] if isinstance(content, str) else content
     blocks: list[Block] = []
     metadata = metadata or {}
@@ -105,11 +105,11 @@ def standard_blocks(
         blocks = [
             {**block, "id": message_id} if block["type"] == "text" else block for block in blocks
         ]
-    blocks = [*said_beside(additional_kwargs, blocks), *blocks]
-    blocks += refusal_beside(additional_kwargs, blocks)
+    blocks = [*blocks_of_kwargs(additional_kwargs, blocks), *blocks]
+    blocks += refusal_of_kwargs(additional_kwargs, blocks)
     blocks = _with_calls(blocks, with_item_ids(calls, additional_kwargs))
     known_ids = {block.get("id") for block in blocks}
-    for item in items_beside(additional_kwargs):
+    for item in items_of_kwargs(additional_kwargs):
         if item.get("id") not in known_ids:
             blocks += _translated(item, translators, is_standard=is_standard)
     return cast("list[ContentBlock]", blocks)
@@ -159,6 +159,6 @@ def _with_calls(blocks: list[Block], calls: Sequence[Mapping[str, Any]]) -> list
 
 
 def _as_block(call: Mapping[str, Any]) -> Block:
-    """Give a call of a message's fields as a block, whose type comes first."""
+    """Return a call of a message's fields as a block, whose type comes first."""
     order = [key for key in ("type", "id", "name", "args") if key in call]
     return {key: copy_json(call[key]) for key in dict.fromkeys((*order, *call))}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from foldline._lazy import Loader, lazily
+from foldline._lazy import Loader, lazy_exports
 
 if TYPE_CHECKING:
     from foldline.providers._completions.decode import CompletionsDecoder
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CompletionsDecoder", "CompletionsModel", "Host", "encode_completion"]
 
-__getattr__: Loader = lazily(
+__getattr__: Loader = lazy_exports(
     __name__,
     {
         ".decode": "CompletionsDecoder",

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from foldline.exceptions import MalformedStreamError
 from foldline.messages.block_translators import openai as translator
-from foldline.messages.block_translators.beside import said_beside
+from foldline.messages.block_translators.kwargs_blocks import blocks_of_kwargs
 from foldline.protocol.events import Event
 from foldline.protocol.promote import parse_tool_args
 from foldline.protocol.writer import EventWriter
@@ -88,14 +88,14 @@ class ChoiceDecoder:
             events = self._leave_call() if self._call is not None else []
             events += self.writer.text(content)
         else:
-            events = self._said(delta)
+            events = self._read_delta(delta)
         logprobs = choice.get("logprobs")
         if logprobs and isinstance(logprobs, dict):
             for name, tokens in logprobs.items():
                 if isinstance(tokens, list):
                     self._logprobs.setdefault(name, []).extend(tokens)
         if not choice.keys() <= CHOICE_FIELDS:
-            self._keep_rest(choice)
+            self._keep_host_fields(choice)
         reason = choice.get("finish_reason")
         if reason:
             reason = reason if type(reason) is str else json.dumps(reason)
@@ -108,7 +108,7 @@ class ChoiceDecoder:
                 events += self._close_customs()
         return events
 
-    def _keep_rest(self, choice: Choice) -> None:
+    def _keep_host_fields(self, choice: Choice) -> None:
         """Keep what only some hosts say of a choice: Azure its filters, vLLM the word it stopped at."""
         rest: dict[str, Any] = {
             name: value
@@ -120,7 +120,7 @@ class ChoiceDecoder:
     def finish(self, metadata: dict[str, Any] | None = None) -> list[Event]:
         """End the message."""
         events = self._close_audio() if self._transcript else []
-        events += self._tell_executed(is_last=True)
+        events += self._write_executed(is_last=True)
         if self._finish_reason is not None:
             metadata = {**(metadata or {}), "finish_reason": self._finish_reason}
         if self._logprobs:
@@ -129,10 +129,10 @@ class ChoiceDecoder:
             self.writer.reason("refusal")
         return events + self.writer.finish(metadata=metadata)
 
-    def _said(self, delta: Delta) -> list[Event]:
+    def _read_delta(self, delta: Delta) -> list[Event]:
         events = self._reasoning(delta)
         if not delta.keys() <= DELTA_FIELDS:
-            events += self._rest(delta)
+            events += self._keep_unknown(delta)
         events += self._content(delta)
         for call in delta.get("tool_calls") or ():
             if call is not None:
@@ -165,16 +165,16 @@ class ChoiceDecoder:
             ]
             events += self.writer.text("", annotations=text["annotations"])
         for image in images or ():
-            events += self._whole(image)
+            events += self._write_native(image)
         return events + self._refusal(refusal)
 
-    def _whole(self, native: dict[str, Any]) -> list[Event]:
+    def _write_native(self, native: dict[str, Any]) -> list[Event]:
         events: list[Event] = []
         for block in translator.translate(native) or [{"type": "non_standard", "value": native}]:
             events += self.writer.block(block, whole=True)
         return events
 
-    def _rest(self, delta: Delta) -> list[Event]:
+    def _keep_unknown(self, delta: Delta) -> list[Event]:
         """Keep what only some hosts say."""
         events: list[Event] = []
         rest = {
@@ -195,12 +195,12 @@ class ChoiceDecoder:
                 id = str(tool.get("id") or tool.get("index", place))
                 more = {name: value for name, value in tool.items() if value is not None}
                 self._executed[id] = {**self._executed.get(id, {}), **more}
-        return self._tell_executed(is_last=False)
+        return self._write_executed(is_last=False)
 
-    def _tell_executed(self, *, is_last: bool) -> list[Event]:
+    def _write_executed(self, *, is_last: bool) -> list[Event]:
         events: list[Event] = []
         for id, tool in self._executed.items():
-            call, result = said_beside({"executed_tools": [{"id": id, **tool}]}, [])
+            call, result = blocks_of_kwargs({"executed_tools": [{"id": id, **tool}]}, [])
             is_whole = not isinstance(parse_tool_args(tool.get("arguments") or ""), str)
             has_output = "output" in tool or is_last
             if ("call", id) not in self._told_executed and (is_whole or has_output):
@@ -238,7 +238,7 @@ class ChoiceDecoder:
             return self.writer.reasoning("".join(texts))
         if part.get("type") == "text" and isinstance(part.get("text"), str):
             return self.writer.text(part["text"])
-        return self._whole(part)
+        return self._write_native(part)
 
     def _refusal(self, refusal: str | None) -> list[Event]:
         if not refusal:
@@ -323,7 +323,7 @@ class ChoiceDecoder:
 
 
 def _texts(said: object) -> str | None:
-    """Give the text of reasoning, in whichever shape a host sends it."""
+    """Return the text of reasoning, in whichever shape a host sends it."""
     if isinstance(said, str):
         return said or None
     if isinstance(said, dict):

@@ -69,10 +69,10 @@ class CompletionsDecoder:
         is_routine = self._is_told and data.keys() <= ROUTINE
         events = [] if is_routine else self._head(data, first)
         if self._awaited:
-            self._hear_late(data)
+            self._read_late_fields(data)
         for choice in data.get("choices") or ():
             if choice is not None:
-                events += self._heard(choice, first)
+                events += self._decode_choice(choice, first)
         if usage := data.get("usage"):
             self._usage(usage, first)
         return events
@@ -99,8 +99,8 @@ class CompletionsDecoder:
             self._keep(events + choice.finish())
         return first.finish(self._metadata)
 
-    def heard(self) -> dict[str, Any]:
-        """Give what was said of usage and metadata so far: for the partial message of a stream that broke."""
+    def partial_state(self) -> dict[str, Any]:
+        """Return what was said of usage and metadata so far: for the partial message of a stream that broke."""
         if self._first is None:
             return {"usage": None, "metadata": {}}
         writer = self._first.writer
@@ -109,7 +109,7 @@ class CompletionsDecoder:
             "metadata": {**writer.metadata_so_far, **to_jsonable(self._metadata)},
         }
 
-    def _heard(self, choice: Choice, first: ChoiceDecoder) -> list[Event]:
+    def _decode_choice(self, choice: Choice, first: ChoiceDecoder) -> list[Event]:
         if choice.get("error"):  # OpenRouter
             raise self._fail({"error": choice["error"]})
         index = choice.get("index") or 0
@@ -149,7 +149,7 @@ class CompletionsDecoder:
         self._metadata |= rest
         return events
 
-    def _hear_late(self, data: Chunk) -> None:
+    def _read_late_fields(self, data: Chunk) -> None:
         """Hear what the first chunk left open."""
         said = {name: data[name] for name in self._awaited if data.get(name) is not None}  # type: ignore[literal-required]
         self._metadata |= said
@@ -180,7 +180,7 @@ def _is_failure(data: Chunk) -> bool:
 
 
 def _numbered(data: Chunk) -> Chunk:
-    """Give an answer whose choices can be told apart: by their places, where their indexes do not."""
+    """Return an answer whose choices can be told apart: by their places, where their indexes do not."""
     choices = data.get("choices") if type(data) is dict else None
     if not isinstance(choices, list) or len(choices) < 2:
         return data

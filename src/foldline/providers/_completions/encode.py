@@ -54,7 +54,7 @@ def encode_completion(
     providers: frozenset[str],
     policy: ForeignBlocks = "convert",
 ) -> Body:
-    """Give the body of a request; `settings` are the model's own, which options of the call overrule."""
+    """Return the body of a request; `settings` are the model's own, which options of the call overrule."""
     check_tool_results(request.messages)
     said = merge_settings(settings, request)
     encoder = MessageEncoder(host, providers, policy, request.notes)
@@ -167,7 +167,7 @@ def encode_tool_choice(choice: object, tools: list[Body], host: Host) -> object:
 
 
 def name_of(tool: Mapping[str, Any]) -> str | None:
-    """Give the name of an encoded tool."""
+    """Return the name of an encoded tool."""
     inner = tool.get("function") or tool.get("custom") or tool
     return inner.get("name")
 

@@ -39,7 +39,7 @@ class MessageEncoder:
         self._notes = notes
 
     def encode(self, messages: Sequence[BaseMessage]) -> list[Body]:
-        """Give the messages of the body."""
+        """Return the messages of the body."""
         encoded: list[Body] = []
         shown: list[Body] = []  # pictures of tool results: a user shows them, after all results
         for message in messages:
@@ -48,14 +48,14 @@ class MessageEncoder:
                 encoded.append(self._tool(message, shown))
                 continue
             if shown:
-                encoded.append(_shown_by_user(shown))
+                encoded.append(_user_body(shown))
                 shown = []
             if not is_human and isinstance(message, AIMessage):
                 encoded.append(self._assistant(message))
             else:
                 encoded.append(self._other(message))
         if shown:
-            encoded.append(_shown_by_user(shown))
+            encoded.append(_user_body(shown))
         return encoded
 
     def _other(self, message: BaseMessage) -> Body:
@@ -132,9 +132,9 @@ class MessageEncoder:
                     | ("server_tool_call" | "server_tool_result")
                     | ("tool_call_chunk" | "server_tool_call_chunk")
                 ):
-                    self._odd(block, body)
+                    self._encode_unknown(block, body)
                 case _:
-                    self._odd(block, body)
+                    self._encode_unknown(block, body)
                     if TYPE_CHECKING:
                         assert_never(kind)
         body["content"] = "".join(texts) or None
@@ -143,7 +143,7 @@ class MessageEncoder:
         elif body["content"] is None and "refusal" not in body and "audio" not in body:
             body["content"] = ""
         self._reasoning(blocks, body)
-        self._beside(message, body)
+        self._encode_extras(message, body)
         return body
 
     def _call(self, block: Block) -> Body:
@@ -167,7 +167,7 @@ class MessageEncoder:
         return call
 
     def _call_id(self, id: str) -> str:
-        """Give an id the length that the host wants; the same id always gives the same."""
+        """Return an id the length that the host wants; the same id always gives the same."""
         length = self._host.call_id_length
         if length is None or (len(id) == length and id.isascii() and id.isalnum()):
             return id
@@ -175,7 +175,7 @@ class MessageEncoder:
         return "".join(ALPHABET[byte % len(ALPHABET)] for byte in digest[:length])
 
     def _reasoning(self, blocks: list[Block], body: Body) -> None:
-        """Give reasoning back where the host wants it."""
+        """Return reasoning back where the host wants it."""
         said = [block for block in blocks if block["type"] == "reasoning"]
         host = self._host
         wanted = host.reasoning_back == "always" or (
@@ -203,7 +203,7 @@ class MessageEncoder:
         elif texts and host.reasoning_field and not details:
             body[host.reasoning_field] = "".join(texts)
 
-    def _odd(self, block: Block, body: Body) -> None:
+    def _encode_unknown(self, block: Block, body: Body) -> None:
         value = block.get("value")
         if (
             block["type"] == "non_standard"
@@ -219,14 +219,14 @@ class MessageEncoder:
                 f"{block['type']} has no place in an assistant message of chat completions",
             )
 
-    def _beside(self, message: AIMessage, body: Body) -> None:
+    def _encode_extras(self, message: AIMessage, body: Body) -> None:
         """Send back what this host said beside the content."""
         said = message.additional_kwargs
         if said.get("refusal") and "refusal" not in body and is_own(message, self._providers):
             body["refusal"] = said["refusal"]
 
 
-def _shown_by_user(shown: list[Body]) -> Body:
+def _user_body(shown: list[Body]) -> Body:
     return {"role": "user", "content": shown}
 
 

@@ -123,7 +123,7 @@ def is_plain(delta: Delta) -> bool:
 
 
 def decode_usage(usage: dict[str, Any]) -> dict[str, Any]:
-    """Give a host's counts under our names; details that have no name here keep theirs."""
+    """Return a host's counts under our names; details that have no name here keep theirs."""
     told = _totals(usage)
     if usage.keys() <= COUNTS:
         return told

@@ -87,7 +87,7 @@ def _source(block: Block, mime: str) -> Block:
 
 
 def encode_citation(note: Block) -> Block | None:
-    """Give a citation back as Anthropic wrote it; None for one of somebody else."""
+    """Return a citation back as Anthropic wrote it; None for one of somebody else."""
     if note.get("type") != "citation":
         value = note.get("value")
         cited = (value.get("citation") or value) if isinstance(value, dict) else None

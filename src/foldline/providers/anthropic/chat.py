@@ -147,7 +147,7 @@ class ChatAnthropic(Counting, HttpChatModel):
             **({"anthropic-beta": ",".join(betas)} if betas else {}),
         }
 
-    def _known(self, model: str | None) -> ModelProfile | None:
+    def _profile_for(self, model: str | None) -> ModelProfile | None:
         return self.profile if model in (None, self.model) else find_profile(PROVIDER, model)
 
     def _encode(self, request: ChatRequest) -> tuple[str, dict[str, Any]]:
@@ -160,7 +160,7 @@ class ChatAnthropic(Counting, HttpChatModel):
             },
             providers=frozenset({self._provider, PROVIDER}),
             policy=self.foreign_blocks,
-            profile=self._known(self._model_of(request)),
+            profile=self._profile_for(self._model_of(request)),
         )
         return "v1/messages", body
 

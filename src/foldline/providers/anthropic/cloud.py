@@ -35,7 +35,7 @@ class CloudClaude(ChatAnthropic):
         """Return Anthropic's name of a model of this cloud, by which its profile is found."""
         return model
 
-    def _known(self, model: str | None) -> ModelProfile | None:
+    def _profile_for(self, model: str | None) -> ModelProfile | None:
         if self.profile is not None and model in (None, self.model):
             return self.profile
         return find_profile(PROVIDER, self._cloud_model_name(model or self.model))

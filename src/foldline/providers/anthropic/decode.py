@@ -117,8 +117,8 @@ class AnthropicDecoder:
             )
         return self._message_stop({})
 
-    def heard(self) -> dict[str, Any]:
-        """Give what was heard beside the content, for the partial message of a stream that broke."""
+    def partial_state(self) -> dict[str, Any]:
+        """Return what was heard beside the content, for the partial message of a stream that broke."""
         metadata = {**self._writer.metadata_so_far, **self._metadata}
         return {
             "usage": self._writer.usage_so_far,
@@ -161,7 +161,7 @@ class AnthropicDecoder:
             self._writer.reason(STOP_REASONS.get(reason, reason))
 
     def _note(self, said: Block, known: frozenset[str]) -> None:
-        self._metadata |= _rest(said, *known)
+        self._metadata |= _unknown_fields(said, *known)
 
     def _count(self, usage: Usage | None) -> None:
         if isinstance(usage, dict):  # or it counts nothing, which must not cost the answer
@@ -179,7 +179,7 @@ class AnthropicDecoder:
         if kind == "text":
             return self._text(block, key)
         if kind == "thinking":
-            extras = _rest(block, "type", "thinking")
+            extras = _unknown_fields(block, "type", "thinking")
             return self._writer.reasoning(block.get("thinking"), key, extras=extras)
         if kind in CALLS:
             return self._call(block, key)
@@ -194,13 +194,13 @@ class AnthropicDecoder:
         fields: dict[str, Any] = {}
         if block.get("citations"):
             fields["annotations"] = [decode_citation(one) for one in block["citations"]]
-        if extras := _rest(block, "type", "text", "citations"):
+        if extras := _unknown_fields(block, "type", "text", "citations"):
             fields["extras"] = extras
         return self._writer.text(block.get("text"), key, **fields)
 
     def _call(self, block: Block, key: int | None) -> list[Event]:
         is_server = CALLS[block["type"]]
-        name, extras = block.get("name"), _rest(block, "type", "id", "name", "input")
+        name, extras = block.get("name"), _unknown_fields(block, "type", "id", "name", "input")
         if block["type"] == "mcp_tool_use":
             name, extras = REMOTE_TOOL, {**extras, "tool_name": name}
         if block.get("input") not in (None, "", {}):
@@ -211,13 +211,15 @@ class AnthropicDecoder:
     def _block_delta(self, data: StreamEvent) -> list[Event]:
         delta, key = data.get("delta") or {}, data.get("index")
         if key in self._held:
-            self._held[key] = merge_dicts(self._held[key], _rest(cast("Block", delta), "type"))
+            self._held[key] = merge_dicts(
+                self._held[key], _unknown_fields(cast("Block", delta), "type")
+            )
             return []
         kind = delta.get("type") or ""
         read = self._deltas.get(kind)
         if read is not None:
             return read(key, delta)
-        said = _rest(cast("Block", delta), "type")
+        said = _unknown_fields(cast("Block", delta), "type")
         return self._fields(key, {"extras": {kind or "delta": said}}) if said else []
 
     def _json_delta(self, key: int | None, delta: Delta) -> list[Event]:
@@ -253,23 +255,23 @@ class AnthropicDecoder:
 
 
 def _arguments(given: object) -> Any:  # noqa: ANN401  JSON that the model wrote
-    """Give arguments as the writer takes them; what is no object is judged as the text it is."""
+    """Return arguments as the writer takes them; what is no object is judged as the text it is."""
     return given if isinstance(given, (dict, str)) else json.dumps(given)
 
 
-def _rest(block: Block, *known: str) -> Block:
+def _unknown_fields(block: Block, *known: str) -> Block:
     return {name: value for name, value in block.items() if name not in known and value is not None}
 
 
 def decode_citation(citation: Block) -> Block:
-    """Give a citation in our words; what only Anthropic understands (indexes, locations) stays in `extras`."""
+    """Return a citation in our words; what only Anthropic understands (indexes, locations) stays in `extras`."""
     read = translate({"type": "text", "text": "", "citations": [citation]}) or [{}]
     annotations: list[Block] = read[0]["annotations"]
     return annotations[0]
 
 
 def decode_usage(usage: Usage) -> dict[str, Any]:
-    """Give the counts under our names: input tokens include the cached ones, details say how many those are."""
+    """Return the counts under our names: input tokens include the cached ones, details say how many those are."""
     read, written = usage.get("cache_read_input_tokens"), usage.get("cache_creation_input_tokens")
     given, made = usage.get("input_tokens"), usage.get("output_tokens")
     told: dict[str, Any] = {}

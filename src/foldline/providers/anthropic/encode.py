@@ -88,10 +88,12 @@ def encode_message(
     policy: ForeignBlocks = "convert",
     profile: ModelProfile | None = None,
 ) -> Body:
-    """Give the body of a request; `settings` are the model's own, which options of the call overrule."""
+    """Return the body of a request; `settings` are the model's own, which options of the call overrule."""
     check_tool_results(request.messages)
     profile = profile or {}
-    said = merge_settings(_taken(settings, profile, request.notes), request, IN_OTHER_WORDS)
+    said = merge_settings(
+        _accepted_settings(settings, profile, request.notes), request, IN_OTHER_WORDS
+    )
     tools = encode_tools(said.get("tools") or [], request.notes, said.get("strict"))
     messages = request.messages
     if (config := CacheConfig.of(said.get("prompt_cache"))) is not None:
@@ -120,7 +122,9 @@ def encode_message(
     return {**body, **(said.get("extra_body") or {})}
 
 
-def _taken(settings: Mapping[str, Any], profile: ModelProfile, notes: list[str]) -> Body:
+def _accepted_settings(
+    settings: Mapping[str, Any], profile: ModelProfile, notes: list[str]
+) -> Body:
     """Leave out settings that the model refuses; options of a call were looked at before."""
     refused = [
         name for name in profile.get("unsupported_options") or () if settings.get(name) is not None
@@ -297,7 +301,7 @@ def _tool(named: Mapping[str, Any], schema: Body, given: object, strict: bool | 
 
 
 def _extras(tool: object) -> Body:
-    """Give what a tool says for one provider alone."""
+    """Return what a tool says for one provider alone."""
     inner = tool.get("extras") if isinstance(tool, Mapping) else getattr(tool, "extras", None)
     return dict(inner) if isinstance(inner, Mapping) else {}
 

@@ -52,7 +52,7 @@ class MessageEncoder(TurnEncoder):
         self._takes_late_system = takes_late_system
 
     def encode(self, messages: Sequence[BaseMessage]) -> tuple[str | list[Block], list[Block]]:
-        """Give the system prompt and the turns."""
+        """Return the system prompt and the turns."""
         system, turns = self._conversation(messages)
         for turn in turns:
             turn["content"].sort(key=_is_no_result)
@@ -61,12 +61,12 @@ class MessageEncoder(TurnEncoder):
 
     def _late_system(self, message: BaseMessage, after: str | None) -> tuple[str, list[Block]]:
         if self._takes_late_system and after in ("user", "system"):
-            return "system", self._told(message)  # nowhere else does the API take one
+            return "system", self._encode_user(message)  # nowhere else does the API take one
         return super()._late_system(message, after)
 
     # -- what a user, a system message or a tool says
 
-    def _told(self, message: BaseMessage) -> list[Block]:
+    def _encode_user(self, message: BaseMessage) -> list[Block]:
         blocks = [self._input(dict(block)) for block in message.content_blocks]
         return _marked_last([one for one in blocks if one is not None], message)
 
@@ -80,7 +80,7 @@ class MessageEncoder(TurnEncoder):
             case "file" | "text-plain":
                 return encode_document(block)
             case "non_standard":
-                return self._own_words(block)
+                return self._native_value(block)
             case "audio" | "video" | "reasoning" | "tool_call" | "invalid_tool_call":
                 pass
             case "server_tool_call" | "server_tool_result":
@@ -110,7 +110,7 @@ class MessageEncoder(TurnEncoder):
         if isinstance(message.content, str):
             said: Any = message.content
         else:
-            said = self._told(message.model_copy(update={"additional_kwargs": {}}))
+            said = self._encode_user(message.model_copy(update={"additional_kwargs": {}}))
         if said:
             result["content"] = said
         if message.status == "error":
@@ -122,19 +122,19 @@ class MessageEncoder(TurnEncoder):
 
     # -- what the model said
 
-    def _spoken(self, message: AIMessage) -> list[Block]:
+    def _encode_assistant(self, message: AIMessage) -> list[Block]:
         blocks = blocks_for(message, self._providers, self._policy, self._notes)
         is_signed = message.response_metadata.get("model_provider") in self._providers
-        said = [self._said(block, is_signed=is_signed) for block in blocks]
+        said = [self._encode_block(block, is_signed=is_signed) for block in blocks]
         return _marked_last([one for one in said if one is not None], message)
 
-    def _said(self, block: Block, *, is_signed: bool) -> Block | None:
+    def _encode_block(self, block: Block, *, is_signed: bool) -> Block | None:
         kind: BlockKind = block["type"]
         match kind:
             case "reasoning":
                 return self._thinking(block, is_signed=is_signed)
             case "non_standard":
-                return self._own_words(block)
+                return self._native_value(block)
             case "tool_call" | "server_tool_call" | "server_tool_result":
                 return WRITERS[kind](block)
             case "text":
@@ -169,7 +169,7 @@ class MessageEncoder(TurnEncoder):
             "signature": extras.get("signature") or "",
         }
 
-    def _own_words(self, block: Block) -> Block | None:
+    def _native_value(self, block: Block) -> Block | None:
         value = block.get("value")
         if isinstance(value, dict) and isinstance(value.get("type"), str):
             return dict(value)

@@ -39,7 +39,7 @@ LISTS: Final = ("anyOf", "allOf")
 
 
 def encode_schema(schema: Schema) -> Schema:
-    """Give a schema in the words that Anthropic enforces."""
+    """Return a schema in the words that Anthropic enforces."""
     schema = dict(schema)
     if "oneOf" in schema and "anyOf" not in schema:
         schema["anyOf"] = schema.pop("oneOf")

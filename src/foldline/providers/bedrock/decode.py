@@ -116,7 +116,7 @@ class BedrockDecoder:
             raise StreamTruncatedError("the stream ended without messageStop")
         return self._finish()
 
-    def heard(self) -> dict[str, Any]:
+    def partial_state(self) -> dict[str, Any]:
         """Return what came beside the content, for the partial message of a stream that broke."""
         return {
             "usage": self._writer.usage_so_far,

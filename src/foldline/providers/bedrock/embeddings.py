@@ -115,7 +115,7 @@ class BedrockEmbeddings(AwsEndpoint, HttpEmbeddings):
             told = int(headers[TOKENS_HEADER])
         return told if isinstance(told, int) else None
 
-    def _wanted_length(self) -> int | None:
+    def _requested_length(self) -> int | None:
         return (
             None
             if base_model_name(self.model).startswith(TITAN_WITHOUT_OPTIONS)

@@ -126,7 +126,7 @@ class AwsEndpoint(Endpoint):
         return f"https://bedrock-runtime.{region}.{DOMAINS.get(next(starts, ''), 'amazonaws.com')}"
 
     def _region(self) -> str:
-        region = self._known_region() or self._source_region or self._load_region()
+        region = self._configured_region() or self._source_region or self._load_region()
         if not region:
             raise UsageError(
                 "no AWS region: set AWS_REGION in the environment, or pass region_name='us-east-1'"
@@ -137,7 +137,7 @@ class AwsEndpoint(Endpoint):
             raise UsageError(str(error)) from None
         return region
 
-    def _known_region(self) -> str | None:
+    def _configured_region(self) -> str | None:
         variables = (os.environ.get(name) for name in REGION_VARIABLES)
         return self.region_name or next((value for value in variables if value), None)
 
@@ -175,7 +175,9 @@ class AwsEndpoint(Endpoint):
 
     async def _preload_region(self, io: IO) -> None:
         """Read the region of a profile or session, which may be in a file, before a request is composed."""
-        is_known = self._known_region() or self._source_region or self._source() == "environment"
+        is_known = (
+            self._configured_region() or self._source_region or self._source() == "environment"
+        )
         if not is_known:
             await io.call(self._load_region)
 

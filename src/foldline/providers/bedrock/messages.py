@@ -57,7 +57,7 @@ class MessageEncoder(TurnEncoder):
 
     # -- what a user, a system message or a tool says
 
-    def _told(self, message: BaseMessage) -> list[Block]:
+    def _encode_user(self, message: BaseMessage) -> list[Block]:
         return self._encode_blocks(message) + _message_point(message)
 
     def _encode_blocks(self, message: BaseMessage) -> list[Block]:
@@ -116,7 +116,7 @@ class MessageEncoder(TurnEncoder):
 
     # -- what the model said
 
-    def _spoken(self, message: AIMessage) -> list[Block]:
+    def _encode_assistant(self, message: AIMessage) -> list[Block]:
         is_signed = message.response_metadata.get("model_provider") in self._providers
         blocks: list[Block] = []
         for block in blocks_for(message, self._providers, self._policy, self._notes):

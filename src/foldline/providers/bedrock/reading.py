@@ -11,7 +11,7 @@ from typing import Any
 
 from foldline.exceptions import FoldlineError
 from foldline.protocol.events import Event
-from foldline.providers._wire import Fail, Malformed, WireDecoder, guarded, odd_payload
+from foldline.providers._wire import Fail, Malformed, WireDecoder, guarded, malformed_payload
 from foldline.providers.bedrock.event_stream import MAX_PAYLOAD, EventStreamDecoder, Frame
 from foldline.transports import Limits
 
@@ -122,7 +122,7 @@ class ChunkReading(FrameReading):
         try:
             inner = b64decode(data["bytes"], validate=True)
         except (KeyError, TypeError, ValueError) as error:
-            raise odd_payload(self._malformed, error) from error
+            raise malformed_payload(self._malformed, error) from error
         parsed = self._parse(inner)
         kind = parsed.get("type") if isinstance(parsed, dict) else None
         return parsed, kind if isinstance(kind, str) else event

@@ -123,7 +123,7 @@ class ChatGoogle(GoogleEndpoint, Counting, HttpChatModel):
             settings=self._parameters(),
             providers=OWN,
             policy=self.foreign_blocks,
-            profile=self._known(model),
+            profile=self._profile_for(model),
         )
         if request.stream and ((body.get("generationConfig") or {}).get("candidateCount") or 1) > 1:
             raise UsageError(
@@ -136,7 +136,7 @@ class ChatGoogle(GoogleEndpoint, Counting, HttpChatModel):
         await self._load_project(io)
         return await super()._http_request(request, io)
 
-    def _known(self, model: str) -> ModelProfile | None:
+    def _profile_for(self, model: str) -> ModelProfile | None:
         if model == self.model and self.profile is not None:
             return self.profile
         return find_profile(PROVIDER, model.rpartition("/")[2])

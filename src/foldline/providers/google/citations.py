@@ -13,12 +13,12 @@ from foldline.messages.block_translators.google_genai import (
 )
 from foldline.providers.google.wire import dicts
 
-__all__ = ["SpokenText", "cite", "cite_left"]
+__all__ = ["StreamedText", "cite", "cite_finished"]
 
 Note = dict[str, Any]
 
 
-class SpokenText:
+class StreamedText:
     """A block of text as it is said: its slices, and where in it each of Gemini's parts begins."""
 
     __slots__ = ("is_closed", "key", "notes", "slices", "starts", "supports", "told")
@@ -54,7 +54,7 @@ class SpokenText:
         return notes
 
 
-def cite_left(text: SpokenText, metadata: dict[str, Any], upcoming: Sequence[str]) -> None:
+def cite_finished(text: StreamedText, metadata: dict[str, Any], upcoming: Sequence[str]) -> None:
     """Give a text that is over the citations that are known to be its own; others may be of what is upcoming."""
     grounding = _dict(metadata.get("grounding_metadata"))
     for support in dicts(grounding.get("groundingSupports")):
@@ -69,7 +69,7 @@ def cite_left(text: SpokenText, metadata: dict[str, Any], upcoming: Sequence[str
             _add_support(text, grounding, support, part if type(part) is int else None)
 
 
-def cite(texts: list[SpokenText], metadata: dict[str, Any]) -> None:
+def cite(texts: list[StreamedText], metadata: dict[str, Any]) -> None:
     """Give each text the citations that are its own."""
     texts = [text for text in texts if any(text.slices)]  # some hold a signature alone
     if not texts:
@@ -89,7 +89,7 @@ def cite(texts: list[SpokenText], metadata: dict[str, Any]) -> None:
 
 
 def _add_support(
-    text: SpokenText, grounding: dict[str, Any], support: dict[str, Any], part: int | None
+    text: StreamedText, grounding: dict[str, Any], support: dict[str, Any], part: int | None
 ) -> None:
     if support in text.supports:
         return
@@ -100,7 +100,7 @@ def _add_support(
         text.add(cast("Note", note), part)
 
 
-def _meant(texts: list[SpokenText], part: int | None, said: object) -> SpokenText:
+def _meant(texts: list[StreamedText], part: int | None, said: object) -> StreamedText:
     """Find the text that a segment is of: the part it names, else the last that says what it says, else the last."""
     for text in texts:
         if part in text.starts:

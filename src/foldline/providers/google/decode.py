@@ -209,8 +209,8 @@ class GoogleDecoder:
             raise StreamTruncatedError("the stream ended without finishReason")
         return self._finish()
 
-    def heard(self) -> dict[str, Any]:
-        """Give what was heard beside the content, for the partial message of a stream that broke."""
+    def partial_state(self) -> dict[str, Any]:
+        """Return what was heard beside the content, for the partial message of a stream that broke."""
         raw = {"usage_metadata": dict(self._usage)} if self._usage else {}
         return {
             "usage": counts_of(decode_usage(self._usage)) or None,

@@ -101,7 +101,7 @@ class GoogleGenerativeAIEmbeddings(GoogleEndpoint, HttpEmbeddings):
         told = [(one["embeddings"].get("statistics") or {}) for one in answer["predictions"]]
         return sum(int(one["token_count"]) for one in told)
 
-    def _wanted_length(self) -> int | None:
+    def _requested_length(self) -> int | None:
         return self.output_dimensionality
 
     def _status_error(self, response: Response, body: bytes) -> ModelError:

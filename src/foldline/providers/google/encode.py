@@ -47,7 +47,7 @@ IN_OTHER_WORDS: Final = {
 
 
 def encode_model(name: str) -> str:
-    """Give the path of a model; what would lead elsewhere is refused (F-H10)."""
+    """Return the path of a model; what would lead elsewhere is refused (F-H10)."""
     if not NAME.fullmatch(name) or ".." in name or name.startswith("/"):
         raise UsageError(f"{name!r} is no name of a model")
     return name if name.startswith(FOLDERS) else f"models/{name}"
@@ -61,7 +61,7 @@ def encode_content(
     policy: ForeignBlocks = "convert",
     profile: ModelProfile | None = None,
 ) -> Body:
-    """Give the body of a request; `settings` are the model's own, which options of the call overrule."""
+    """Return the body of a request; `settings` are the model's own, which options of the call overrule."""
     check_tool_results(request.messages)
     said, profile = merge_settings(settings, request, IN_OTHER_WORDS), profile or {}
     encoder = MessageEncoder(
@@ -215,7 +215,7 @@ def encode_tools(tools: list[Any], notes: list[str]) -> list[Body]:
     functions: list[Body] = []
     others: list[Body] = []
     for tool in tools:
-        own = _own_tool(tool)
+        own = _native_tool(tool)
         if own is None:
             functions.append(_function(tool, notes))
             continue
@@ -224,7 +224,7 @@ def encode_tools(tools: list[Any], notes: list[str]) -> list[Body]:
     return [*([{"functionDeclarations": functions}] if functions else []), *others]
 
 
-def _own_tool(tool: object) -> Body | None:
+def _native_tool(tool: object) -> Body | None:
     """Read a tool in Gemini's own form; None for a function."""
     if not isinstance(tool, Mapping):
         return None

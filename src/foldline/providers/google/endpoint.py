@@ -121,14 +121,14 @@ class GoogleEndpoint(Endpoint):
 
     def _root_url(self) -> str:
         is_vertex = self._is_vertex()
-        given = self._given_url()
+        given = self._configured_url()
         if not is_vertex:
             return given or HOST
         if _is_whole(given):
             return str(given)
         host = (given or self._vertex_host()).rstrip("/")
         root = host if host.endswith(VERSIONS) else f"{host}/v1"
-        project = self._known_project()
+        project = self._configured_project()
         if project is None and self._is_express():
             return f"{root}/publishers/{self.publisher}"
         if project is None:
@@ -137,7 +137,7 @@ class GoogleEndpoint(Endpoint):
             )
         return f"{root}/projects/{project}/locations/{self._place()}/publishers/{self.publisher}"
 
-    def _given_url(self) -> str | None:
+    def _configured_url(self) -> str | None:
         variable = self.vertex_url_variable if self._is_vertex() else "GOOGLE_GEMINI_BASE_URL"
         url = self.base_url or os.environ.get(variable)
         return f"https://{url}" if url and "://" not in url else url  # `api_endpoint` may be a host
@@ -150,7 +150,7 @@ class GoogleEndpoint(Endpoint):
             return f"https://aiplatform.{location}.rep.googleapis.com"
         return f"https://{location}-aiplatform.googleapis.com"
 
-    def _known_project(self) -> str | None:
+    def _configured_project(self) -> str | None:
         named = self.project or _first_variable(self.project_variables)
         return named or (self._tokens.project if self._tokens is not None else None)
 
@@ -179,19 +179,19 @@ class GoogleEndpoint(Endpoint):
 
     async def _load_project(self, io: IO) -> None:
         """Load the credentials before a request is composed, where only they name the project."""
-        is_named = _is_whole(self._given_url()) or self._known_project() is not None
+        is_named = _is_whole(self._configured_url()) or self._configured_project() is not None
         if self._uses_tokens() and not is_named:
-            await self._told_by(self._token_source().load(io))
+            await self._await_token(self._token_source().load(io))
 
     async def _authorize(self, sent: Request, io: IO) -> Request:
         if not self._uses_tokens() or any(
             n.lower() == "authorization" for n in self.default_headers
         ):
             return sent
-        headers = await self._told_by(self._token_source().headers(io))
+        headers = await self._await_token(self._token_source().headers(io))
         return replace(sent, headers={**sent.headers, **headers})
 
-    async def _told_by(self, body: Awaitable[T]) -> T:
+    async def _await_token(self, body: Awaitable[T]) -> T:
         try:
             return await body
         except ModelError as error:

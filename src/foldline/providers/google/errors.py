@@ -95,7 +95,7 @@ def with_delay(error: ModelError, body: object) -> ModelError:
 
 
 def details_of(body: object) -> list[dict[str, Any]]:
-    """Give `error.details`."""
+    """Return `error.details`."""
     if isinstance(body, list) and body:
         body = body[0]
     error = body.get("error") if isinstance(body, dict) else None

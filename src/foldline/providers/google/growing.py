@@ -51,10 +51,10 @@ def _put(args: dict[str, Any], piece: dict[str, Any]) -> None:
         return
     place: Any = args
     for step, following in pairwise(steps):
-        place = _inside(place, step, [] if isinstance(following, int) else {})
+        place = _value_at(place, step, [] if isinstance(following, int) else {})
     name = next((name for name in VALUES if name in piece), None)
     value = None if name == "nullValue" or name is None else piece[name]
-    old = _inside(place, steps[-1], None)
+    old = _value_at(place, steps[-1], None)
     goes_on = isinstance(value, str) and isinstance(old, str)
     place[steps[-1]] = old + value if goes_on else value
 
@@ -67,8 +67,8 @@ def _steps(path: str) -> list[str | int]:
     return [int(index[:9]) if index else name or quoted for name, index, quoted in found]
 
 
-def _inside(place: Any, step: str | int, otherwise: Any) -> Any:  # noqa: ANN401  JSON that grows: a dict or a list, by the step of its path
-    """Give what is in a place; `otherwise` is put there first where nothing is yet."""
+def _value_at(place: Any, step: str | int, otherwise: Any) -> Any:  # noqa: ANN401  JSON that grows: a dict or a list, by the step of its path
+    """Return what is in a place; `otherwise` is put there first where nothing is yet."""
     if isinstance(place, list) and isinstance(step, int):
         gap = step - len(place)
         if gap > WIDEST_GAP:

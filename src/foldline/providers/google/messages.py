@@ -62,12 +62,12 @@ class MessageEncoder(TurnEncoder):
         self._own_ids: set[str] = set()
 
     def encode(self, messages: Sequence[BaseMessage]) -> tuple[list[Part], list[Block]]:
-        """Give the parts of the system instruction and the turns."""
+        """Return the parts of the system instruction and the turns."""
         return self._conversation(messages)
 
     # -- what a user, a system message or a tool says
 
-    def _told(self, message: BaseMessage) -> list[Part]:
+    def _encode_user(self, message: BaseMessage) -> list[Part]:
         parts = [self._input(dict(block)) for block in message.content_blocks]
         return [part for part in parts if part is not None]
 
@@ -118,12 +118,12 @@ class MessageEncoder(TurnEncoder):
 
     # -- what the model said
 
-    def _spoken(self, message: AIMessage) -> list[Part]:
+    def _encode_assistant(self, message: AIMessage) -> list[Part]:
         blocks = blocks_for(message, self._providers, self._policy, self._notes)
         own = is_own(message, self._providers)
         parts: list[Part] = []
         for block in blocks:
-            part = self._said(block, own=own)
+            part = self._encode_block(block, own=own)
             if part is not None:
                 parts.append(part)
         calls = [part for part in parts if "functionCall" in part]
@@ -135,7 +135,7 @@ class MessageEncoder(TurnEncoder):
             calls[0]["thoughtSignature"] = UNSIGNED
         return parts
 
-    def _said(self, block: Block, *, own: bool) -> Part | None:  # noqa: PLR0911  one case per kind
+    def _encode_block(self, block: Block, *, own: bool) -> Part | None:  # noqa: PLR0911  one case per kind
         kind: BlockKind = block["type"]
         extras = block.get("extras") or {}
         signed = _signature(extras)
@@ -186,7 +186,7 @@ def _signature(extras: Block) -> Part:
 
 
 def _server_part(block: Block, extras: Block) -> Part:
-    """Give back a call or result of one of Gemini's own tools."""
+    """Return a call or result of one of Gemini's own tools."""
     is_call = block["type"] == "server_tool_call"
     id = str(block.get("id" if is_call else "tool_call_id") or "")
     given: Block = {"id": id} if id and not id.startswith(MADE_ID) else {}

@@ -15,7 +15,7 @@ from foldline.protocol.events import Event
 from foldline.protocol.fold import UNFINISHED
 from foldline.protocol.promote import promote
 from foldline.protocol.writer import EventWriter
-from foldline.providers.google.citations import SpokenText, cite, cite_left
+from foldline.providers.google.citations import StreamedText, cite, cite_finished
 from foldline.providers.google.growing import GrowingCall
 from foldline.providers.google.wire import CODE, MADE_ID, Part
 
@@ -35,7 +35,7 @@ class PartsDecoder:
 
     def __init__(self, writer: EventWriter) -> None:
         self.writer: EventWriter = writer
-        self.texts: list[SpokenText] = []
+        self.texts: list[StreamedText] = []
         """What was said, block by block, for citations."""
         self.sources: dict[str, Any] = {}
         """What Gemini has told of sources."""
@@ -86,7 +86,7 @@ class PartsDecoder:
         if "toolCall" in part or "toolResponse" in part:
             return self._server_tool(part)
         blocks = translator.translate(part) or [{"type": "non_standard", "value": part}]
-        return [event for block in blocks for event in self._whole(block)]
+        return [event for block in blocks for event in self._write_whole(block)]
 
     # -- what grows
 
@@ -100,7 +100,7 @@ class PartsDecoder:
         if kind == "reasoning":
             return events + self.writer.reasoning(text or None, extras=extras)
         if is_new:
-            self.texts.append(SpokenText(len(self.texts)))
+            self.texts.append(StreamedText(len(self.texts)))
         spoken = self.texts[-1]
         spoken.starts.setdefault(self._number, len(spoken.slices))
         spoken.slices.append(text)
@@ -119,13 +119,13 @@ class PartsDecoder:
         if self.sources and self.is_last_chunk and not any(self.upcoming):
             cite(self.texts, self.sources)  # no other text can be meant
         elif self.sources:
-            cite_left(text, self.sources, self.upcoming)
+            cite_finished(text, self.sources, self.upcoming)
         text.is_closed = True
         notes = text.untold()
         events = self.writer.text("", text.key, annotations=notes) if notes else []
         return events + self.writer.close(text.key, kind="text")
 
-    def _whole(self, block: dict[str, Any]) -> list[Event]:
+    def _write_whole(self, block: dict[str, Any]) -> list[Event]:
         return self._leave() + self.writer.block(block, whole=True)
 
     # -- calls
@@ -138,26 +138,26 @@ class PartsDecoder:
         told = self._call(
             call.get("id"), call.get("name"), call.get("args"), _extras(part, "functionCall")
         )
-        return events + self._called(told)
+        return events + self._write_call(told)
 
-    def _called(self, block: dict[str, Any]) -> list[Event]:
+    def _write_call(self, block: dict[str, Any]) -> list[Event]:
         self._calls += 1
-        return self._whole(block)
+        return self._write_whole(block)
 
     def _call(
         self, id: str | None, name: str | None, args: object, extras: dict[str, Any]
     ) -> dict[str, Any]:
-        """Give the next call as a block."""
+        """Return the next call as a block."""
         block: dict[str, Any] = {
             "type": "tool_call",
-            "id": id or self._made_id(self._calls + 1),
+            "id": id or self._new_id(self._calls + 1),
             "name": name or "",
             # Text that is no object: the writer makes an invalid call of it.
             "args": args if isinstance(args, dict) or args in (None, "") else json.dumps(args),
         }
         return _with(block, extras)
 
-    def _made_id(self, number: int) -> str:
+    def _new_id(self, number: int) -> str:
         if not self._base:
             raise ValueError("the id of the answer was not told")
         return f"{MADE_ID}{self._base}-{number}"
@@ -170,10 +170,10 @@ class PartsDecoder:
         if call.get("willContinue"):
             return []
         self._growing = None
-        return self._called(self._call(growing.id, growing.name, growing.args, growing.extras))
+        return self._write_call(self._call(growing.id, growing.name, growing.args, growing.extras))
 
     def unfinished(self) -> list[dict[str, Any]]:
-        """Give a call that was begun and is not finished: as it is, and invalid (F-U01)."""
+        """Return a call that was begun and is not finished: as it is, and invalid (F-U01)."""
         growing = self._growing
         if growing is None:
             return []
@@ -183,7 +183,7 @@ class PartsDecoder:
     def finish(self) -> list[Event]:
         """Tell a call that was never finished."""
         blocks, self._growing = self.unfinished(), None
-        return [event for block in blocks for event in self._called(block)]
+        return [event for block in blocks for event in self._write_call(block)]
 
     # -- Gemini's own tools
 
@@ -191,10 +191,10 @@ class PartsDecoder:
         if "executableCode" in part:
             code = part["executableCode"] or {}
             self._calls += 1
-            self._code = code.get("id") or self._made_id(self._calls)
+            self._code = code.get("id") or self._new_id(self._calls)
             args = {name: code[name] for name in ("code", "language") if name in code}
             block = {"type": "server_tool_call", "id": self._code, "name": CODE, "args": args}
-            return self._whole(_with(block, _extras(part, "executableCode")))
+            return self._write_whole(_with(block, _extras(part, "executableCode")))
         result = part["codeExecutionResult"] or {}
         outcome = result.get("outcome")
         block = {
@@ -204,7 +204,7 @@ class PartsDecoder:
             "output": result.get("output") or "",
         }
         extras = {"block_type": "code_execution_result", "outcome": outcome}
-        return self._whole(_with(block, {**extras, **_extras(part, "codeExecutionResult")}))
+        return self._write_whole(_with(block, {**extras, **_extras(part, "codeExecutionResult")}))
 
     def _server_tool(self, part: Part) -> list[Event]:
         if "toolCall" in part:
@@ -216,7 +216,7 @@ class PartsDecoder:
                 "name": kind.lower(),
                 "args": call.get("args") or {},
             }
-            return self._whole(_with(block, {"tool_type": kind, **_extras(part, "toolCall")}))
+            return self._write_whole(_with(block, {"tool_type": kind, **_extras(part, "toolCall")}))
         result = part["toolResponse"] or {}
         block = {
             "type": "server_tool_result",
@@ -225,7 +225,7 @@ class PartsDecoder:
             "output": result.get("response"),
         }
         extras = {"block_type": "tool_response", "tool_type": result.get("toolType")}
-        return self._whole(_with(block, {**extras, **_extras(part, "toolResponse")}))
+        return self._write_whole(_with(block, {**extras, **_extras(part, "toolResponse")}))
 
 
 def _is_text(part: Part) -> bool:

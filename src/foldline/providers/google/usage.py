@@ -17,7 +17,7 @@ def grow_usage(usage: dict[str, Any], new: dict[str, Any]) -> None:
 
 
 def decode_usage(usage: UsageMetadata) -> dict[str, Any]:
-    """Give the counts under our names: thoughts count as output, prompts of Gemini's own tools as input."""
+    """Return the counts under our names: thoughts count as output, prompts of Gemini's own tools as input."""
     counts = {name: value for name, value in usage.items() if type(value) is int}
     told = _sums(counts)
     if "totalTokenCount" in counts:

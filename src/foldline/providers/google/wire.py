@@ -125,5 +125,5 @@ def camel_keys(value: object) -> Any:  # noqa: ANN401  the same kind of JSON as 
 
 
 def dicts(value: object) -> list[dict[str, Any]]:
-    """Give the objects of a list; what is neither counts for nothing."""
+    """Return the objects of a list; what is neither counts for nothing."""
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []

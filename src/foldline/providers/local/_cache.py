@@ -69,7 +69,7 @@ def require_space(folder: Path, needed: int, free: int) -> None:
 
 
 @contextlib.contextmanager
-def only_one(lock_file: Path) -> Iterator[None]:
+def process_lock(lock_file: Path) -> Iterator[None]:
     """Hold a lock between processes and threads; it falls with its holder, so a crash leaves none behind."""
     try:
         descriptor = os.open(lock_file, os.O_RDWR | os.O_CREAT, 0o644)
@@ -98,7 +98,7 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def is_whole(path: Path, sha256: str, size: int, *, thoroughly: bool = False) -> bool:
+def is_complete(path: Path, sha256: str, size: int, *, thoroughly: bool = False) -> bool:
     """Say whether a file is what it should be; hashed only when it changed since it was last hashed."""
     try:
         status = path.stat()

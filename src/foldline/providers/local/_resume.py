@@ -43,11 +43,11 @@ def main(package: str, version: str, sha256: str, target: str) -> int:
             found = finder.find_best_candidate(package, wanted, hashes).best_candidate
             url = found.link.url_without_fragment if found is not None else None
             if url is None:
-                _tell(f"ERROR: No matching distribution found for {package}=={version}")
+                _print(f"ERROR: No matching distribution found for {package}=={version}")
                 return FAILED
             return _fetch(session, url, Path(target))
     except (ImportError, AttributeError, TypeError) as error:
-        _tell(f"this pip cannot resume: {error!r}")
+        _print(f"this pip cannot resume: {error!r}")
         return NOT_HERE
 
 
@@ -58,7 +58,7 @@ def _fetch(session: object, url: str, target: Path) -> int:
             if _read(session, url, target):
                 return 0
         except Exception as error:  # noqa: BLE001  whatever pip's requests raises; the caller reads it
-            _tell(f"ERROR: {error!r}")
+            _print(f"ERROR: {error!r}")
         if _size(target) <= before and attempt:
             break  # nothing more comes
     return FAILED
@@ -84,7 +84,7 @@ def _read(session: Any, url: str, target: Path) -> bool:  # noqa: ANN401  a sess
             if time.monotonic() - told > 0.1:
                 file.flush()
                 told = time.monotonic()
-                _tell(f"Progress {done} of {max(whole, done)}")
+                _print(f"Progress {done} of {max(whole, done)}")
     return done >= whole
 
 
@@ -92,7 +92,7 @@ def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-def _tell(line: str) -> None:
+def _print(line: str) -> None:
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 

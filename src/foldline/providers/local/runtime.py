@@ -95,7 +95,7 @@ class Runtime:
 
     @classmethod
     def of(cls, path: str | Path, settings: Settings | None = None) -> Runtime:
-        """Give this process's runtime of a file, loading it the first time."""
+        """Return this process's runtime of a file, loading it the first time."""
         key = (Path(path).expanduser().absolute(), settings or Settings())
         with _table.lock:
             if key not in _table.loaded:
@@ -134,7 +134,7 @@ class Runtime:
             if "error" in chunk:
                 failure.append(decode_error(chunk["error"], self.name))
                 return True
-            told = "prompt_progress" not in chunk or says_something(chunk)
+            told = "prompt_progress" not in chunk or has_content(chunk)
             return emit(mender.feed(chunk) if told else None)
 
         try:
@@ -149,7 +149,7 @@ class Runtime:
             raise failure[0]
 
     def embed(self, texts: list[str]) -> list[list[float]]:
-        """Give one normalised vector per text; the runtime must have been loaded with `embedding=True`."""
+        """Return one normalised vector per text; the runtime must have been loaded with `embedding=True`."""
         if not texts:
             return []
         try:
@@ -169,18 +169,18 @@ class Runtime:
         return self._trained_context
 
     def tokenize(self, text: str, *, add_special: bool = False) -> list[int]:
-        """Give the model's own tokens of a text."""
+        """Return the model's own tokens of a text."""
         tokens: list[int] = self.ask(
             "/tokenize", {"content": _as_utf8(text), "add_special": add_special}
         )["tokens"]
         return tokens
 
     def detokenize(self, tokens: list[int]) -> str:
-        """Give the text of tokens."""
+        """Return the text of tokens."""
         return str(self.ask("/detokenize", {"tokens": tokens})["content"])
 
     def render(self, request: Request) -> str:
-        """Give the prompt that the template makes of a request's messages and tools."""
+        """Return the prompt that the template makes of a request's messages and tools."""
         return str(self.ask("/apply-template", request)["prompt"])
 
     def count_tokens(self, request: Request) -> int:
@@ -268,7 +268,7 @@ def decode_error(error: Mapping[str, Any], model: str) -> ModelError:
     return kind(message, provider=PROVIDER, model=model, status=status, code=error.get("type"))
 
 
-def says_something(chunk: Chunk) -> bool:
+def has_content(chunk: Chunk) -> bool:
     """Tell a chunk of the answer from one that only reports how far the prompt is.
 
     Progress is asked for so that an answer can be stopped before its first word. It comes as a first delta repeated,

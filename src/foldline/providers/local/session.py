@@ -11,12 +11,12 @@ from pathlib import Path
 
 from foldline.exceptions import ModelError
 from foldline.providers.local._bridge import Emit, Feed
-from foldline.providers.local._cache import is_whole
+from foldline.providers.local._cache import is_complete
 from foldline.providers.local.fetch import MODELS, Progress, is_fetched, model_path
 from foldline.providers.local.prompt_state import PromptState, state_folder
 from foldline.providers.local.runtime import Chunk, Request, Runtime, Settings
 from foldline.providers.local.template import tools_template
-from foldline.providers.local.tools import THRESHOLD, encode_tools, needs_routing, only_named
+from foldline.providers.local.tools import THRESHOLD, encode_tools, keep_named_tool, needs_routing
 
 SMOLLM2 = "smollm2-135m"
 MINILM = "minilm-l6"
@@ -51,7 +51,7 @@ class LocalModel:
         )
 
     def load(self) -> Runtime:
-        """Give the runtime, fetching and loading in the calling thread what is not there yet."""
+        """Return the runtime, fetching and loading in the calling thread what is not there yet."""
         settings = self.settings
         if self.needs_help_with_tools:
             settings = replace(settings, template=tools_template(), state_folder=state_folder())
@@ -85,9 +85,9 @@ class LocalModel:
         return not (self.needs_help_with_tools and needs_routing(request)) or is_fetched(MINILM)
 
     def encode(self, request: Request) -> Request:
-        """Give the request as it is sent; with automatic tools it asks the encoder, and so may fetch and load it."""
+        """Return the request as it is sent; with automatic tools it asks the encoder, and so may fetch and load it."""
         if not self.needs_help_with_tools:
-            return only_named(request)
+            return keep_named_tool(request)
         return encode_tools(request, self._embed, threshold=self.threshold)
 
     def count_tokens(self, request: Request) -> int:
@@ -110,6 +110,6 @@ def load(
     try:
         return Runtime.of(model_path(known.name, progress), settings)
     except ModelError:
-        if is_whole(known.path, known.sha256, known.size, thoroughly=True):
+        if is_complete(known.path, known.sha256, known.size, thoroughly=True):
             raise
         return Runtime.of(model_path(known.name, progress, verify=True), settings)

@@ -8,7 +8,7 @@ from importlib.resources import files
 
 @cache
 def tools_template() -> str:
-    """Give the Jinja text to set as `Settings.template` for SmolLM2."""
+    """Return the Jinja text to set as `Settings.template` for SmolLM2."""
     return (
         files("foldline.providers.local")
         .joinpath("templates", "smollm2-tools.jinja")

@@ -27,7 +27,7 @@ OPENING = "<tool_call>\n"
 def encode_tools(
     request: Request, embed: Embed | None = None, *, threshold: float = THRESHOLD
 ) -> Request:
-    """Give the request to send: tools bounded, the choice made or forced; `embed` is needed for an auto choice."""
+    """Return the request to send: tools bounded, the choice made or forced; `embed` is needed for an auto choice."""
     tools: list[Any] = request.get("tools") or []
     if not tools or request.get("tool_choice") == "none":
         return without_tools(request)
@@ -58,12 +58,12 @@ def needs_routing(request: Request) -> bool:
     return (request.get("tool_choice") or "auto") in ("auto", "required")
 
 
-def only_named(request: Request) -> Request:
+def keep_named_tool(request: Request) -> Request:
     """Send a named choice as the only tool, required: llama.cpp takes a name for "auto"."""
     choice = request.get("tool_choice")
     if not isinstance(choice, dict):
         return request
-    named = _named(request["tools"], choice["function"]["name"])
+    named = _tools_named(request["tools"], choice["function"]["name"])
     return {**request, "tools": named, "tool_choice": "required"}
 
 
@@ -75,11 +75,11 @@ def without_tools(request: Request) -> Request:
 
 def pin(request: Request, name: str) -> Request:
     """Hold the model to one tool: send it alone and begin the call up to its arguments."""
-    tools = _named(request["tools"], name)
+    tools = _tools_named(request["tools"], name)
     return _begin({**request, "tools": tools}, f'{OPENING}{{"name": "{name}", "arguments":')
 
 
-def _named(tools: list[Any], name: str) -> list[Any]:
+def _tools_named(tools: list[Any], name: str) -> list[Any]:
     named = [tool for tool in tools if tool["function"]["name"] == name]
     if not named:
         known = ", ".join(repr(tool["function"]["name"]) for tool in tools)
@@ -115,7 +115,7 @@ def describe(tool: Any) -> str:  # noqa: ANN401  a tool in any form
 
 
 def question_of(request: Request) -> str:
-    """Give the text of the last user message."""
+    """Return the text of the last user message."""
     for message in reversed(request["messages"]):
         if message["role"] == "user":
             content = message["content"]
@@ -138,7 +138,7 @@ def bound_tool(tool: Any) -> object:  # noqa: ANN401  a tool in any form
 
 
 def bound_schema(schema: Any) -> object:  # noqa: ANN401  JSON Schema: a dict, a list of them, true or false
-    """Give a schema whose every value ends: strings and lists get a length, objects take no unknown fields."""
+    """Return a schema whose every value ends: strings and lists get a length, objects take no unknown fields."""
     if isinstance(schema, list):
         return [bound_schema(item) for item in schema]
     if not isinstance(schema, dict):
@@ -178,7 +178,7 @@ class ArgumentMender:
         self._seen: dict[int, bool] = {}
 
     def feed(self, chunk: Chunk) -> Chunk:
-        """Give the chunk as it should have been."""
+        """Return the chunk as it should have been."""
         for choice in chunk.get("choices") or ():
             delta = choice.get("delta") or {}
             for call in delta.get("tool_calls") or ():

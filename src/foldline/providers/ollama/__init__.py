@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from foldline._lazy import Loader, lazily
+from foldline._lazy import Loader, lazy_exports
 
 if TYPE_CHECKING:
     from foldline.providers.ollama.embeddings import OllamaEmbeddings
@@ -12,4 +12,6 @@ if TYPE_CHECKING:
 
 __all__ = ["OllamaEmbeddings", "OllamaLLM"]
 
-__getattr__: Loader = lazily(__name__, {".embeddings": "OllamaEmbeddings", ".text": "OllamaLLM"})
+__getattr__: Loader = lazy_exports(
+    __name__, {".embeddings": "OllamaEmbeddings", ".text": "OllamaLLM"}
+)

@@ -66,7 +66,7 @@ class OllamaEmbeddings(HttpEmbeddings):
         count = answer.get("prompt_eval_count")
         return count if isinstance(count, int) else None
 
-    def _wanted_length(self) -> int | None:
+    def _requested_length(self) -> int | None:
         return self.dimensions
 
     def _root_url(self) -> str:

@@ -10,7 +10,7 @@ from foldline.messages.block_translators import openai as translator
 from foldline.protocol.events import Event
 from foldline.protocol.promote import parse_tool_args
 from foldline.protocol.writer import EventWriter
-from foldline.providers.openai.item import Item, Native, Spoken
+from foldline.providers.openai.item import Item, Native, StreamedText
 from foldline.providers.openai.wire import SERVER_TOOLS
 
 __all__ = ["CallItem", "CustomCallItem", "ImageItem", "ServerCallItem"]
@@ -31,21 +31,21 @@ class CallItem(Item):
 
     def __init__(self, writer: EventWriter, native: Native, key: str) -> None:
         super().__init__(writer, native, key)
-        self._spoken = Spoken()
+        self._streamed = StreamedText()
 
     def begin(self) -> list[Event]:
         """Announce the call, if its name is known."""
         return self._announce(self.native) if self.native.get("name") else []
 
     def _announce(self, native: Native) -> list[Event]:
-        extras = {**self._marks(), **self._beside(native)}
+        extras = {**self._marks(), **self._extra_fields(native)}
         if native.get("id") and native.get("call_id"):
             extras["item_id"] = native["id"]
         id = native.get("call_id") or native.get("id")
         return self.writer.tool_call((self.key, "call"), id, native.get("name"), None, extras)
 
-    def _beside(self, native: Native) -> Native:
-        """Give the fields of a call that have no place in a block."""
+    def _extra_fields(self, native: Native) -> Native:
+        """Return the fields of a call that have no place in a block."""
         told = ("call_id", "name", "type", self.field, "id", "status")
         return {
             name: value for name, value in native.items() if name not in told and value is not None
@@ -57,16 +57,16 @@ class CallItem(Item):
     def feed(self, name: str, data: Native) -> list[Event]:
         """Take a slice of the arguments, or all of them."""
         if name == f"{self.event}.delta":
-            return self._say(data.get("delta") or "")
+            return self._write_text(data.get("delta") or "")
         if name == f"{self.event}.done":
-            return self._say(self._spoken.rest(data.get(self.field)))
+            return self._write_text(self._streamed.remaining(data.get(self.field)))
         return []
 
-    def _say(self, text: str) -> list[Event]:
+    def _write_text(self, text: str) -> list[Event]:
         if not text:
             return []
         piece = self._slice(text)
-        self._spoken.add(text)
+        self._streamed.add(text)
         return self.writer.tool_call((self.key, "call"), args=piece)
 
     def _slice(self, text: str) -> str:
@@ -76,19 +76,21 @@ class CallItem(Item):
         """End the call; tell what only its end tells."""
         events = self._learn(native) if self.native.get("name") else self._announce(native)
         self._check(native.get(self.field))
-        events += self._say(self._spoken.rest(native.get(self.field)))
+        events += self._write_text(self._streamed.remaining(native.get(self.field)))
         return events + self._conclude() + self.close()
 
     def _learn(self, native: Native) -> list[Event]:
-        known = self._beside(self.native)
-        late = {name: value for name, value in self._beside(native).items() if name not in known}
+        known = self._extra_fields(self.native)
+        late = {
+            name: value for name, value in self._extra_fields(native).items() if name not in known
+        }
         if not late:
             return []
         return self.writer.fields({"extras": late}, (self.key, "call"), kind="tool_call")
 
     def _check(self, final: str | None) -> None:
         """Refuse a call whose end contradicts its slices: nobody could say which of the two is meant."""
-        said = self._spoken.text
+        said = self._streamed.text
         if not said or not final or final == said:
             return
         first, last = parse_tool_args(said), parse_tool_args(final)
@@ -113,13 +115,13 @@ class CustomCallItem(CallItem):
         return {"type": "custom_tool_call"}
 
     def _slice(self, text: str) -> str:
-        return _escaped(text) if self._spoken else '{"__arg1": "' + _escaped(text)
+        return _escaped(text) if self._streamed else '{"__arg1": "' + _escaped(text)
 
     def _check(self, final: object) -> None:
         """Take free text as it was said."""
 
     def _conclude(self) -> list[Event]:
-        rest = '"}' if self._spoken else '{"__arg1": ""}'
+        rest = '"}' if self._streamed else '{"__arg1": ""}'
         return self.writer.tool_call((self.key, "call"), args=rest)
 
 
@@ -130,7 +132,7 @@ class ServerCallItem(Item):
         super().__init__(writer, native, key)
         self._tool = SERVER_TOOLS[native["type"]][0]
         self._event, self._field = STREAMED.get(native["type"], ("", ""))
-        self._spoken = Spoken()
+        self._streamed = StreamedText()
 
     def begin(self) -> list[Event]:
         """Announce the call."""
@@ -139,16 +141,16 @@ class ServerCallItem(Item):
     def feed(self, name: str, data: Native) -> list[Event]:
         """Take a slice of the arguments: JSON for MCP, code for the interpreter."""
         if self._event and name == f"{self._event}.delta":
-            return self._say(data.get("delta") or "")
+            return self._write_text(data.get("delta") or "")
         return []
 
-    def _say(self, text: str) -> list[Event]:
+    def _write_text(self, text: str) -> list[Event]:
         if not text:
             return []
         piece = text
         if self._field == "code":
-            piece = _escaped(text) if self._spoken else '{"code": "' + _escaped(text)
-        self._spoken.add(text)
+            piece = _escaped(text) if self._streamed else '{"code": "' + _escaped(text)
+        self._streamed.add(text)
         return self.writer.tool_call((self.key, "call"), args=piece, server=True)
 
     def done(self, native: Native) -> list[Event]:
@@ -167,9 +169,9 @@ class ServerCallItem(Item):
 
     def _end_args(self, native: Native, call: Native) -> list[Event]:
         key = (self.key, "call")
-        if not self._spoken:
+        if not self._streamed:
             return self.writer.tool_call(key, args=call.get("args") or {}, server=True)
-        events = self._say(self._spoken.rest(native.get(self._field)))
+        events = self._write_text(self._streamed.remaining(native.get(self._field)))
         if self._field == "code":
             events += self.writer.tool_call(key, args='"}', server=True)
         return events

@@ -58,7 +58,7 @@ class ResponsesDecoder:
             return self._begin(data["response"] or {})
         name = kind.removeprefix("response.")
         if "item_id" not in data and "output_index" not in data:
-            return self._aside(name, data)
+            return self._decode_audio(name, data)
         item, events = self._of(data)
         return events + item.feed(name, data)
 
@@ -77,8 +77,8 @@ class ResponsesDecoder:
             )
         return []
 
-    def heard(self) -> dict[str, Any]:
-        """Give what was said of usage and metadata so far: for the partial message of a response that broke."""
+    def partial_state(self) -> dict[str, Any]:
+        """Return what was said of usage and metadata so far: for the partial message of a response that broke."""
         metadata = {**self._writer.metadata_so_far, **to_jsonable(self._metadata)}
         return {"usage": self._writer.usage_so_far, "metadata": metadata}
 
@@ -93,7 +93,7 @@ class ResponsesDecoder:
 
     def _begin(self, response: dict[str, Any]) -> list[Event]:
         """Take a response as it stands; the last word on it is that of the end."""
-        self._hear(response)
+        self._keep_response(response)
         return self._start(response)
 
     def _start(self, response: dict[str, Any]) -> list[Event]:
@@ -102,7 +102,7 @@ class ResponsesDecoder:
         model = response.get("model")
         return self._writer.start(response.get("id"), {"model": model} if model else None)
 
-    def _hear(self, response: dict[str, Any]) -> None:
+    def _keep_response(self, response: dict[str, Any]) -> None:
         """Keep what a response says of itself."""
         self._metadata = {
             name: response[name] for name in KEPT if response.get(name) not in (None, {}, [])
@@ -134,12 +134,12 @@ class ResponsesDecoder:
         if kind.endswith(".done"):
             return self._item_done(self._items.find(native.get("id"), index), native, index)
         item = self._items.announced(native.get("id"), index)
-        return self._known(item, native, index)[1]
+        return self._find_item(item, native, index)[1]
 
     def _item_done(
         self, item: Item | None, native: dict[str, Any], index: int | None
     ) -> list[Event]:
-        item, events = self._known(item, native, index)
+        item, events = self._find_item(item, native, index)
         if item.is_done:
             return events
         item.is_done = True
@@ -147,10 +147,10 @@ class ResponsesDecoder:
         self._logprobs += item.logprobs
         return events
 
-    def _known(
+    def _find_item(
         self, item: Item | None, native: dict[str, Any], index: int | None
     ) -> tuple[Item, list[Event]]:
-        """Give the item that a native one is; where it is new, or its type was guessed wrongly, it is added."""
+        """Return the item that a native one is; where it is new, or its type was guessed wrongly, it is added."""
         events: list[Event] = []
         if item is not None and item.is_guess and native.get("type"):
             if type(item) is item_reader(native):
@@ -163,7 +163,7 @@ class ResponsesDecoder:
             events += item.begin()
         return item, events
 
-    def _aside(self, name: str, data: dict[str, Any]) -> list[Event]:
+    def _decode_audio(self, name: str, data: dict[str, Any]) -> list[Event]:
         """Hear what belongs to no item: sound."""
         if name == "audio.delta":
             return self._writer.data(data.get("delta") or "", "audio", "audio")
@@ -176,7 +176,7 @@ class ResponsesDecoder:
     def _end_with(self, kind: str, data: dict[str, Any]) -> list[Event]:
         response = data.get("response") or {}
         if response:
-            self._hear(response)
+            self._keep_response(response)
         if (
             kind == "response.completed"
         ):  # some servers end every stream so: its status is the truth

@@ -84,7 +84,7 @@ class OpenAIEmbeddings(HttpEmbeddings):
         usage = answer.get("usage")
         return usage.get("total_tokens") if isinstance(usage, dict) else None
 
-    def _wanted_length(self) -> int | None:
+    def _requested_length(self) -> int | None:
         return self.dimensions
 
     def _extra_headers(self) -> dict[str, str]:

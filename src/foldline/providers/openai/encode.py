@@ -71,7 +71,7 @@ def encode_response(
     policy: ForeignBlocks = "convert",
     use_previous: bool = False,
 ) -> Body:
-    """Give the body of a request to Responses."""
+    """Return the body of a request to Responses."""
     said = merge_settings(settings, request, IN_OTHER_WORDS)
     messages = request.messages
     if use_previous and not said.get("previous_response_id"):

@@ -35,7 +35,7 @@ class ItemEncoder:
         """Ids of calls whose results are told as those of custom tools."""
 
     def encode(self, messages: Sequence[BaseMessage]) -> list[Body]:
-        """Give the input."""
+        """Return the input."""
         items: list[Body] = []
         for message in messages:
             if isinstance(message, AIMessage):
@@ -43,12 +43,12 @@ class ItemEncoder:
             elif isinstance(message, ToolMessage):
                 items.append(self._result(message))
             else:
-                items += self._said(message)
+                items += self._encode_message(message)
         return items
 
     # -- what the user and the system say
 
-    def _said(self, message: BaseMessage) -> list[Body]:
+    def _encode_message(self, message: BaseMessage) -> list[Body]:
         role = openai_role(message)
         if isinstance(message.content, str):
             return [{"role": role, "content": message.content}]
@@ -228,7 +228,7 @@ class ItemEncoder:
 
 
 def _shell_output(message: ToolMessage) -> list[Body]:
-    """Give what a shell said, command by command: as the tool listed it in JSON, or all of its text as one."""
+    """Return what a shell said, command by command: as the tool listed it in JSON, or all of its text as one."""
     text = str(message.text)
     try:
         told = json.loads(text)

@@ -9,7 +9,7 @@ from foldline.messages.block_translators.common import non_standard
 from foldline.protocol.events import Event
 from foldline.protocol.writer import EventWriter
 
-__all__ = ["Item", "Native", "Spoken", "identity"]
+__all__ = ["Item", "Native", "StreamedText", "identity"]
 
 Native = dict[str, Any]
 
@@ -52,7 +52,7 @@ class Item:
         return []
 
 
-class Spoken:
+class StreamedText:
     """The slices of one text so far; its end may say more than they did (T15)."""
 
     __slots__ = ("_slices",)
@@ -72,14 +72,14 @@ class Spoken:
         """Take a slice."""
         self._slices.append(piece)
 
-    def rest(self, final: object) -> str:
-        """Give what the end says beyond the slices; nothing where it says less: what was said cannot be unsaid."""
+    def remaining(self, final: object) -> str:
+        """Return what the end says beyond the slices; nothing where it says less: what was said cannot be unsaid."""
         said = self.text
         return final[len(said) :] if isinstance(final, str) and final.startswith(said) else ""
 
 
 def identity(id: str | None, extras: Native, *, is_first: bool) -> tuple[str | None, Native]:
-    """Give the first block of an item its id; further ones are blocks of their own, and say whose in `extras`."""
+    """Return the first block of an item its id; further ones are blocks of their own, and say whose in `extras`."""
     if is_first or id is None:
         return id, extras
     return None, {**extras, "item_id": id}

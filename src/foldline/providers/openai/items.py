@@ -8,7 +8,7 @@ from foldline.messages.block_translators import openai as translator
 from foldline.protocol.events import Event
 from foldline.protocol.writer import EventWriter
 from foldline.providers.openai.call_items import CallItem, CustomCallItem, ImageItem, ServerCallItem
-from foldline.providers.openai.item import Item, Native, Spoken, identity
+from foldline.providers.openai.item import Item, Native, StreamedText, identity
 from foldline.providers.openai.wire import SERVER_TOOLS
 
 __all__ = ["Item", "item_reader"]
@@ -22,7 +22,7 @@ class MessageItem(Item):
 
     def __init__(self, writer: EventWriter, native: Native, key: str) -> None:
         super().__init__(writer, native, key)
-        self._said: dict[int, Spoken] = {}
+        self._said: dict[int, StreamedText] = {}
         self._noted: dict[int, int] = {}
         self._closed: set[int] = set()
 
@@ -39,15 +39,15 @@ class MessageItem(Item):
 
     def _end_of(self, name: str, place: int, data: Native) -> list[Event]:
         if name == "output_text.done":
-            return self._text(place, self._rest(place, data.get("text")))
+            return self._text(place, self._remaining_text(place, data.get("text")))
         if name == "refusal.done":
-            return self._refuse(place, self._rest(place, data.get("refusal")))
+            return self._refuse(place, self._remaining_text(place, data.get("refusal")))
         is_told = name == "content_part.done" and data.get("part")
         return self._part_done(place, data["part"]) if is_told else []
 
-    def _rest(self, place: int, final: str | None) -> str:
-        spoken = self._said.get(place)
-        return (final or "") if spoken is None else spoken.rest(final)
+    def _remaining_text(self, place: int, final: str | None) -> str:
+        streamed = self._said.get(place)
+        return (final or "") if streamed is None else streamed.remaining(final)
 
     def _text(self, place: int, text: str) -> list[Event]:
         if not text:
@@ -64,7 +64,7 @@ class MessageItem(Item):
 
     def _begin(self, place: int, extras: Native) -> tuple[str | None, Native]:
         is_first = not self._said
-        self._said[place] = Spoken()
+        self._said[place] = StreamedText()
         return identity(self.id, extras, is_first=is_first)
 
     def _annotate(self, place: int, notes: list[Any]) -> list[Event]:
@@ -82,11 +82,11 @@ class MessageItem(Item):
         self.has_refused = True
         block: Native = {"type": "non_standard", "value": {"type": "refusal", "refusal": text}}
         if place not in self._said:
-            block |= self._named(place)
+            block |= self._block_name(place)
         self._said[place].add(text)
         return self.writer.block(block, (self.key, place))
 
-    def _named(self, place: int) -> Native:
+    def _block_name(self, place: int) -> Native:
         id, extras = self._begin(place, {})
         return {**({"id": id} if id else {}), **({"extras": extras} if extras else {})}
 
@@ -97,11 +97,11 @@ class MessageItem(Item):
         kind = part.get("type")
         events: list[Event] = []
         if kind == "refusal":
-            events += self._refuse(place, self._rest(place, part.get("refusal")))
+            events += self._refuse(place, self._remaining_text(place, part.get("refusal")))
         elif kind in TEXT_PARTS or place in self._said:
-            events += self._text(place, self._rest(place, part.get("text")))
+            events += self._text(place, self._remaining_text(place, part.get("text")))
         else:
-            block = {"type": "non_standard", "value": part, **self._named(place)}
+            block = {"type": "non_standard", "value": part, **self._block_name(place)}
             events += self.writer.block(block, (self.key, place))
         notes = part.get("annotations") if kind in TEXT_PARTS else None
         events += self._annotate(place, (notes or [])[self._noted.get(place, 0) :])
@@ -139,23 +139,27 @@ class ReasoningItem(Item):
 
     def __init__(self, writer: EventWriter, native: Native, key: str) -> None:
         super().__init__(writer, native, key)
-        self._said: dict[tuple[str, int], Spoken] = {}
+        self._said: dict[tuple[str, int], StreamedText] = {}
         self._last: tuple[str, int] | None = None
         """The part that is open: the others have ended."""
 
     def feed(self, name: str, data: Native) -> list[Event]:
         """Take a slice of a summary, or of the reasoning itself, or all of one."""
         if name == "reasoning_summary_text.delta":
-            return self._say("summary", data.get("summary_index") or 0, data.get("delta"))
+            return self._write_text("summary", data.get("summary_index") or 0, data.get("delta"))
         if name == "reasoning_text.delta":
-            return self._say("content", data.get("content_index") or 0, data.get("delta"))
+            return self._write_text("content", data.get("content_index") or 0, data.get("delta"))
         if name == "reasoning_summary_text.done":
-            return self._say_rest("summary", data.get("summary_index") or 0, data.get("text"))
+            return self._write_remaining(
+                "summary", data.get("summary_index") or 0, data.get("text")
+            )
         if name == "reasoning_text.done":
-            return self._say_rest("content", data.get("content_index") or 0, data.get("text"))
+            return self._write_remaining(
+                "content", data.get("content_index") or 0, data.get("text")
+            )
         return []
 
-    def _say(self, kind: str, place: int, text: str | None) -> list[Event]:
+    def _write_text(self, kind: str, place: int, text: str | None) -> list[Event]:
         part = (kind, place)
         key = (self.key, kind, place)
         if part in self._said:
@@ -164,16 +168,16 @@ class ReasoningItem(Item):
         events = self._close_last()
         extras: Native = {"part": "content"} if kind == "content" else {}
         id, extras = identity(self.id, extras, is_first=not self._said)
-        self._said[part], self._last = Spoken(), part
+        self._said[part], self._last = StreamedText(), part
         self._said[part].add(text or "")
         return events + self.writer.reasoning(text, key, id, extras or None)
 
-    def _say_rest(self, kind: str, place: int, final: str | None) -> list[Event]:
-        spoken = self._said.get((kind, place))
-        if spoken is None:
-            return self._say(kind, place, final) if final else []
-        rest = spoken.rest(final) if (kind, place) == self._last else ""
-        return self._say(kind, place, rest) if rest else []
+    def _write_remaining(self, kind: str, place: int, final: str | None) -> list[Event]:
+        streamed = self._said.get((kind, place))
+        if streamed is None:
+            return self._write_text(kind, place, final) if final else []
+        rest = streamed.remaining(final) if (kind, place) == self._last else ""
+        return self._write_text(kind, place, rest) if rest else []
 
     def _close_last(self) -> list[Event]:
         if self._last is None:
@@ -186,7 +190,7 @@ class ReasoningItem(Item):
         for kind in ("summary", "content"):
             for place, part in enumerate(native.get(kind) or ()):
                 is_new = (kind, place) not in self._said
-                say = self._say if is_new else self._say_rest
+                say = self._write_text if is_new else self._write_remaining
                 events += say(kind, place, part.get("text"))
         told = ("id", "type", "summary", "content")
         extras = {

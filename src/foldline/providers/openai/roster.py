@@ -23,7 +23,7 @@ class Roster:
         return iter(self._items)
 
     def new_key(self, id: str | None) -> str:
-        """Give a key that no other item has: ids are not always unique."""
+        """Return a key that no other item has: ids are not always unique."""
         self._count += 1
         return f"{id or ''}#{self._count}"
 

@@ -96,7 +96,7 @@ SERVER_TOOL_TYPES: Final = frozenset(
 
 
 def decode_usage(usage: object) -> dict[str, Any]:
-    """Give the counts of a response under our names; what counts nothing must not cost the answer."""
+    """Return the counts of a response under our names; what counts nothing must not cost the answer."""
     if not isinstance(usage, dict):
         return {}
     told = {

@@ -251,7 +251,7 @@ NICKNAMES: Final = {
 
 
 def host_of(provider: str, base_url: str | None) -> Host:
-    """Give the row of a host; any other server is a row made from its address."""
+    """Return the row of a host; any other server is a row made from its address."""
     name = NICKNAMES.get(provider, provider)
     if name in HOSTS:
         return HOSTS[name]

@@ -125,7 +125,7 @@ class AguiView:
         return {"type": "RUN_STARTED", **self._names, "protocolVersion": VERSION}
 
     def pieces(self, item: dict[str, Json]) -> Iterator[Json]:
-        """Give the events of one event of the log."""
+        """Return the events of one event of the log."""
         for op in self._reader.read(item):
             yield from self._take(op)
 
@@ -246,7 +246,7 @@ class AguiView:
             self._usage.append({**about, **counts})
 
     def end(self, info: RunInfo) -> Iterator[Json]:
-        """Give the last events."""
+        """Return the last events."""
         yield from self._close_text()
         usage = {"usage": self._usage} if self._usage else {}
         if info.status == "success" and self._error is None:

@@ -31,7 +31,7 @@ class AnswerView(ABC):
 
     @abstractmethod
     def pieces(self, item: dict[str, Json]) -> Iterator[Json]:
-        """Give the wire's events of one event of the log."""
+        """Return the wire's events of one event of the log."""
 
     def consume(self, events: Iterable[dict[str, Json]]) -> None:
         """Read events whose pieces nobody wants."""

@@ -130,7 +130,7 @@ class MessageView(AnswerView):
         self.has_begun = False
 
     def pieces(self, item: dict[str, Json]) -> Iterator[Json]:
-        """Give the events of one event of the log."""
+        """Return the events of one event of the log."""
         for op in self.read(item):
             for piece in self._take(op):
                 if not self.has_begun:
@@ -212,7 +212,7 @@ class MessageView(AnswerView):
         return (self.usage or UsageTotal()).as_messages()
 
     def tail(self) -> Iterator[Json]:
-        """Give the last events."""
+        """Return the last events."""
         if not self.has_begun:
             yield {"type": "message_start", "message": self._message([], None)}
         delta = {"stop_reason": self._reason, "stop_sequence": None}

@@ -54,7 +54,7 @@ class ChoiceView(AnswerView):
         self._separates = False
 
     def pieces(self, item: dict[str, Json]) -> Iterator[Json]:
-        """Give the chunks of one event of the log."""
+        """Return the chunks of one event of the log."""
         for op in self.read(item):
             delta = self._delta(op)
             if delta is None:
@@ -129,7 +129,7 @@ class ChoiceView(AnswerView):
         return {**self._head, "choices": [choice]}
 
     def tail(self) -> Iterator[Json]:
-        """Give the last chunks of the choice."""
+        """Return the last chunks of the choice."""
         if not self._has_begun:
             yield self._chunk({"role": "assistant", "content": ""})
         yield self._chunk({}, self._reason)

@@ -32,7 +32,7 @@ class RunView:
         self._builders: dict[tuple[str, ...], MessageBuilder] = {}
 
     def pieces(self, item: dict[str, Json]) -> Iterator[tuple[str, Json]]:
-        """Give what one event of the log says in each mode."""
+        """Return what one event of the log says in each mode."""
         method, params = item["method"], item["params"]
         data, namespace = params["data"], tuple(params["namespace"])
         if method == "run" and data["event"] == "started":

@@ -133,7 +133,7 @@ async def delete_run(call: Call) -> Response:
 
 
 async def follow_run(call: Call) -> Response:
-    """Give a run's events from the one after `Last-Event-ID` (or `?after=`) on."""
+    """Return a run's events from the one after `Last-Event-ID` (or `?after=`) on."""
     host = call.server.host
     info = await host.find(call.caller, call.path("run_id"))
     text = call.request.headers.get("last-event-id") or call.request.query_params.get("after", "0")

@@ -102,7 +102,7 @@ async def _stream(
     events: AsyncGenerator[Events, None],
     after: int = -1,
 ) -> AsyncGenerator[bytes, None]:
-    """Give the events of a response that come after a number."""
+    """Return the events of a response that come after a number."""
     async for batch in events:
         if not batch:
             yield PING

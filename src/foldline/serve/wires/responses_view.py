@@ -39,7 +39,7 @@ class ResponseView(AnswerView):
     # -- events
 
     def pieces(self, item: dict[str, Json]) -> Iterator[Json]:
-        """Give the events of one event of the log."""
+        """Return the events of one event of the log."""
         if not self._has_begun:
             self._has_begun = True
             yield self._event("response.created", response=self.response("in_progress"))
@@ -231,7 +231,7 @@ class ResponseView(AnswerView):
         }
 
     def tail(self, info: RunInfo) -> Iterator[Json]:
-        """Give the last event."""
+        """Return the last event."""
         problem = self.problem(info)
         if problem is None:
             status = self.status(info)

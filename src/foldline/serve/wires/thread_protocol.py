@@ -172,7 +172,7 @@ class Filter:
 
 
 async def stream(call: Call) -> Response:
-    """Give a thread's events from the one after `since` on, run after run."""
+    """Return a thread's events from the one after `since` on, run after run."""
     filter = Filter(await call.body())
     thread = await find_thread(call, call.path("thread_id"))
     return EventStream(_events(call, thread.id, filter))

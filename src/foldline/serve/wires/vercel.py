@@ -94,7 +94,7 @@ async def chat(call: Call) -> Response:
 
 
 async def reconnect(call: Call) -> Response:
-    """Give the whole stream of the chat's run that is under way; 204 where there is none."""
+    """Return the whole stream of the chat's run that is under way; 204 where there is none."""
     info = await find_active(call, call.path("id"))
     if info is None:
         return Response(status_code=204)
@@ -148,7 +148,7 @@ class UiStream:
         self.error: str | None = None
 
     def pieces(self, item: dict[str, Json]) -> Iterator[Json]:
-        """Give the chunks of one event of the log."""
+        """Return the chunks of one event of the log."""
         if not self._has_begun:
             self._has_begun = True
             yield {"type": "start"} if self._is_more else {"type": "start", "messageId": self._id}

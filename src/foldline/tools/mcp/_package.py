@@ -9,7 +9,7 @@ from foldline.exceptions import MissingExtraError
 
 
 def part(name: str) -> ModuleType:
-    """Give a module of the package."""
+    """Return a module of the package."""
     try:
         return import_module(name)
     except ImportError as error:

@@ -87,11 +87,11 @@ class MCPClient:
     # -- what it can do
 
     def tools(self) -> list[BaseTool]:
-        """Give the server's tools."""
+        """Return the server's tools."""
         return drive(self._tools(BLOCKING))
 
     async def atools(self) -> list[BaseTool]:
-        """Give the server's tools."""
+        """Return the server's tools."""
         return await self._tools(ASYNC)
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> Any:  # noqa: ANN401  an object of the mcp package, which is an extra
@@ -268,7 +268,7 @@ def _first(error: BaseException) -> BaseException:
 
 
 def load_mcp_tools(server: Server | Mapping[str, Server], **options: object) -> list[BaseTool]:
-    """Give the tools of one server, or of several by name (`{"math": ["python", "math.py"], "web": "https://…"}`).
+    """Return the tools of one server, or of several by name (`{"math": ["python", "math.py"], "web": "https://…"}`).
 
     Of several, each name is put before the names of its tools. The connection stays open while the tools are used.
     """
@@ -278,7 +278,7 @@ def load_mcp_tools(server: Server | Mapping[str, Server], **options: object) -> 
 async def aload_mcp_tools(
     server: Server | Mapping[str, Server], **options: object
 ) -> list[BaseTool]:
-    """Give the tools of one server, or of several by name."""
+    """Return the tools of one server, or of several by name."""
     return [tool for client in _clients(server, options) for tool in await client.atools()]
 
 

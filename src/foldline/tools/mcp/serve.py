@@ -90,7 +90,7 @@ def mcp_app(
     allowed_hosts: Sequence[str] = (),
     injected: Mapping[str, Any] | None = None,
 ) -> Any:  # noqa: ANN401  an object of the mcp package, which is an extra
-    """Give an ASGI application that serves tools; `allowed_hosts` are the names by which clients know it."""
+    """Return an ASGI application that serves tools; `allowed_hosts` are the names by which clients know it."""
     if not _is_loopback(host) and not token:
         raise SecurityError(
             f"host={host!r} is open to other machines: pass token=, which clients send as `Authorization: Bearer …`"
@@ -115,7 +115,7 @@ def mcp_app(
 def mcp_server(
     tools: Sequence[BaseTool], *, name: str = "foldline", injected: Mapping[str, Any] | None = None
 ) -> Any:  # noqa: ANN401  an object of the mcp package, which is an extra
-    """Give a server of the official package that has these tools; `injected` gives their injected arguments."""
+    """Return a server of the official package that has these tools; `injected` gives their injected arguments."""
     types, by_name = part("mcp.types"), tools_by_name(tools)
     described = [
         types.Tool(name=tool.name, description=tool.description, input_schema=_schema(tool))

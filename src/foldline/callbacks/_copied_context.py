@@ -6,10 +6,10 @@ from collections.abc import Coroutine, Generator
 from contextvars import copy_context
 from typing import Any
 
-__all__ = ["OwnContext"]
+__all__ = ["CopiedContext"]
 
 
-class OwnContext:
+class CopiedContext:
     """Awaits a coroutine in a copy of the context in which this was made.
 
     A task would do the same, but begins later: who is cancelled before that would never have run it.

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from foldline.messages.block_translators.common import Block, rest_of, with_extras
+from foldline.messages.block_translators.common import Block, unread_fields, with_extras
 from foldline.protocol.promote import promote
 
-__all__ = ["items_beside", "refusal_beside", "said_beside", "with_item_ids"]
+__all__ = ["blocks_of_kwargs", "items_of_kwargs", "refusal_of_kwargs", "with_item_ids"]
 
 REASONING_KEYS = ("reasoning_content", "reasoning")
 GROQ_TOOLS = {"python": "code_interpreter", "search": "web_search"}
 
 
-def said_beside(kwargs: Mapping[str, Any], blocks: list[Block]) -> list[Block]:
-    """Give blocks for what stands in `additional_kwargs` and not in the content."""
+def blocks_of_kwargs(kwargs: Mapping[str, Any], blocks: list[Block]) -> list[Block]:
+    """Return blocks for what stands in `additional_kwargs` and not in the content."""
     return [*_reasoning(kwargs, blocks), *_executed(kwargs.get("executed_tools"))]
 
 
@@ -49,11 +49,11 @@ def _summaries(item: Mapping[str, Any]) -> list[Block]:
     texts = [part.get("text") or "" for part in item.get("summary") or [] if isinstance(part, dict)]
     new: Block = {"type": "reasoning", **({"id": item["id"]} if item.get("id") else {})}
     blocks = [{**new, "reasoning": text} for text in texts] or [new]
-    return [with_extras(blocks[0], rest_of(dict(item), ("id", "summary"))), *blocks[1:]]
+    return [with_extras(blocks[0], unread_fields(dict(item), ("id", "summary"))), *blocks[1:]]
 
 
-def refusal_beside(kwargs: Mapping[str, Any], blocks: list[Block]) -> list[Block]:
-    """Give the block of a refusal that stands beside the content."""
+def refusal_of_kwargs(kwargs: Mapping[str, Any], blocks: list[Block]) -> list[Block]:
+    """Return the block of a refusal that stands beside the content."""
     refusal = kwargs.get("refusal")
     if not isinstance(refusal, str) or not refusal:
         return []
@@ -61,8 +61,8 @@ def refusal_beside(kwargs: Mapping[str, Any], blocks: list[Block]) -> list[Block
     return [] if block in blocks else [block]
 
 
-def items_beside(kwargs: Mapping[str, Any]) -> list[Block]:
-    """Give the items of tools that OpenAI ran itself, as LangChain 0.3 kept them."""
+def items_of_kwargs(kwargs: Mapping[str, Any]) -> list[Block]:
+    """Return the items of tools that OpenAI ran itself, as LangChain 0.3 kept them."""
     items = kwargs.get("tool_outputs")
     return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
@@ -101,5 +101,5 @@ def _executed(tools: object) -> list[Block]:
         result: Block = {"type": "server_tool_result", "tool_call_id": id, "status": "success"}
         if tool.get("output") is not None:
             result["output"] = tool["output"]
-        blocks.append(with_extras(result, rest_of(tool, ("id", "arguments", "output"))))
+        blocks.append(with_extras(result, unread_fields(tool, ("id", "arguments", "output"))))
     return blocks

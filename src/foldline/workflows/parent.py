@@ -1,4 +1,4 @@
-"""`Within`: what an agent, a graph or a flow inherits from the step of another run that calls it.
+"""`Parent`: what an agent, a graph or a flow inherits from the step of another run that calls it.
 
 A run inside another one is an ordinary call. What it says goes into the outer run's stream under its namespace; what
 it keeps goes to the outer run's checkpointer, on the same thread; a question of it stops the outer run too.
@@ -15,11 +15,11 @@ from foldline.checkpoint.base import BaseCheckpointSaver
 from foldline.workflows.events import Emit
 from foldline.workflows.log import Lineage
 
-__all__ = ["Within", "within"]
+__all__ = ["Parent", "within"]
 
 
 @dataclass(slots=True)
-class Within:
+class Parent:
     """What a run inherits from the step of another run that called it."""
 
     namespace: tuple[str, ...]
@@ -50,9 +50,9 @@ class Within:
         has_own = isinstance(checkpointer, BaseCheckpointSaver) and thread_id is not None
         return not has_own or str(thread_id) == self.thread_id
 
-    def inside(self, place: str) -> Within:
+    def inside(self, place: str) -> Parent:
         """Return the same for a journalled step in here: what it calls is counted apart, as it may not run again."""
         return replace(self, namespace=(*self.namespace, place), key=f"{self.key}|{place}", count=0)
 
 
-within: ContextVar[Within | None] = ContextVar("foldline_agent_within", default=None)
+within: ContextVar[Parent | None] = ContextVar("foldline_agent_within", default=None)
