@@ -270,7 +270,7 @@ class _Attempt:
             self.error = builder.fault
         elif builder.error is not None:
             self.error = error_of(builder.error, **self._call.location)
-        passing = list(batch[: builder.taken])
+        passing = list(batch[: builder.accepted_count])
         if builder.is_finished and self.error is not None:
             passing = _without_finish(
                 passing

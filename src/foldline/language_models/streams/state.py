@@ -253,7 +253,7 @@ class StreamState:
                     assert_never(kind)
 
     def _take_finish(self, index: int, content: dict[str, Any]) -> None:
-        kind, tail = content["type"], self._builder.tails.get(index)
+        kind, tail = content["type"], self._builder.unstreamed_text.get(index)
         if kind == "text" and tail:
             self._text.push(tail)
         elif kind == "reasoning" and tail:
