@@ -145,7 +145,7 @@ SINKS = {
         "vectorstores/postgres.py": "operators and numbers of ours; keys and values of filters are bound",
     },
     scan.revives: {
-        "runnables/_legacy.py::adopt_patch": "tells the classes below one that a method was set on it; builds none",
+        "runnables/_legacy.py::rebind_overrides": "updates the subclasses of a patched class; builds none",
         "prompts/loading.py": "LangChain's prompt files name a `_type` of a table; the class is a row of the registry",
     },
     scan.reads_the_environment: {

@@ -44,7 +44,7 @@ T = TypeVar("T")
 K = TypeVar("K")
 
 DEFAULT_THREADS = min(32, (os.cpu_count() or 1) + 4)
-"""Parallel calls of a blocking batch that sets no `max_concurrency`."""
+"""Parallel calls of a blocking batch without `max_concurrency`."""
 
 
 def _run_in_copy(
@@ -69,7 +69,7 @@ class Blocking:
 
     blocking = True
 
-    async def call(self, function: Callable[..., Any], /, *args: object, **kwargs: object) -> Any:  # noqa: ANN401  what the user's function returns
+    async def call(self, function: Callable[..., Any], /, *args: object, **kwargs: object) -> Any:  # noqa: ANN401  the result of a user's function
         result = function(*args, **kwargs)
         if hasattr(type(result), "__await__"):
             if inspect.iscoroutine(result):
@@ -86,8 +86,8 @@ class Blocking:
             return await value
 
         context = copy_context()
-        settled: T = Job(lambda: context.run(asyncio.run, wait())).wait()
-        return settled
+        result: T = Job(lambda: context.run(asyncio.run, wait())).wait()
+        return result
 
     async def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
@@ -187,14 +187,14 @@ class Blocking:
 
     async def adapt(self, items: Iterable[T] | AsyncIterator[T]) -> AsyncGenerator[T, None]:
         if not isinstance(items, AsyncIterator):
-            async with aclosing(self.each(items)) as each:
-                async for item in each:
+            async with aclosing(self.each(items)) as stream:
+                async for item in stream:
                     yield item
             return
         loop = asyncio.new_event_loop()
-        running = Job(loop.run_forever)
+        loop_job = Job(loop.run_forever)
 
-        def wait(body: Coroutine[Any, Any, Any]) -> Any:  # noqa: ANN401  the result of whichever coroutine
+        def wait(body: Coroutine[Any, Any, Any]) -> Any:  # noqa: ANN401  the result of any coroutine
             return asyncio.run_coroutine_threadsafe(body, loop).result()
 
         try:
@@ -205,7 +205,7 @@ class Blocking:
                 wait(items.aclose())
             wait(loop.shutdown_asyncgens())
             loop.call_soon_threadsafe(loop.stop)
-            running.wait()
+            loop_job.wait()
             loop.close()
 
     def start(self, body: Coroutine[Any, Any, Any]) -> Job:

@@ -57,7 +57,7 @@ from foldline.prompt_values import ChatPromptValue, PromptValue, StringPromptVal
 from foldline.protocol.folded import Bounds
 from foldline.rate_limiters import BaseRateLimiter
 from foldline.runnables import _trace
-from foldline.runnables._opening import Opening
+from foldline.runnables._stream_call import StreamCall
 from foldline.runnables.base import Runnable
 from foldline.utils.spelling import in_snake_case
 
@@ -358,7 +358,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
             async for chunk in chunks:
                 yield chunk
 
-    def _open_stream_v2(self, opening: Opening) -> ChatModelStream | AsyncChatModelStream:
+    def _open_stream_v2(self, opening: StreamCall) -> ChatModelStream | AsyncChatModelStream:
         call = ChatCall.of_opening(self, opening)
         return ChatModelStream(call) if opening.io.blocking else AsyncChatModelStream(call)
 

@@ -62,7 +62,7 @@ class BlockWriter:
         """The block that was written last, while it is open."""
 
     def quick(self, kind: str, piece: object, key: Key | None) -> Event | None:
-        """Write a slice for the block that was written last, if it clearly belongs there; None if `write` must decide."""
+        """Write a slice for the block that was written last, if it clearly belongs there; else return None."""
         block = self.current
         if (
             block is None
@@ -109,7 +109,7 @@ class BlockWriter:
         return events + self._grow(block, piece) if piece else events
 
     def _first_text(self, piece: str) -> list[Event]:
-        """Write the first text of a message: the common case, in which there is no block yet that it could belong to."""
+        """Write the first text of a message: the common case, in which there is no other block yet."""
         block = GrowingBlock("text", None, {"type": "text"})
         self._registry.last_written = self.current = block
         index = self._registry.begin(block)
@@ -303,7 +303,7 @@ class BlockWriter:
             self.current = None
 
     def _is_echo(self, kind: str, id: str | None, piece: str, fields: Fields) -> bool:
-        """Return whether a part is a late, empty part of a finished call; raise if it would be a second call of one id."""
+        """Return whether a part is a late, empty part of a finished call; raise if it begins a second call."""
         if kind not in CALL_KINDS or id is None or (kind, id) not in self._calls:
             return False
         if not piece and not fields:

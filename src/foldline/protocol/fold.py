@@ -140,7 +140,7 @@ class MessageBuilder:
     def feed_all(self, events: Iterable[Mapping[str, Any]]) -> bool:
         """Fold events in order, up to an `error` or one that is out of order; return whether the message goes on.
 
-        If it does not, it is finished, or `error` or `fault` holds the reason; `accepted_count` is how many events were folded.
+        If it does not, it is finished, or `error` or `fault` holds the reason; `accepted_count` events were folded.
         """
         accepted, blocks = 0, self._open
         try:

@@ -40,7 +40,7 @@ from foldline.messages.usage import UsageMetadata
 from foldline.outputs import ChatGeneration, ChatResult, LLMResult
 from foldline.protocol.fold import MessageBuilder
 from foldline.protocol.replay import describe
-from foldline.runnables._opening import Opening
+from foldline.runnables._stream_call import StreamCall
 
 __all__ = ["ChatCall"]
 
@@ -81,7 +81,7 @@ class ChatCall:
     policies: Sequence[Policy] = ()
     event_policies: Sequence[Policy] = ()
     received: FoldedAttempt | None = None
-    _opening: Opening | None = None
+    _opening: StreamCall | None = None
     _cache: CallCache | None = None
     _is_cached = False
     _is_rescued = False
@@ -97,7 +97,7 @@ class ChatCall:
         *,
         stream: bool,
         version: OutputVersion | None = None,
-        opening: Opening | None = None,
+        opening: StreamCall | None = None,
     ) -> None:
         self.model = model
         self.run: Run = run if opening is not None else _own_run(model, run)
@@ -114,7 +114,7 @@ class ChatCall:
         return {} if self._is_cached or self.result is None else llm_output_of(self.result)
 
     @classmethod
-    def of_opening(cls, model: CallModel, opening: Opening) -> ChatCall:
+    def of_opening(cls, model: CallModel, opening: StreamCall) -> ChatCall:
         """Make the call behind a `stream_v2`: its input and run are known when it is first read."""
         run = Run(opening.io, {}, None, {})
         return cls(model, None, run, stream=True, version="v1", opening=opening)
@@ -346,7 +346,7 @@ class ChatCall:
         output = LLMResult._trusted([[*result.generations]], self.llm_output)
         return self.run.dispatch_now("on_llm_end", (output,), {})
 
-    async def _end_opening(self, opening: Opening) -> None:
+    async def _end_opening(self, opening: StreamCall) -> None:
         try:
             await opening.end(self.message)
         except Exception as error:  # noqa: BLE001  raised once the reader has the answer

@@ -10,7 +10,7 @@ from foldline.language_models.call.batch import Batch
 from foldline.language_models.streams.source import StreamSource
 from foldline.messages import AIMessage
 from foldline.protocol.fold import MessageBuilder
-from foldline.runnables._relay import Attempts
+from foldline.runnables._stream_attempts import StreamAttempts
 
 CONTENT = frozenset({"content-block-start", "message-finish"})
 
@@ -18,7 +18,7 @@ CONTENT = frozenset({"content-block-start", "message-finish"})
 class FallbackStream:
     """Passes on the attempt under way; what a stream asks of its source it asks of that one."""
 
-    def __init__(self, attempts: Attempts) -> None:
+    def __init__(self, attempts: StreamAttempts) -> None:
         self._attempts = attempts
         self._source: StreamSource | None = None
         self._nothing = MessageBuilder()
@@ -93,14 +93,14 @@ class FallbackStream:
                 except Exception as error:  # noqa: BLE001  raised again unless there is another attempt
                     failure = error
                 else:
-                    attempts.delivered()
+                    attempts.on_delivery()
                     for batch in held:
                         yield batch
                     async for batch in batches:
                         yield batch
                     return
             try:
-                await attempts.failed(failure)
+                await attempts.on_failure(failure)
             except Exception:
                 for batch in held:  # there is no other attempt: this one is the stream
                     yield batch

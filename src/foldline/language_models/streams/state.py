@@ -21,7 +21,7 @@ from foldline.messages import AIMessage
 from foldline.protocol.blocks import BlockKind, ToolCall, ToolCallChunk, UsageInfo
 from foldline.protocol.events import DeltaKind, Event, EventKind
 from foldline.protocol.fold import MessageBuilder
-from foldline.runnables._relay import Attempts
+from foldline.runnables._stream_attempts import StreamAttempts
 
 V = TypeVar("V")
 
@@ -175,8 +175,8 @@ class StreamState:
         self._reasoning.end(None, None)
         self._tool_calls.end(list(message.tool_calls), None)
 
-    def relayed(self, attempts: Attempts) -> Self:
-        """Make a stream of several attempts (see `foldline.runnables._relay`)."""
+    def with_attempts(self, attempts: StreamAttempts) -> Self:
+        """Make a stream of several attempts (see `foldline.runnables._stream_attempts`)."""
         return type(self)(FallbackStream(attempts))
 
     # -- from events to projections
