@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 
 from foldline.callbacks import BaseCallbackHandler
 from foldline.exceptions import ModelRateLimitError, StructuredOutputError, UsageError
-from foldline.language_models.structured.output import OutputSchema, chosen_method
+from foldline.language_models.structured.output import OutputSchema, choose_method
 from foldline.messages import AIMessage
 from foldline.utils.function_calling import convert_to_json_schema
 from tests.language_models.scripted import KINDS, Speaking, calls, usage
@@ -276,7 +276,7 @@ def test_json_mode_tells_the_model_the_schema(call):
     ],
 )
 def test_auto_chooses_by_what_the_model_can_do(profile, has_tools, method):
-    assert chosen_method("auto", profile, has_tools=has_tools) == method
+    assert choose_method("auto", profile, has_tools=has_tools) == method
 
 
 @pytest.mark.parametrize(

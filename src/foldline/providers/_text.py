@@ -266,7 +266,7 @@ class HttpLLM(Endpoint, WireLLM):
         return {**self._options(None, {}), "base_url": self.base_url, "provider": self._provider}
 
     @property
-    def _unsaid_params(self) -> dict[str, Any]:
+    def _untraced_params(self) -> dict[str, Any]:
         if not self.default_headers and not self.default_query:
             return {}
         return {"sent": digest([self.default_headers, self.default_query])}

@@ -119,7 +119,7 @@ class Asker:
         """Return the message of a stream that was read."""
         if self.is_blocking:
             return cast("AIMessage", stream.output)
-        return cast("AIMessage", self.wait(stream._finished))
+        return cast("AIMessage", self.wait(stream._final_message))
 
     def wait(self, body: Callable[[], Coroutine[Any, Any, Any]]) -> Any:  # noqa: ANN401  any model, and any input it takes
         """Run an async body in a new loop."""

@@ -202,7 +202,7 @@ class ChatModelConformance(_Kit):
             stream = await self.model().astream_v2(
                 self.prompt, {"callbacks": [recorder]}, **self.options
             )
-            reader = ASYNC.start(stream._finished())
+            reader = ASYNC.start(stream._final_message())
             while not recorder.names:
                 await ASYNC.sleep(0)
             reader.cancel()
