@@ -40,7 +40,7 @@ class Greet(RunnableSerializable[str, str]):
     mark: str = ""
     """The end."""
 
-    async def _once(self, input: str, run: Run) -> str:
+    async def _invoke_body(self, input: str, run: Run) -> str:
         return f"{self.word} {input}{self.mark}"
 
     def shouting(self) -> Runnable[str, str]:

@@ -111,7 +111,7 @@ SINKS = {
         "providers/google/credentials.py::_of_key_file": "a path given in code",
         "providers/local/": "the model cache: fixed names under one folder",
         "cli/": "the user's own command line names files",
-        "language_models/streams/fallback_stream.py::FallbackStream._attempt_batches": "no file: opens a stream of ours",
+        "language_models/streams/fallback_stream.py::FallbackStream._attempt_batches": "no file: opens a stream",
     },
     scan.formats: {
         "cli/choices.py": "string.Template puts whole values in the places of names, and reaches into nothing",

@@ -65,7 +65,9 @@ class BaseTransformOutputParser(BaseOutputParser[T], Generic[T]):
         for output in reader.finish():
             yield output
 
-    def _flow(self, inputs: AsyncGenerator[Any, None], run: Run) -> AsyncGenerator[T, None]:
+    def _transform_body(
+        self, inputs: AsyncGenerator[Any, None], run: Run
+    ) -> AsyncGenerator[T, None]:
         if not self._is_ours:
             return self._authors_flow(inputs, run)
         if not run.io.blocking:

@@ -83,7 +83,7 @@ class BasePromptTemplate(
 
     # -- running
 
-    async def _once(self, input: object, run: Run) -> PromptValue:
+    async def _invoke_body(self, input: object, run: Run) -> PromptValue:
         values = self._validate_input(input)
         if run.io.blocking:
             return self.format_prompt(**values)

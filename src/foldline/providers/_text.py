@@ -97,7 +97,7 @@ class WireLLM(BaseLLM):
         run_manager: object = None,
         **kwargs: object,
     ) -> Iterator[GenerationChunk]:
-        return drive_each(self._stream_body(prompt, stop, run_manager, kwargs, BLOCKING))
+        return drive_each(self._stream_chunks(prompt, stop, run_manager, kwargs, BLOCKING))
 
     def _astream(
         self,
@@ -106,7 +106,7 @@ class WireLLM(BaseLLM):
         run_manager: object = None,
         **kwargs: object,
     ) -> AsyncIterator[GenerationChunk]:
-        return self._stream_body(prompt, stop, run_manager, kwargs, ASYNC)
+        return self._stream_chunks(prompt, stop, run_manager, kwargs, ASYNC)
 
     # -- the bodies
 
@@ -148,13 +148,13 @@ class WireLLM(BaseLLM):
     ) -> LLMResult:
         """Answer by a stream, whose pieces handlers are told."""
         whole = GenerationChunk(text="")
-        async with aclosing(self._stream_body(prompt, stop, manager, options, io)) as pieces:
+        async with aclosing(self._stream_chunks(prompt, stop, manager, options, io)) as pieces:
             async for piece in pieces:
                 whole = whole + piece
         answer = Generation(text=whole.text, generation_info=whole.generation_info)
         return LLMResult(generations=[[answer]], llm_output=self._stream_output(whole))
 
-    async def _stream_body(
+    async def _stream_chunks(
         self,
         prompt: str,
         stop: list[str] | None,

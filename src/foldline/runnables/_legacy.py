@@ -27,7 +27,14 @@ NOT_DEFINED = 1000
 """The position of a method that no ancestor defines."""
 
 
-BEHAVIOURS = {"_once", "_traced", "_pieces", "_traced_stream", "_flow", "_traced_transform"}
+BEHAVIOURS = {
+    "_invoke_body",
+    "_traced",
+    "_stream_body",
+    "_traced_stream",
+    "_transform_body",
+    "_traced_transform",
+}
 NAMES = BEHAVIOURS | {"invoke", "ainvoke", "stream", "astream", "transform", "atransform"}
 
 
@@ -62,9 +69,9 @@ def rebind_overrides(cls: type[Any]) -> None:
 
 def _choose(cls: type[Any]) -> None:
     invoke_depth, stream_depth, transform_depth = (
-        _nearest(cls, "_once", "_traced"),
-        _nearest(cls, "_pieces", "_traced_stream", "_flow", "_traced_transform"),
-        _nearest(cls, "_flow", "_traced_transform"),
+        _nearest(cls, "_invoke_body", "_traced"),
+        _nearest(cls, "_stream_body", "_traced_stream", "_transform_body", "_traced_transform"),
+        _nearest(cls, "_transform_body", "_traced_transform"),
     )
     cls._invoke_overrides = _public_overrides(
         cls, "invoke", "ainvoke", invoke_depth, sync_serves_async=invoke_depth == NOT_DEFINED
@@ -190,7 +197,7 @@ async def _call_override(self: Any, input: object, run: Run) -> object:  # noqa:
         )
     if not run.io.blocking and async_name == "invoke":
         return await run.io.call(self.invoke, input, run.own_config(), **run.kwargs)
-    return await self._once(input, run)
+    return await self._invoke_body(input, run)
 
 
 async def _stream_public(self: Any, input: object, run: Run) -> AsyncGenerator[Any, None]:  # noqa: ANN401  a runnable, whose class is being created

@@ -133,7 +133,7 @@ async def call(runnable: Runnable[Any, Any], value: object, run: Run) -> Any:  #
     run = runnable._own_run(run)
     try:
         await begin(runnable, value, run)
-        output = await runnable._once(value, run)
+        output = await runnable._invoke_body(value, run)
     except BaseException as error:
         await run.dispatch("on_chain_error", error)
         raise
@@ -175,7 +175,7 @@ async def _watch(
 def _can_stream(runnable: Runnable[Any, Any]) -> bool:
     """Return whether the class streams; one that does not is traced as a single call, with its input at the start."""
     cls = type(runnable)
-    return cls._pieces.__module__ != _BASE or cls._flow.__module__ != _BASE
+    return cls._stream_body.__module__ != _BASE or cls._transform_body.__module__ != _BASE
 
 
 _BASE = "foldline.runnables.base"
@@ -190,7 +190,7 @@ async def stream(
         return
     run = run.patched()
     async with closing(
-        _watch(runnable, value, lambda: runnable._pieces(value, run), run, {})
+        _watch(runnable, value, lambda: runnable._stream_body(value, run), run, {})
     ) as outputs:
         async for output in outputs:
             yield output
@@ -219,7 +219,7 @@ async def transform(
 
     async with closing(inputs):
         first = await anext(inputs, NOTHING)
-        flow = lambda: runnable._flow(record_input(first), run)  # noqa: E731
+        flow = lambda: runnable._transform_body(record_input(first), run)  # noqa: E731
         async with closing(_watch(runnable, {"input": ""}, flow, run, ending)) as outputs:
             async for output in outputs:
                 yield output

@@ -2,8 +2,8 @@
 
 Three kinds of method, so that each behaviour is written once:
 
-- *behaviours*, which a subclass overrides: `_once` (once), `_pieces` (in chunks), `_flow` (stream to stream).
-  Each is an async body that waits only through `run.io`.
+- *behaviours*, which a subclass overrides: `_invoke_body` (one output), `_stream_body` (chunks), `_transform_body`
+  (stream to stream). Each is an async body that waits only through `run.io`.
 - *traced* behaviours (`_traced…`), which dispatch the start and the end to listeners. A runnable that only forwards a
   call (a binding) overrides these instead.
 - *steps* (`_step…`), which a parent calls on its children: the traced behaviour, or the overridden `invoke` of a
@@ -97,19 +97,21 @@ class Runnable(ABC, Generic[Input, Output]):
 
     # -- behaviours: a subclass overrides one or more of these
 
-    async def _once(self, input: Input, run: Run) -> object:
+    async def _invoke_body(self, input: Input, run: Run) -> object:
         raise NotImplementedError(
-            f"{type(self).__name__} implements neither `_once` nor `invoke`: write one of them"
+            f"{type(self).__name__} implements neither `_invoke_body` nor `invoke`: write one of them"
         )
 
-    async def _pieces(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
-        yield await self._once(input, run)
+    async def _stream_body(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
+        yield await self._invoke_body(input, run)
 
-    async def _flow(self, inputs: AsyncGenerator[Any, None], run: Run) -> AsyncGenerator[Any, None]:
+    async def _transform_body(
+        self, inputs: AsyncGenerator[Any, None], run: Run
+    ) -> AsyncGenerator[Any, None]:
         total = await _trace.add_up(inputs)
         if total is _trace.NOTHING:
             return
-        async with closing(self._pieces(total, run)) as outputs:
+        async with closing(self._stream_body(total, run)) as outputs:
             async for output in outputs:
                 yield output
 
@@ -117,19 +119,19 @@ class Runnable(ABC, Generic[Input, Output]):
 
     async def _traced(self, input: Input, run: Run) -> Any:  # noqa: ANN401  type-erased: the output of any behaviour
         if run.manager is None:
-            return await self._once(input, run)
+            return await self._invoke_body(input, run)
         return await _trace.call(self, input, run)
 
     def _traced_stream(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
         if run.manager is None:
-            return self._pieces(input, run)
+            return self._stream_body(input, run)
         return _trace.stream(self, input, run)
 
     def _traced_transform(
         self, inputs: AsyncGenerator[Any, None], run: Run
     ) -> AsyncGenerator[Any, None]:
         if run.manager is None:
-            return self._flow(inputs, run)
+            return self._transform_body(inputs, run)
         return _trace.transform(self, inputs, run)
 
     # -- what a parent calls; `bind_overrides` replaces these in classes that override the public methods

@@ -78,11 +78,11 @@ class RunnableBranch(RunnableSerializable[Input, Output]):
         child = run.child(tag)
         return child.patched(kwargs=run.kwargs) if run.kwargs else child
 
-    async def _once(self, input: Input, run: Run) -> object:
+    async def _invoke_body(self, input: Input, run: Run) -> object:
         runnable, child = await self._choose(input, run)
         return await runnable._step(input, child)
 
-    async def _pieces(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
+    async def _stream_body(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
         runnable, child = await self._choose(input, run)
         async with closing(runnable._step_stream(input, child)) as chunks:
             async for chunk in chunks:

@@ -30,7 +30,7 @@ class RunnableEachBase(RunnableSerializable[Sequence[Input], list[Output]]):
         """Return whether this can be serialized: yes, if its parts can."""
         return True
 
-    async def _once(self, input: Sequence[Input], run: Run) -> list[Any]:
+    async def _invoke_body(self, input: Sequence[Input], run: Run) -> list[Any]:
         if isinstance(input, str | bytes | dict) or not hasattr(input, "__iter__"):
             raise UsageError(
                 f"{self.get_name()} needs a list of inputs, not {type(input).__name__}: {input!r:.200}"

@@ -68,7 +68,7 @@ class RunnableWithFallbacks(RunnableSerializable[Input, Output]):
 
     # -- behaviours
 
-    async def _once(self, input: Input, run: Run) -> object:
+    async def _invoke_body(self, input: Input, run: Run) -> object:
         self._check(input)
         failures = _Failures(self)
         for runnable in self.runnables:
@@ -78,7 +78,7 @@ class RunnableWithFallbacks(RunnableSerializable[Input, Output]):
                 failures.add(error)
         raise failures.first_error
 
-    def _pieces(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
+    def _stream_body(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
         failures = _Failures(self)
 
         def open_stream(runnable: Runnable[Any, Any]) -> AsyncGenerator[Any, None]:
@@ -87,9 +87,11 @@ class RunnableWithFallbacks(RunnableSerializable[Input, Output]):
 
         return self._streamed(open_stream, failures, Rereadable())
 
-    def _flow(self, inputs: AsyncGenerator[Any, None], run: Run) -> AsyncGenerator[Any, None]:
+    def _transform_body(
+        self, inputs: AsyncGenerator[Any, None], run: Run
+    ) -> AsyncGenerator[Any, None]:
         if self.exception_key is not None:
-            return super()._flow(inputs, run)  # the error is added to the complete input
+            return super()._transform_body(inputs, run)  # the error is added to the complete input
         source = Rereadable(inputs)
         return self._streamed(
             lambda runnable: runnable._step_transform(source.reader(), self._child(run)),

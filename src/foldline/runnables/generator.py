@@ -61,7 +61,9 @@ class RunnableGenerator(Runnable[Input, Output]):
             function_name if function_name and function_name != "<lambda>" else type(self).__name__
         )
 
-    def _flow(self, inputs: AsyncGenerator[Any, None], run: Run) -> AsyncGenerator[Any, None]:
+    def _transform_body(
+        self, inputs: AsyncGenerator[Any, None], run: Run
+    ) -> AsyncGenerator[Any, None]:
         is_untraced = run.io.blocking and run.manager is None and not run.given
         if not is_untraced or self._blocking is None:
             return self._transform_guarded(inputs, run)
@@ -93,12 +95,12 @@ class RunnableGenerator(Runnable[Input, Output]):
         """Return the user's generator, not started."""
         return function(source, **_functions.extras(_functions.injected_arguments(function), run))
 
-    def _pieces(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
-        return self._flow(single(input), run)
+    def _stream_body(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
+        return self._transform_body(single(input), run)
 
-    async def _once(self, input: Input, run: Run) -> object:
+    async def _invoke_body(self, input: Input, run: Run) -> object:
         total: Any = NOTHING
-        async with aclosing(self._pieces(input, run)) as chunks:
+        async with aclosing(self._stream_body(input, run)) as chunks:
             async for chunk in chunks:
                 total = plus(total, chunk)
         return None if total is NOTHING else total

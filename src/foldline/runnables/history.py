@@ -116,13 +116,13 @@ class RunnableWithMessageHistory(RunnableBindingBase[Any, Any]):  # type: ignore
     _traced_stream = Runnable._traced_stream
     _traced_transform = Runnable._traced_transform
 
-    async def _once(self, input: object, run: Run) -> object:
+    async def _invoke_body(self, input: object, run: Run) -> object:
         memory = await _Memory.of(self, input, run)
         output = await self.bound._step(memory.input, self._inner(run))
         await memory.store(output)
         return output
 
-    async def _pieces(self, input: object, run: Run) -> AsyncGenerator[Any, None]:
+    async def _stream_body(self, input: object, run: Run) -> AsyncGenerator[Any, None]:
         memory = await _Memory.of(self, input, run)
         total: Any = NOTHING
         async with closing(self.bound._step_stream(memory.input, self._inner(run))) as chunks:

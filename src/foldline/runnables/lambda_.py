@@ -137,7 +137,7 @@ class RunnableLambda(PatchableInstance, Runnable[Input, Output]):
         with run.current():
             return await run.io.call(function, input, **_functions.extras(wants, run))
 
-    async def _once(self, input: Input, run: Run) -> object:
+    async def _invoke_body(self, input: Input, run: Run) -> object:
         try:
             result = await self._call(input, run)
         except RecursionError as error:
@@ -172,7 +172,7 @@ class RunnableLambda(PatchableInstance, Runnable[Input, Output]):
             child.kwargs,
         )
 
-    async def _pieces(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
+    async def _stream_body(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
         result = await self._call(input, run)
         if isinstance(result, Runnable):
             stream = result._step_stream(input, self._deeper(run))

@@ -59,7 +59,7 @@ class RunnableParallel(RunnableSerializable[Input, dict[str, Any]]):
 
     # -- behaviours
 
-    async def _once(self, input: Input, run: Run) -> dict[str, Any]:
+    async def _invoke_body(self, input: Input, run: Run) -> dict[str, Any]:
         keys = list(self.steps__)
         output = dict.fromkeys(keys)
 
@@ -74,7 +74,7 @@ class RunnableParallel(RunnableSerializable[Input, dict[str, Any]]):
                 output[keys[index]] = value
         return output
 
-    async def _pieces(self, input: Input, run: Run) -> AsyncGenerator[AddableDict, None]:
+    async def _stream_body(self, input: Input, run: Run) -> AsyncGenerator[AddableDict, None]:
         streams = {
             key: step._step_stream(input, run.child(f"map:key:{key}"))
             for key, step in self.steps__.items()
@@ -85,7 +85,7 @@ class RunnableParallel(RunnableSerializable[Input, dict[str, Any]]):
         if not streams:
             yield AddableDict()
 
-    async def _flow(
+    async def _transform_body(
         self, inputs: AsyncGenerator[Any, None], run: Run
     ) -> AsyncGenerator[AddableDict, None]:
         tee = Tee(inputs, run.io)

@@ -83,12 +83,14 @@ class RunnablePassthrough(RunnableSerializable[Other, Other]):
         if function is not None:
             await _functions.call(function, value, run)
 
-    async def _once(self, input: Other, run: Run) -> Other:
+    async def _invoke_body(self, input: Other, run: Run) -> Other:
         if self.func or self.afunc:
             await self._call_function(input, run)
         return input
 
-    def _flow(self, inputs: AsyncGenerator[Other, None], run: Run) -> AsyncGenerator[Other, None]:
+    def _transform_body(
+        self, inputs: AsyncGenerator[Other, None], run: Run
+    ) -> AsyncGenerator[Other, None]:
         return self._observed(inputs, run) if self.func or self.afunc else inputs
 
     async def _observed(
@@ -137,7 +139,7 @@ class RunnableAssign(RunnableSerializable[dict[str, Any], dict[str, Any]]):
         name = name or self.name or f"RunnableAssign<{','.join(self.mapper.steps__)}>"
         return super().get_name(suffix, name=name)
 
-    async def _once(self, input: dict[str, Any], run: Run) -> dict[str, Any]:
+    async def _invoke_body(self, input: dict[str, Any], run: Run) -> dict[str, Any]:
         _check_dict(input, "RunnablePassthrough.assign()")
         return {**input, **await self.mapper._step(input, run.child())}
 
@@ -147,14 +149,16 @@ class RunnableAssign(RunnableSerializable[dict[str, Any], dict[str, Any]]):
             {key: value for key, value in input.items() if key not in self.mapper.steps__}
         )
 
-    async def _pieces(self, input: dict[str, Any], run: Run) -> AsyncGenerator[AddableDict, None]:
+    async def _stream_body(
+        self, input: dict[str, Any], run: Run
+    ) -> AsyncGenerator[AddableDict, None]:
         if unassigned := self._unassigned(input):
             yield unassigned
         async with closing(self.mapper._step_stream(input, run.child())) as chunks:
             async for chunk in chunks:
                 yield chunk
 
-    async def _flow(
+    async def _transform_body(
         self, inputs: AsyncGenerator[dict[str, Any], None], run: Run
     ) -> AsyncGenerator[AddableDict, None]:
         chunks: list[dict[str, Any]] = []
@@ -253,10 +257,10 @@ class RunnablePick(RunnableSerializable[dict[str, Any], Any]):
             return value.get(self.keys)
         return AddableDict({key: value[key] for key in self.keys if key in value}) or None
 
-    async def _once(self, input: dict[str, Any], run: Run) -> object:
+    async def _invoke_body(self, input: dict[str, Any], run: Run) -> object:
         return self._pick(input)
 
-    async def _flow(
+    async def _transform_body(
         self, inputs: AsyncGenerator[dict[str, Any], None], run: Run
     ) -> AsyncGenerator[Any, None]:
         async with closing(inputs):
@@ -264,7 +268,7 @@ class RunnablePick(RunnableSerializable[dict[str, Any], Any]):
                 if (output := self._pick(chunk)) is not None:
                     yield output
 
-    async def _pieces(self, input: dict[str, Any], run: Run) -> AsyncGenerator[Any, None]:
+    async def _stream_body(self, input: dict[str, Any], run: Run) -> AsyncGenerator[Any, None]:
         if (output := self._pick(input)) is not None:
             yield output
 

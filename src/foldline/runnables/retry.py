@@ -105,7 +105,7 @@ class RunnableRetry(RunnableBindingBase[Input, Output]):  # type: ignore[no-rede
     _traced_stream = Runnable._traced_stream
     _traced_transform = Runnable._traced_transform
 
-    async def _once(self, input: Input, run: Run) -> object:
+    async def _invoke_body(self, input: Input, run: Run) -> object:
         loop = _AttemptLoop(self, run)
         while True:
             try:
@@ -115,12 +115,14 @@ class RunnableRetry(RunnableBindingBase[Input, Output]):  # type: ignore[no-rede
                 failure = error
             await loop.on_failure(failure)
 
-    def _pieces(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
+    def _stream_body(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
         return self._streamed(
             lambda attempt: self.bound._step_stream(input, attempt), run, Rereadable()
         )
 
-    def _flow(self, inputs: AsyncGenerator[Any, None], run: Run) -> AsyncGenerator[Any, None]:
+    def _transform_body(
+        self, inputs: AsyncGenerator[Any, None], run: Run
+    ) -> AsyncGenerator[Any, None]:
         source = Rereadable(inputs)
         return self._streamed(
             lambda attempt: self.bound._step_transform(source.reader(), attempt), run, source

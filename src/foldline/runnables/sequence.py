@@ -77,7 +77,7 @@ class RunnableSequence(RunnableSerializable[Input, Output]):
         """All the steps, in order."""
         return [self.first, *self.middle, self.last]
 
-    async def _once(self, input: Input, run: Run) -> object:
+    async def _invoke_body(self, input: Input, run: Run) -> object:
         value = input
         if run.manager is None:
             child = run.child()
@@ -130,10 +130,12 @@ class RunnableSequence(RunnableSerializable[Input, Output]):
         # Keyword arguments of the call are for the first step, as in LangChain.
         return child.patched(kwargs=run.kwargs) if number == 1 and run.kwargs else child
 
-    def _pieces(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
-        return self._flow(_trace.single(input), run)
+    def _stream_body(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
+        return self._transform_body(_trace.single(input), run)
 
-    def _flow(self, inputs: AsyncGenerator[Any, None], run: Run) -> AsyncGenerator[Any, None]:
+    def _transform_body(
+        self, inputs: AsyncGenerator[Any, None], run: Run
+    ) -> AsyncGenerator[Any, None]:
         stream = inputs
         if run.manager is None:
             child = run.child()

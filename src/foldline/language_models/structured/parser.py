@@ -67,14 +67,16 @@ class StructuredParser(Runnable[AIMessage, Any]):
             definition if isinstance(definition, type) and not self.include_raw else dict[str, Any]
         )
 
-    async def _once(self, input: object, run: Run) -> object:
+    async def _invoke_body(self, input: object, run: Run) -> object:
         if not isinstance(input, AIMessage):
             raise UsageError(
                 f"structured output is read from an AIMessage, not from {type(input).__name__}"
             )
         return self._read(input)
 
-    async def _flow(self, inputs: AsyncGenerator[Any, None], run: Run) -> AsyncGenerator[Any, None]:
+    async def _transform_body(
+        self, inputs: AsyncGenerator[Any, None], run: Run
+    ) -> AsyncGenerator[Any, None]:
         partial = _PartialObject(self.check)
         total: AIMessage | None = None
         async with aclosing(inputs) as chunks:
