@@ -292,7 +292,7 @@ def test_FC09_a_slow_reader_of_merged_streams_holds_up_the_producers(io):
 # -- iterating what users give
 
 
-def test_each_gives_the_items_of_either_colour(io):
+def test_each_gives_the_items_of_sync_and_async_iterators(io):
     assert finish(io, collect(io.each([1, 2]))) == [1, 2]
     assert finish(io, collect(io.each(iter([1, 2])))) == [1, 2]
     if io.blocking:
@@ -373,7 +373,7 @@ def test_a_stream_of_ours_can_be_read_by_blocking_code(io):
     assert finish(io, main()) == [0, 1, 2]
 
 
-def test_errors_pass_through_the_bridge_between_colours(io):
+def test_errors_pass_through_the_bridge_between_sync_and_async(io):
     async def fails() -> AsyncGenerator[int, None]:
         yield 1
         raise ValueError("mine")

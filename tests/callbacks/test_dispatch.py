@@ -1,4 +1,4 @@
-"""How handlers are told: both colours, faults contained, nothing shared, nothing paid when nobody listens."""
+"""How handlers are told: sync and async, faults contained, nothing shared, nothing paid when nobody listens."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Broken(BaseCallbackHandler):
         raise RuntimeError("broken handler")
 
 
-def test_blocking_and_async_handlers_hear_both_colours(call: Any, no_leaks: Any):
+def test_blocking_and_async_handlers_hear_sync_and_async_calls(call: Any, no_leaks: Any):
     plain, awaited = Recorder(), AsyncRecorder()
 
     assert call.invoke(ADD, 1, {"callbacks": [plain, awaited]}) == 2

@@ -97,7 +97,7 @@ def _until_error(pieces: Any) -> Iterator[str]:
 def test_F_T03_over_real_sockets_too(
     name: str, how: str, fault_server: FaultServer, probe: Probe, call: Any
 ) -> None:
-    """In both colours; the same cuts, made by the server."""
+    """Sync and async; the same cuts, made by the server."""
     wire = WIRES[name]
     end = len(b"".join(wire.until_finish()))
     for path in wire.paths:

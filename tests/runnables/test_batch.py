@@ -153,7 +153,7 @@ def test_a_very_large_batch_takes_little_memory(call):
     add = RunnableLambda(lambda x: None, afunc=_nothing)
     tracemalloc.start()
     try:
-        if call.colour == "blocking":
+        if not call.is_async:
             for _ in add.batch_as_completed(inputs, config):
                 pass
         else:

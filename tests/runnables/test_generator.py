@@ -95,7 +95,7 @@ def test_a_stream_left_early_runs_the_finally_of_every_step(call, no_leaks):
     chain = step("one") | step("two") | step("three")
     for config in (None, {"tags": ["slow path"]}):
         closed.clear()
-        if call.colour == "blocking":
+        if not call.is_async:
             stream = chain.stream(0, config)
             assert [next(stream), next(stream)] == [0, 1]
             stream.close()

@@ -139,7 +139,7 @@ def test_a_stream_dropped_after_any_piece_ends_every_run_it_started(call):
     chain = RunnableGenerator(letters) | RunnableParallel(a=letters, b=RunnablePassthrough())
     for kept in range(7):
         recorder = Recorder()
-        if call.colour == "blocking":
+        if not call.is_async:
             stream = chain.stream("abc", {"callbacks": [recorder]})
             for _ in range(kept):
                 next(stream, None)
@@ -163,7 +163,7 @@ def test_a_stream_dropped_after_any_piece_ends_every_run_it_started(call):
 def test_a_stream_nobody_reads_starts_nothing(call):
     recorder = Recorder()
     chain = RunnableLambda(lambda x: x) | (lambda x: x)
-    if call.colour == "blocking":
+    if not call.is_async:
         chain.stream(1, {"callbacks": [recorder]}).close()
     else:
         asyncio.run(chain.astream(1, {"callbacks": [recorder]}).aclose())

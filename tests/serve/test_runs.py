@@ -12,11 +12,11 @@ from foldline.exceptions import ModelAPIError, ModelError, ModelRateLimitError
 from foldline.messages import AIMessageChunk, HumanMessage
 from foldline.serve import RemoteRunnable
 from foldline.workflows.interrupts import Command
-from tests.conftest import Async, Blocking
+from tests.conftest import AsyncCalls, SyncCalls
 from tests.serve.process import ServeProcess, sse
 from tests.serve.served import SECRET
 
-Call = Blocking | Async
+Call = SyncCalls | AsyncCalls
 
 
 def start(server: ServeProcess, text: Any, app: str = "chat", **more: Any) -> Any:

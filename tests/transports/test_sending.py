@@ -16,7 +16,7 @@ import trustme
 from foldline.exceptions import ModelConnectionError, ModelStatusError, ModelTimeoutError
 from foldline.providers.openai import ChatOpenAI
 from foldline.transports import HttpOptions, NativeTransport, Request, Timeouts, Transport
-from tests.conftest import Async, Blocking
+from tests.conftest import AsyncCalls, SyncCalls
 from tests.servers import FaultServer
 from tests.transports.conftest import QUICK, Caller
 
@@ -103,7 +103,9 @@ def test_F_Y07_a_request_that_the_server_may_have_read_is_not_sent_again(
 
 
 @pytest.mark.parametrize("retries", [0, 1])
-def test_F_Y07_the_retry_policy_decides_and_counts(call: Blocking | Async, retries: int) -> None:
+def test_F_Y07_the_retry_policy_decides_and_counts(
+    call: SyncCalls | AsyncCalls, retries: int
+) -> None:
     server = CloseOnSecond(answer=CHAT_ANSWER)
     with serving(server) as url:
         transport = NativeTransport()
@@ -245,7 +247,9 @@ def test_F_Y06_a_server_that_stops_reading_and_stays_is_answered(blocking: bool,
         connection.close()
 
 
-def test_F_Y06_a_model_raises_the_status_and_sends_nothing_again(call: Blocking | Async) -> None:
+def test_F_Y06_a_model_raises_the_status_and_sends_nothing_again(
+    call: SyncCalls | AsyncCalls,
+) -> None:
     server = RefuseEarly("now", REFUSAL % b"connection: close\r\n")
     with serving(server) as url:
         transport = NativeTransport()

@@ -1,4 +1,4 @@
-"""ChatLlamaCpp: a real model in this process, in both colours."""
+"""ChatLlamaCpp: a real model in this process, sync and async."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The encoder in the box: real vectors, of both colours, of texts of any length."""
+"""The encoder in the box: real vectors, sync and async, of texts of any length."""
 
 from __future__ import annotations
 

@@ -48,8 +48,8 @@ def text_of(chunks):
     )
 
 
-def collect(feed, colour):
-    if colour == "blocking":
+def collect(feed, mode):
+    if mode == "sync":
         return list(drive_each(feed.chunks(BLOCKING)))
 
     async def body():
@@ -70,7 +70,7 @@ def wait_until_idle(runtime, seconds=5):
 
 
 def test_an_answer_comes_in_pieces_with_its_usage(call, runtime):
-    chunks = collect(runtime.complete(ask("What is the capital of France?")), call.colour)
+    chunks = collect(runtime.complete(ask("What is the capital of France?")), call.mode)
 
     assert "Paris" in text_of(chunks)
     assert len(chunks) > 5
@@ -123,7 +123,7 @@ def test_a_pinned_tool_is_called_with_whole_arguments(runtime, embeddings):
 
 def test_closing_early_stops_the_generation(call, runtime, no_leaks):
     feed = runtime.complete(ask("Tell me a very long story.", max_tokens=4000))
-    if call.colour == "blocking":
+    if not call.is_async:
         stream = drive_each(feed.chunks(BLOCKING))
         next(stream)
         stream.close()

@@ -51,9 +51,9 @@ def ask(question, *more, **options):
     return {"messages": messages, "tools": TOOLS, "temperature": 0, "max_tokens": 40, **options}
 
 
-def answer(request, colour="blocking", model=None):
+def answer(request, mode="sync", model=None):
     feed = (model or LocalModel()).complete(request)
-    if colour == "blocking":
+    if mode == "sync":
         chunks = list(drive_each(feed.chunks(BLOCKING)))
     else:
 
@@ -70,12 +70,12 @@ def answer(request, colour="blocking", model=None):
 
 
 def test_the_right_tool_is_called(call):
-    assert answer(ask("What is the weather in Paris?"), call.colour) == (
+    assert answer(ask("What is the weather in Paris?"), call.mode) == (
         "get_weather",
         {"city": "Paris"},
         "",
     )
-    assert answer(ask("Add 3 and 4."), call.colour) == ("add", {"a": 3, "b": 4}, "")
+    assert answer(ask("Add 3 and 4."), call.mode) == ("add", {"a": 3, "b": 4}, "")
 
 
 def test_a_question_for_no_tool_is_answered_in_text():

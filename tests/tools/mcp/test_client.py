@@ -237,10 +237,11 @@ def test_nothing_is_left_behind(call, official, no_leaks):
 @pytest.mark.slow
 def test_several_servers_by_name_prefix_their_tools(call, official):
     servers = {"here": COMMAND, "there": {"url": official.url}}
-    if call.colour == "blocking":
-        tools = load_mcp_tools(servers)
-    else:
-        tools = asyncio.run(aload_mcp_tools({"mcpServers": servers}))
+    tools = (
+        asyncio.run(aload_mcp_tools({"mcpServers": servers}))
+        if call.is_async
+        else load_mcp_tools(servers)
+    )
     by_name = {tool.name: tool for tool in tools}
 
     try:
