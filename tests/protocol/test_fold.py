@@ -416,7 +416,7 @@ def test_T05_a_start_after_something_was_said_is_an_error(before):
 
 
 def test_E8_the_bounds_are_those_of_the_contract():
-    assert FoldLimits() == FoldLimits(4096, 4 * 2**20, 64 * 2**20)
+    assert FoldLimits() == FoldLimits(4096, 4 * 2**20, 128 * 2**20)
 
 
 def test_a_block_that_contains_itself_is_a_typed_error():
