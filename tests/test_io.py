@@ -186,6 +186,7 @@ async def count(to: int, closed: list[Any] | None = None) -> AsyncGenerator[int,
             closed.append(to)
 
 
+@pytest.mark.slow
 def test_merged_streams_give_all_their_items_in_their_order(io, no_leaks):
     async def main() -> list[Any]:
         return await collect(io.merge({"a": count(50), "b": count(30)}))
@@ -210,6 +211,7 @@ def test_merging_closed_while_producers_wait_closes_every_stream(io, no_leaks):
     assert sorted(closed) == [10_000, 10_001, 10_002, 10_003, 10_004]
 
 
+@pytest.mark.slow
 def test_an_error_in_one_stream_ends_the_merge_and_closes_the_others(io, no_leaks):
     closed: list[Any] = []
 
@@ -225,6 +227,7 @@ def test_an_error_in_one_stream_ends_the_merge_and_closes_the_others(io, no_leak
     assert closed == [1_000_000]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [1, 2])
 def test_a_stream_that_is_closed_can_ask_which_failure_it_is_closed_for(io, no_leaks, depth):
     why: list[BaseException | None] = []

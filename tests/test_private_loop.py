@@ -119,6 +119,7 @@ def test_one_that_fails_to_open_is_tried_again(no_leaks):
     loop.close()
 
 
+@pytest.mark.slow
 @modes
 def test_closing_fails_what_runs_there(mode, no_leaks):
     loop = PrivateLoop()

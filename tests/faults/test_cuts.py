@@ -25,6 +25,7 @@ STEP = 131
 """Bytes between two cuts; a prime, so that they fall on every part of an event."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WIRES)
 def test_F_T01_F_T03_a_stream_cut_anywhere_is_told_typed_and_a_prefix(name: str) -> None:
     tally = cut_all(STEP, [name])

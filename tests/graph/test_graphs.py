@@ -222,6 +222,7 @@ def test_an_inner_graph_with_a_memory_of_its_own_remembers(call, saver):
     assert seen == [1, 2, 3]
 
 
+@pytest.mark.slow
 def test_a_fan_out_of_a_thousand_is_joined_in_order(call, saver):
     graph = StateGraph(State)
     graph.add_node("double", lambda state: {"items": [state["n"] * 2]})

@@ -462,6 +462,7 @@ def feeding_text(count):
     return feed
 
 
+@pytest.mark.slow
 def test_200_000_deltas_cost_per_delta_what_1_000_cost():
     assert growth(feeding_text, 1_000, factor=200) / 200 < 2
     assert (

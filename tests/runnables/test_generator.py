@@ -37,6 +37,7 @@ def test_a_stream_becomes_a_stream(call):
     assert call.batch(runnable, ["a", "b"]) == ["A", "B"]
 
 
+@pytest.mark.slow
 def test_a_blocking_generator_serves_async_calls_too(call, no_leaks):
     assert call.transform(RunnableGenerator(upper) | upper, ["a", "b", "c"]) == ["A", "B", "C"]
 
@@ -79,6 +80,7 @@ def test_runnables_called_inside_are_children(call):
     recorder.check()
 
 
+@pytest.mark.slow
 def test_a_stream_left_early_runs_the_finally_of_every_step(call, no_leaks):
     closed: list[str] = []
 

@@ -93,6 +93,7 @@ def test_FC03_a_run_cancelled_at_any_stage_ends_every_run_it_started(how: str):
         asyncio.run(run(at))
 
 
+@pytest.mark.slow
 def test_an_error_at_any_stage_ends_every_run_it_started(call, no_leaks):
     class Fails:
         def __init__(self, at: int) -> None:

@@ -147,6 +147,7 @@ def events(call: Any, runnable: Any, input: Any, config: Any, **kwargs: Any) -> 
     return seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["v1", "v2"])
 @pytest.mark.parametrize("name", list(RECORDED["v2"]))
 def test_events_are_those_of_langchain(call: Any, name: str, version: str, no_leaks: Any):
@@ -234,6 +235,7 @@ def test_events_arrive_while_the_function_runs(call: Any):
     assert last["data"]["output"] == "in time"
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_early_stops_the_run(call: Any, no_leaks: Any):
     values: list[int] = []
 

@@ -142,6 +142,7 @@ def chain_of(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", ECHOES)
 @pytest.mark.parametrize("where", ["header", "option", "query"])
 def test_F_Y11_the_key_is_masked_in_malformed_http(

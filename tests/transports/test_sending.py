@@ -213,6 +213,7 @@ class RefuseEarly:
 REFUSAL = b"HTTP/1.1 413 Too Large\r\ncontent-length: 9\r\n%b\r\ntoo large"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 10, 30], ids=["1 MB", "10 MB", "30 MB"])
 @pytest.mark.parametrize("ending", ["now", "later"])
 def test_F_Y06_an_answer_before_the_end_of_the_body_is_read(
@@ -261,6 +262,7 @@ def test_F_Y06_a_model_raises_the_status_and_sends_nothing_again(
     assert server.connections == 1
 
 
+@pytest.mark.slow
 def test_a_large_body_arrives_whole(live: Make, blocking: bool, fault_server: FaultServer) -> None:
     text = bytes(range(97, 123)) * (3 << 16)
     for url in (fault_server.url, fault_server.https_url):

@@ -47,6 +47,7 @@ def test_an_empty_text_has_a_vector_too(embeddings):
     assert len(embeddings.embed_query("")) == 384
 
 
+@pytest.mark.slow
 def test_a_long_text_is_cut_or_refused_as_chosen(embeddings):
     long = "house " * 2000
     assert len(embeddings.embed_query(long)) == 384

@@ -207,6 +207,7 @@ def test_a_cancelled_call_leaves_the_session_usable():
         assert asyncio.run(cancel({tool.name: tool for tool in client.tools()})) == "3"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "server",
     [["no-such-command-at-all"], [sys.executable, "-c", "pass"], "http://127.0.0.1:9/mcp"],
@@ -217,6 +218,7 @@ def test_a_server_that_cannot_be_reached_is_a_typed_error(call, server, no_leaks
         call.run(client, "tools")
 
 
+@pytest.mark.slow
 def test_a_server_that_says_nothing_is_given_up(call):
     silent = [sys.executable, "-c", "import time; time.sleep(20)"]
 
