@@ -64,7 +64,7 @@ def _warn_misspelt(key: str) -> None:
     hint = suggestion(str(key), CONFIG_KEYS)
     if hint:
         warnings.warn(
-            f"{key!r} is no key of a config{hint}", UserWarning, stacklevel=callers_level()
+            f"{key!r} is not a key of a config{hint}", UserWarning, stacklevel=callers_level()
         )
 
 

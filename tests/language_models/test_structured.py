@@ -285,7 +285,7 @@ def test_auto_chooses_by_what_the_model_can_do(profile, has_tools, method):
         (Pet, {"method": "magic"}, "method='magic'"),
         (Pet, {"tools": [Owner]}, "include_raw=True"),
         (Pet, {"max_retries": -1}, "max_retries"),
-        ("Pet", {}, "is no schema"),
+        ("Pet", {}, "is not a schema"),
         ({}, {}, "empty dict"),
         ({"type": "web_search"}, {}, "tool of the provider"),
         (Pet, {"tools": [Pet], "include_raw": True, "method": "tool"}, "both named"),

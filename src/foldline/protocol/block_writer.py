@@ -177,7 +177,7 @@ class BlockWriter:
             return self._grow(block, text) + self._finish(block)
         events = self._finish(block)
         if cast("Fields", events[-1])["content"]["args"] != args:
-            raise MalformedStreamError(f"the call {final['id']!r} was told twice, differently")
+            raise MalformedStreamError(f"the call {final['id']!r} was sent twice with different content")
         return events
 
     def update(self, fields: Fields, key: Key | None, kind: str | None) -> list[Event]:

@@ -38,7 +38,7 @@ def check_host(
     """Check the scheme and the host name of a URL before its address is looked up."""
     if re.search(r"[\x00-\x20\x7f\\]", url) or not url.isascii():
         raise SecurityError(
-            f"the URL {url.split('?')[0]!r} holds spaces, control characters or what is no ASCII"
+            f"the URL {url.split('?')[0]!r} holds spaces, control characters or characters that are not ASCII"
         )
     try:
         parts = urlsplit(url)
@@ -78,7 +78,7 @@ def _check_name(host: str, allowed: Sequence[str]) -> None:
             raise SecurityError(f"{host!r} is a strange spelling of an address: refused") from None
     else:
         raise SecurityError(
-            f"{host!r} is an address and no name: allow it by its own name to fetch from it"
+            f"{host!r} is an address, not a name: allow it explicitly to fetch from it"
         )
     if host == "localhost" or host.endswith(LOCAL_NAMES[1:]):
         raise SecurityError(f"{host!r} names this machine or network: refused")
@@ -89,7 +89,7 @@ def check_address(address: str, host: str, *, allow_private: bool) -> None:
     try:
         parsed = ip_address(address.split("%")[0])
     except ValueError:
-        raise UsageError(f"{host!r} was looked up to {address!r}, which is no address") from None
+        raise UsageError(f"{host!r} was looked up to {address!r}, which is not an address") from None
     if allow_private:
         return
     for candidate in _effective_addresses(parsed):

@@ -222,7 +222,7 @@ async def _convert_block(
     try:
         data = base64.b64decode(block["base64"], validate=True)
     except ValueError as error:
-        raise FoldlineError("the answer holds a file that is no base64") from error
+        raise FoldlineError("the answer contains a file that is not base64") from error
     mime = block.get("mime_type") or media_type(data, "")
     extension = (mimetypes.guess_extension(mime) if mime else None) or ".bin"
     assert folder is not None

@@ -63,7 +63,7 @@ def write_under(folder: str | Path, extension: str, data: bytes) -> str:
 
 def _check_path(path: str) -> None:
     if not path or "\0" in path:
-        raise SecurityError(f"{path!r} is no path of a file")
+        raise SecurityError(f"{path!r} is not the path of a file")
     parts = path.replace("\\", "/").split("/")
     if ".." in parts or path.startswith(("~", "//", "\\\\")) or (len(path) > 1 and path[1] == ":"):
         raise SecurityError(f"{path!r} climbs out of its folder: name a file below it")
@@ -84,7 +84,7 @@ def _parts_below(root: str, folder: str, path: str) -> list[str] | None:
 def _read(root: str, parts: list[str], path: str, limit: int) -> bytes | None:
     """Open each folder without following links, check each part before and after opening it."""
     if not parts:
-        raise SecurityError(f"{path!r} is a folder and no file")
+        raise SecurityError(f"{path!r} is a folder, not a file")
     if os.open not in os.supports_dir_fd:
         return _read_by_path(root, parts, path, limit)
     folder_descriptor = os.open(root, FOLDER_FLAGS)
@@ -94,7 +94,7 @@ def _read(root: str, parts: list[str], path: str, limit: int) -> bytes | None:
             if kind is None:
                 return None
             if not stat.S_ISDIR(kind):
-                raise SecurityError(f"{path!r} goes through {part!r}, which is a link or no folder")
+                raise SecurityError(f"{path!r} goes through {part!r}, which is a link, or not a folder")
             subfolder = os.open(part, FOLDER_FLAGS, dir_fd=folder_descriptor)
             os.close(folder_descriptor)
             folder_descriptor = subfolder
@@ -102,7 +102,7 @@ def _read(root: str, parts: list[str], path: str, limit: int) -> bytes | None:
         if kind is None:
             return None
         if not stat.S_ISREG(kind):
-            raise SecurityError(f"{path!r} is a link, a device or a pipe, and no plain file")
+            raise SecurityError(f"{path!r} is a link, a device or a pipe, not a plain file")
         return _contents(os.open(parts[-1], FILE_FLAGS, dir_fd=folder_descriptor), path, limit)
     except OSError as error:
         raise SecurityError(f"{path!r} cannot be read: {error.strerror}") from error
@@ -118,7 +118,7 @@ def _read_by_path(root: str, parts: list[str], path: str, limit: int) -> bytes |
     full_path = root
     for index, part in enumerate(parts):
         if part == ".." or any(character in part for character in '\\:*?"<>|'):
-            raise SecurityError(f"{path!r} holds {part!r}, which is no plain name")
+            raise SecurityError(f"{path!r} holds {part!r}, which is not a plain name")
         full_path = os.path.join(full_path, part)
         try:
             kind = os.lstat(full_path).st_mode
@@ -127,9 +127,9 @@ def _read_by_path(root: str, parts: list[str], path: str, limit: int) -> bytes |
         except OSError as error:
             raise SecurityError(f"{path!r} cannot be read: {error.strerror}") from error
         if index < len(parts) - 1 and not stat.S_ISDIR(kind):
-            raise SecurityError(f"{path!r} goes through {part!r}, which is a link or no folder")
+            raise SecurityError(f"{path!r} goes through {part!r}, which is a link, or not a folder")
     if not stat.S_ISREG(kind):
-        raise SecurityError(f"{path!r} is a link, a device or a pipe, and no plain file")
+        raise SecurityError(f"{path!r} is a link, a device or a pipe, not a plain file")
     try:
         return _contents(os.open(full_path, FILE_FLAGS | getattr(os, "O_BINARY", 0)), path, limit)
     except OSError as error:
@@ -146,7 +146,7 @@ def _kind(name: str, folder: int) -> int | None:
 def _contents(descriptor: int, path: str, limit: int) -> bytes:
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise SecurityError(f"{path!r} is no plain file")
+            raise SecurityError(f"{path!r} is not a plain file")
         data = file.read(limit + 1)
     if len(data) > limit:
         raise LimitExceededError(f"{path!r} is larger than the {limit} bytes that may be read")

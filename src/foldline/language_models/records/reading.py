@@ -77,7 +77,7 @@ def read_call(call: Mapping[str, Any]) -> Options:
             arguments = json.loads(arguments) if arguments.strip() else {}
         except ValueError as error:
             raise UsageError(
-                f"the arguments of the call {fields.get('id')!r} are no JSON: {error}"
+                f"the arguments of the call {fields.get('id')!r} are not JSON: {error}"
             ) from error
     tool_call: Options = {
         "id": fields.get("id"),

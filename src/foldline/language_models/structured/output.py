@@ -63,7 +63,7 @@ class OutputSchema:
     def __init__(self, schema: Any, *, strict: bool | None = None) -> None:  # noqa: ANN401  a class, a TypedDict or a JSON Schema
         self._strict = strict
         if isinstance(schema, Mapping) and is_server_tool(schema):
-            raise UsageError(f"{dict(schema)!r:.100} is a tool of the provider and no schema")
+            raise UsageError(f"{dict(schema)!r:.100} is a tool of the provider, not a schema")
         self.definition: Any = schema
         self.is_model: bool = isinstance(schema, type) and issubclass(schema, BaseModel)
         self.is_v1_model: bool = isinstance(schema, type) and is_pydantic_v1_subclass(schema)
@@ -158,10 +158,10 @@ def _json_schema(schema: object) -> dict[str, Any]:
         if "name" in schema or isinstance(schema.get("function"), Mapping):
             return convert_to_json_schema(schema)
         if not schema:
-            raise UsageError("an empty dict is no schema: give a JSON Schema with properties")
+            raise UsageError("an empty dict is not a schema: give a JSON Schema with properties")
         if SCHEMA_KEYWORDS.isdisjoint(schema):
             raise UsageError(
-                f"{dict(schema)!r:.100} is no JSON Schema: write "
+                f"{dict(schema)!r:.100} is not a JSON Schema: write "
                 '{"title": ..., "type": "object", "properties": {...}}'
             )
         return dict(schema)
@@ -174,7 +174,7 @@ def _json_schema(schema: object) -> dict[str, Any]:
     if is_typed_dict(schema):
         return convert_to_json_schema(schema)
     raise UsageError(
-        f"{schema!r:.100} is no schema: give a Pydantic model, a dataclass, a TypedDict or a JSON Schema dict"
+        f"{schema!r:.100} is not a schema: give a Pydantic model, a dataclass, a TypedDict or a JSON Schema dict"
     )
 
 
@@ -300,11 +300,11 @@ class StructuredCheck:
             if is_cut:
                 return Answer(None, [CUT_OFF])
             if not self.repair:
-                return Answer(None, [f"the answer is no JSON: {strict.reason}"])
+                return Answer(None, [f"the answer is not JSON: {strict.reason}"])
             try:
                 value, repairs = repair_json(text)
             except JsonError as error:
-                return Answer(None, [f"the answer is no JSON: {error.reason}"])
+                return Answer(None, [f"the answer is not JSON: {error.reason}"])
             if not GUESSES.isdisjoint(repairs):
                 return Answer(None, [CUT_OFF])
         return self._read_value(value, repairs)

@@ -121,7 +121,7 @@ class ToolCheck:
         for call in message.invalid_tool_calls:
             name = call.get("name") or "a tool"
             issues.append(
-                f"the arguments of {name} are no JSON object: {call.get('error') or call.get('args')!r}"
+                f"the arguments of {name} are not a JSON object: {call.get('error') or call.get('args')!r}"
             )
         return Verdict(issues + self._missing(message))
 

@@ -291,7 +291,7 @@ class BaseLLM(BaseLanguageModel[str], ABC):
                         await call.run.dispatch("on_llm_new_token", chunk.text, chunk=chunk)
                         yield chunk.text
             if total is None:
-                raise UsageError(f"{type(self).__name__}.{hook} gave no chunk at all")
+                raise UsageError(f"{type(self).__name__}.{hook} yielded no chunk at all")
         except BaseException as error:
             partial = LLMResult(generations=[[total] if total else []])
             await call.run.dispatch("on_llm_error", error, response=partial)
