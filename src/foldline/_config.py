@@ -52,7 +52,7 @@ var_child_runnable_config: ContextVar[RunnableConfig | None] = ContextVar(
 """The config that a runnable called inside another one's function inherits."""
 
 
-def _copied(key: str, value: object) -> object:
+def _copy_value(key: str, value: object) -> object:
     if key in COPIED_KEYS and isinstance(value, list | dict):
         return value.copy()
     return value
@@ -99,7 +99,7 @@ def ensure_config(config: RunnableConfig | None = None) -> RunnableConfig:
     }
     for source in (var_child_runnable_config.get(), config):
         options, configurable = split_config(source)
-        result |= {key: _copied(key, value) for key, value in options.items()}
+        result |= {key: _copy_value(key, value) for key, value in options.items()}
         if configurable:
             result["configurable"] = {**result["configurable"], **configurable}
     check_config(result)

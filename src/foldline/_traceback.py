@@ -44,7 +44,7 @@ def cut_traceback(error: BaseException) -> None:
             continue
         visited.add(id(current))
         # Also works for a class that accepts no attributes.
-        BaseException.with_traceback(current, _shortened(current))
+        BaseException.with_traceback(current, _shortened_traceback(current))
         pending += (current.__cause__, current.__context__)
         if isinstance(current, BaseExceptionGroup):
             pending += current.exceptions
@@ -61,7 +61,7 @@ class closing(aclosing[T]):
             cut_traceback(error)
 
 
-def _shortened(error: BaseException) -> TracebackType | None:
+def _shortened_traceback(error: BaseException) -> TracebackType | None:
     entries: list[TracebackType] = []
     entry = error.__traceback__
     while entry is not None:

@@ -248,7 +248,7 @@ class OutputParserException(FoldlineError, ValueError):
 
     def __init__(
         self,
-        error: Any,  # noqa: ANN401  LangChain accepts an exception or a string
+        error: object,
         observation: str | None = None,
         llm_output: str | None = None,
         send_to_llm: bool = False,  # noqa: FBT001, FBT002  LangChain's signature

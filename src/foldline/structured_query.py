@@ -100,7 +100,7 @@ class Comparison(FilterDirective):
         self,
         comparator: Comparator,
         attribute: str,
-        value: Any,  # noqa: ANN401  any type that the store compares
+        value: object,
         **kwargs: object,
     ) -> None:
         """Compare `attribute` with `value`."""

@@ -138,5 +138,6 @@ def test_a_warning_names_the_line_of_the_program(tmp_path: Any):
     )
 
     assert (
-        "app.py:3: UserWarning: 'tag' is not a key of a config (did you mean 'tags'?)" in done.stderr
+        "app.py:3: UserWarning: 'tag' is not a key of a config (did you mean 'tags'?)"
+        in done.stderr
     )

@@ -17,7 +17,7 @@ from collections.abc import (
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, TypeVar, cast
 
-from foldline._io.gather import LOOK_AHEAD, TaskGathering
+from foldline._io.gather import LOOK_AHEAD, TaskGatherer
 from foldline._io.locks import LoopChannel
 from foldline._io.waiting import (
     END,
@@ -103,7 +103,7 @@ class Async:
     def merge(
         self, streams: Mapping[K, AsyncGenerator[T, None]]
     ) -> AsyncGenerator[tuple[K, T], None]:
-        return TaskGathering(streams, LOOK_AHEAD).items()
+        return TaskGatherer(streams, LOOK_AHEAD).items()
 
     async def each(
         self, items: Iterable[T] | AsyncIterator[T], around: Around = UNCHANGED

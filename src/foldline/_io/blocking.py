@@ -24,7 +24,7 @@ from functools import partial
 from typing import Any, TypeVar, cast
 
 from foldline._io.drive import drive, drive_each
-from foldline._io.gather import LOOK_AHEAD, STOPPED_BY, ThreadGathering
+from foldline._io.gather import LOOK_AHEAD, STOPPED_BY, ThreadGatherer
 from foldline._io.locks import ThreadChannel, ThreadLock
 from foldline._io.waiting import (
     END,
@@ -111,27 +111,27 @@ class Blocking:
             for index, item in source:
                 yield _outcome(index, context, body, item)
             return
-        gathering: ThreadGathering[Outcome] = ThreadGathering(workers, workers + LOOK_AHEAD)
+        gatherer: ThreadGatherer[Outcome] = ThreadGatherer(workers, workers + LOOK_AHEAD)
 
         def work() -> None:
-            while gathering.has_room():
+            while gatherer.has_room():
                 with lock:
                     index, item = next(source, (-1, None))
                 if index < 0:
                     break
-                gathering.put(_outcome(index, context, body, item))
-            gathering.leave()
+                gatherer.put(_outcome(index, context, body, item))
+            gatherer.leave()
 
         for _ in range(workers):
             THREADS.submit(work)
-        with closing(gathering.items()) as outcomes:
+        with closing(gatherer.items()) as outcomes:
             for outcome in outcomes:
                 yield outcome
 
     async def merge(
         self, streams: Mapping[K, AsyncGenerator[T, None]]
     ) -> AsyncGenerator[tuple[K, T], None]:
-        gathering: ThreadGathering[tuple[K, T] | BaseException] = ThreadGathering(
+        gatherer: ThreadGatherer[tuple[K, T] | BaseException] = ThreadGatherer(
             len(streams), LOOK_AHEAD
         )
 
@@ -139,18 +139,18 @@ class Blocking:
             try:
                 with closing(drive_each(stream)) as items:
                     for item in items:
-                        if not gathering.has_room():
-                            STOPPED_BY.set(gathering.failure)
+                        if not gatherer.has_room():
+                            STOPPED_BY.set(gatherer.failure)
                             break
-                        gathering.put((key, item))
+                        gatherer.put((key, item))
             except BaseException as error:
-                gathering.failure = error
-                gathering.put(error)
-            gathering.leave()
+                gatherer.failure = error
+                gatherer.put(error)
+            gatherer.leave()
 
         for key, stream in streams.items():
             THREADS.submit(partial(copy_context().run, read, key, stream))
-        with closing(gathering.items()) as items:
+        with closing(gatherer.items()) as items:
             for item in items:
                 if isinstance(item, BaseException):
                     raise item

@@ -16,7 +16,7 @@ from typing import Generic, TypeVar
 
 from foldline._io.waiting import cancel_all
 
-__all__ = ["LOOK_AHEAD", "STOPPED_BY", "TaskGathering", "ThreadGathering", "stopped_by"]
+__all__ = ["LOOK_AHEAD", "STOPPED_BY", "TaskGatherer", "ThreadGatherer", "stopped_by"]
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -32,7 +32,7 @@ def stopped_by() -> BaseException | None:
     return STOPPED_BY.get(None)
 
 
-class ThreadGathering(Generic[T]):
+class ThreadGatherer(Generic[T]):
     """Items of several threads for one reader, which they may be ahead of up to a limit."""
 
     def __init__(self, producers: int, ahead: int) -> None:
@@ -79,7 +79,7 @@ class ThreadGathering(Generic[T]):
                 producing -= self._items.get() is None
 
 
-class TaskGathering(Generic[K, T]):
+class TaskGatherer(Generic[K, T]):
     """Items of several streams for one reader, each stream read by a task."""
 
     def __init__(self, streams: Mapping[K, AsyncGenerator[T, None]], ahead: int) -> None:

@@ -342,19 +342,19 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
 
     # -- views of a call
 
-    def _traced(self, input: object, run: Run) -> Coroutine[Any, Any, AIMessage]:
+    def _invoke_traced(self, input: object, run: Run) -> Coroutine[Any, Any, AIMessage]:
         return ChatCall(self, input, run, stream=False).answer_once()
 
-    def _traced_stream(self, input: object, run: Run) -> AsyncGenerator[Any, None]:
+    def _stream_traced(self, input: object, run: Run) -> AsyncGenerator[Any, None]:
         return ChatCall(self, input, run, stream=True).chunks()
 
-    async def _traced_transform(
+    async def _transform_traced(
         self, inputs: AsyncGenerator[Any, None], run: Run
     ) -> AsyncGenerator[Any, None]:
         input = await _trace.add_up(inputs)
         if input is _trace.NOTHING:
             return
-        async with closing(self._traced_stream(input, run)) as chunks:
+        async with closing(self._stream_traced(input, run)) as chunks:
             async for chunk in chunks:
                 yield chunk
 

@@ -92,10 +92,10 @@ class BasePromptTemplate(
     def _own_run(self, run: Run) -> Run:
         return run.with_local(tags=self.tags, metadata=self.metadata)
 
-    async def _traced_stream(self, input: dict[str, Any], run: Run) -> AsyncGenerator[Any, None]:
+    async def _stream_traced(self, input: dict[str, Any], run: Run) -> AsyncGenerator[Any, None]:
         yield await self._step(input, run)
 
-    async def _traced_transform(
+    async def _transform_traced(
         self, inputs: AsyncGenerator[Any, None], run: Run
     ) -> AsyncGenerator[Any, None]:
         whole = await add_up(inputs)

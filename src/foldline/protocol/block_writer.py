@@ -17,7 +17,7 @@ from foldline.protocol.events import DELTA_FIELDS, Event
 from foldline.protocol.identity import CALL_KINDS, BlockRegistry, GrowingBlock, Key, kind_of
 from foldline.protocol.merge import copy_json, grow_name, leaf_rule
 from foldline.protocol.promote import parse_tool_args, promote
-from foldline.protocol.shapes import mistyped
+from foldline.protocol.shapes import type_problem
 from foldline.utils._base64 import Base64Joiner
 from foldline.utils.json import SurrogateJoiner, has_surrogates
 
@@ -152,7 +152,7 @@ class BlockWriter:
         """Write a complete block: its start, its text if it has any, its finish."""
         final = promote(dict(block)) if kind_of(block["type"]) in CALL_KINDS else dict(block)
         final = clean_json(final)
-        if problem := mistyped(final):
+        if problem := type_problem(final):
             raise MalformedStreamError(f"a block of the type {final['type']}: {problem}")
         kind = kind_of(final["type"])
         open_call = self._registry.find_open(kind, final.get("id")) if kind in CALL_KINDS else None
@@ -177,7 +177,9 @@ class BlockWriter:
             return self._grow(block, text) + self._finish(block)
         events = self._finish(block)
         if cast("Fields", events[-1])["content"]["args"] != args:
-            raise MalformedStreamError(f"the call {final['id']!r} was sent twice with different content")
+            raise MalformedStreamError(
+                f"the call {final['id']!r} was sent twice with different content"
+            )
         return events
 
     def update(self, fields: Fields, key: Key | None, kind: str | None) -> list[Event]:

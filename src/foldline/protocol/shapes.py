@@ -192,7 +192,7 @@ PROMOTIONS: Final[dict[str, frozenset[str]]] = {
 
 
 def shape_problem(value: Mapping[str, Any], shape: Shape) -> str | None:
-    """Return which field is missing or mistyped, if one is."""
+    """Return which field is missing or type_problem, if one is."""
     for name, (test, noun) in shape.items():
         field = name.rstrip("?")
         if field not in value:
@@ -203,7 +203,7 @@ def shape_problem(value: Mapping[str, Any], shape: Shape) -> str | None:
     return None
 
 
-def mistyped(block: Mapping[str, Any]) -> str | None:
+def type_problem(block: Mapping[str, Any]) -> str | None:
     """Return which field of a block has the wrong type, if one does; missing and null fields pass."""
     shape = {**COMMON, **BLOCK_SHAPES.get(block["type"], {})}
     for name, (test, noun) in shape.items():

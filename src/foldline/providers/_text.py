@@ -21,7 +21,7 @@ from foldline.language_models.call.meter import RequestMeter
 from foldline.language_models.call.retry import RetryPolicy
 from foldline.language_models.llms import BaseLLM
 from foldline.language_models.policies.usage_scope import time_left
-from foldline.language_models.text.metering import ask_metered, meter_prompts
+from foldline.language_models.text.metering import call_metered, meter_prompts
 from foldline.outputs import Generation, GenerationChunk, LLMResult
 from foldline.providers._endpoint import Body, Endpoint
 from foldline.providers._http import HARMLESS_FIELDS
@@ -309,7 +309,7 @@ class HttpLLM(Endpoint, WireLLM):
     async def _ask(self, prompts: list[str], options: Body, io: IO) -> LLMResult:
         meter = self._meter(prompts, options, io)
         ask = partial(self._send, prompts, options, io, meter)
-        return await ask_metered(meter, ask, io, lambda answer: read_usage(answer.llm_output))
+        return await call_metered(meter, ask, io, lambda answer: read_usage(answer.llm_output))
 
     async def _send(
         self, prompts: list[str], options: Body, io: IO, meter: RequestMeter | None

@@ -152,7 +152,7 @@ class BaseRetriever(RunnableSerializable[RetrieverInput, RetrieverOutput]):
             )
         return self._get_relevant_documents, False
 
-    async def _traced(self, input: Any, run: Run) -> Any:
+    async def _invoke_traced(self, input: Any, run: Run) -> Any:
         if run.manager is None:
             return await self._invoke_body(input, run)
         told = {**self._get_ls_params(**run.kwargs), **(self.metadata or {})}
@@ -167,10 +167,10 @@ class BaseRetriever(RunnableSerializable[RetrieverInput, RetrieverOutput]):
         await own.dispatch("on_retriever_end", documents)
         return documents
 
-    async def _traced_stream(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
+    async def _stream_traced(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
         yield await self._step(input, run)
 
-    async def _traced_transform(
+    async def _transform_traced(
         self, inputs: AsyncGenerator[Any, None], run: Run
     ) -> AsyncGenerator[Any, None]:
         whole = await add_up(inputs)

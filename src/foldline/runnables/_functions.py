@@ -73,7 +73,7 @@ def return_type(function: Callable[..., Any] | None) -> object:
     return _hints(function).get("return", Any) if function else Any
 
 
-def iterated(annotation: object) -> object:
+def item_type(annotation: object) -> object:
     """Return what a stream annotation iterates over: `str` of `Iterator[str]`."""
     arguments = get_args(annotation)
     return arguments[0] if arguments and get_origin(annotation) in STREAMS else Any

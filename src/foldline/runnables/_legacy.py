@@ -29,11 +29,11 @@ NOT_DEFINED = 1000
 
 BEHAVIOURS = {
     "_invoke_body",
-    "_traced",
+    "_invoke_traced",
     "_stream_body",
-    "_traced_stream",
+    "_stream_traced",
     "_transform_body",
-    "_traced_transform",
+    "_transform_traced",
 }
 NAMES = BEHAVIOURS | {"invoke", "ainvoke", "stream", "astream", "transform", "atransform"}
 
@@ -69,9 +69,9 @@ def rebind_overrides(cls: type[Any]) -> None:
 
 def _choose(cls: type[Any]) -> None:
     invoke_depth, stream_depth, transform_depth = (
-        _nearest(cls, "_invoke_body", "_traced"),
-        _nearest(cls, "_stream_body", "_traced_stream", "_transform_body", "_traced_transform"),
-        _nearest(cls, "_transform_body", "_traced_transform"),
+        _nearest(cls, "_invoke_body", "_invoke_traced"),
+        _nearest(cls, "_stream_body", "_stream_traced", "_transform_body", "_transform_traced"),
+        _nearest(cls, "_transform_body", "_transform_traced"),
     )
     cls._invoke_overrides = _public_overrides(
         cls, "invoke", "ainvoke", invoke_depth, sync_serves_async=invoke_depth == NOT_DEFINED
@@ -84,24 +84,26 @@ def _choose(cls: type[Any]) -> None:
     )
     overrides_invoke, overrides_stream = any(cls._invoke_overrides), any(cls._stream_overrides)
 
-    cls._traced = (
+    cls._invoke_traced = (
         _call_override
         if overrides_invoke and invoke_depth == NOT_DEFINED
-        else _inherited(cls, "_traced")
+        else _inherited_method(cls, "_invoke_traced")
     )
     is_derived = stream_depth == NOT_DEFINED and (overrides_invoke or overrides_stream)
-    cls._traced_stream = _stream_override if is_derived else _inherited(cls, "_traced_stream")
+    cls._stream_traced = (
+        _stream_override if is_derived else _inherited_method(cls, "_stream_traced")
+    )
     is_derived = transform_depth == NOT_DEFINED and (
         (overrides_invoke and stream_depth == NOT_DEFINED) or overrides_stream
     )
-    cls._traced_transform = (
-        _transform_by_stream if is_derived else _inherited(cls, "_traced_transform")
+    cls._transform_traced = (
+        _transform_by_stream if is_derived else _inherited_method(cls, "_transform_traced")
     )
 
-    cls._step = _call_public if overrides_invoke else cls._traced
-    cls._step_stream = _stream_public if overrides_stream else cls._traced_stream
+    cls._step = _call_public if overrides_invoke else cls._invoke_traced
+    cls._step_stream = _stream_public if overrides_stream else cls._stream_traced
     cls._step_transform = (
-        _transform_public if any(cls._transform_overrides) else cls._traced_transform
+        _transform_public if any(cls._transform_overrides) else cls._transform_traced
     )
     cls._has_patched_batch = _is_patched(cls, "batch") or _is_patched(cls, "abatch")
     if stream_depth == NOT_DEFINED and (_is_patched(cls, "invoke") or _is_patched(cls, "ainvoke")):
@@ -150,7 +152,7 @@ def _public_overrides(
     return names[0], names[1] or (names[0] if sync_serves_async else None)
 
 
-def _inherited(cls: type[Any], name: str) -> object:
+def _inherited_method(cls: type[Any], name: str) -> object:
     return next(ancestor.__dict__[name] for ancestor in cls.__mro__ if _defines(ancestor, name))
 
 
@@ -185,7 +187,7 @@ def _bind_instance_overrides(self: Any) -> None:  # noqa: ANN401  a runnable, wh
 async def _call_public(self: Any, input: object, run: Run) -> object:  # noqa: ANN401  a runnable, whose class is being created
     name = self._invoke_overrides[not run.io.blocking]
     if name is None:
-        return await self._traced(input, run)
+        return await self._invoke_traced(input, run)
     return await run.io.call(getattr(self, name), input, run.own_config(), **run.kwargs)
 
 
@@ -203,7 +205,7 @@ async def _call_override(self: Any, input: object, run: Run) -> object:  # noqa:
 async def _stream_public(self: Any, input: object, run: Run) -> AsyncGenerator[Any, None]:  # noqa: ANN401  a runnable, whose class is being created
     name = self._stream_overrides[not run.io.blocking]
     if name is None:
-        outputs = self._traced_stream(input, run)
+        outputs = self._stream_traced(input, run)
     else:
         outputs = run.io.each(getattr(self, name)(input, run.own_config(), **run.kwargs))
     async with aclosing(outputs):
@@ -229,7 +231,7 @@ async def _transform_public(
 ) -> AsyncGenerator[Any, None]:
     name = self._transform_overrides[not run.io.blocking]
     if name is None:
-        outputs = self._traced_transform(inputs, run)
+        outputs = self._transform_traced(inputs, run)
     elif name == "atransform":
         outputs = run.io.each(self.atransform(inputs, run.own_config(), **run.kwargs))
     else:

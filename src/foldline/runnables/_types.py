@@ -209,6 +209,6 @@ def unique_specs(groups: Iterable[Iterable[Any]]) -> list[Any]:
     return get_unique_config_specs(spec for group in groups for spec in group)
 
 
-def indented(text: str) -> str:
+def indent_nested(text: str) -> str:
     """Indent all lines but the first by two, for nested `repr`s."""
     return text.replace("\n", "\n  ")

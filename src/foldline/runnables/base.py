@@ -4,7 +4,7 @@ Three kinds of method, so that each behaviour is written once:
 
 - *behaviours*, which a subclass overrides: `_invoke_body` (one output), `_stream_body` (chunks), `_transform_body`
   (stream to stream). Each is an async body that waits only through `run.io`.
-- *traced* behaviours (`_traced…`), which dispatch the start and the end to listeners. A runnable that only forwards a
+- *traced* behaviours (`…_traced`), which dispatch the start and the end to listeners. A runnable that only forwards a
   call (a binding) overrides these instead.
 - *steps* (`_step…`), which a parent calls on its children: the traced behaviour, or the overridden `invoke` of a
   class written for LangChain (see `_legacy`).
@@ -117,17 +117,17 @@ class Runnable(ABC, Generic[Input, Output]):
 
     # -- the same, with listeners
 
-    async def _traced(self, input: Input, run: Run) -> Any:  # noqa: ANN401  type-erased: the output of any behaviour
+    async def _invoke_traced(self, input: Input, run: Run) -> Any:  # noqa: ANN401  type-erased: the output of any behaviour
         if run.manager is None:
             return await self._invoke_body(input, run)
         return await _trace.call(self, input, run)
 
-    def _traced_stream(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
+    def _stream_traced(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
         if run.manager is None:
             return self._stream_body(input, run)
         return _trace.stream(self, input, run)
 
-    def _traced_transform(
+    def _transform_traced(
         self, inputs: AsyncGenerator[Any, None], run: Run
     ) -> AsyncGenerator[Any, None]:
         if run.manager is None:
@@ -136,15 +136,17 @@ class Runnable(ABC, Generic[Input, Output]):
 
     # -- what a parent calls; `bind_overrides` replaces these in classes that override the public methods
 
-    _step = _traced
-    _step_stream = _traced_stream
-    _step_transform = _traced_transform
+    _step = _invoke_traced
+    _step_stream = _stream_traced
+    _step_transform = _transform_traced
 
     # -- single calls
 
     def invoke(self, input: Input, config: RunnableConfig | None = None, **kwargs: Any) -> Output:
         """Run once."""
-        output: Output = drive(self._traced(input, _run.Run.root(_io.BLOCKING, config, kwargs)))
+        output: Output = drive(
+            self._invoke_traced(input, _run.Run.root(_io.BLOCKING, config, kwargs))
+        )
         return output
 
     async def ainvoke(
@@ -152,7 +154,9 @@ class Runnable(ABC, Generic[Input, Output]):
     ) -> Output:
         """Run once."""
         try:
-            output: Output = await self._traced(input, _run.Run.root(_io.ASYNC, config, kwargs))
+            output: Output = await self._invoke_traced(
+                input, _run.Run.root(_io.ASYNC, config, kwargs)
+            )
         except Exception as error:
             cut_traceback(error)
             raise
@@ -358,20 +362,20 @@ class Runnable(ABC, Generic[Input, Output]):
         self, input: Input, config: RunnableConfig | None = None, **kwargs: Any
     ) -> Iterator[Output]:
         """Run once; yield the output in chunks."""
-        return drive_each(self._traced_stream(input, _run.Run.blocking(config, kwargs)))
+        return drive_each(self._stream_traced(input, _run.Run.blocking(config, kwargs)))
 
     def astream(
         self, input: Input, config: RunnableConfig | None = None, **kwargs: Any
     ) -> AsyncGenerator[Output, None]:
         """Run once; yield the output in chunks."""
-        return self._traced_stream(input, _run.Run.asynchronous(config, kwargs))
+        return self._stream_traced(input, _run.Run.asynchronous(config, kwargs))
 
     def transform(
         self, input: Iterable[Input], config: RunnableConfig | None = None, **kwargs: Any
     ) -> Iterator[Output]:
         """Turn a stream of inputs into a stream of outputs."""
         run = _run.Run.blocking(config, kwargs)
-        return drive_each(self._traced_transform(run.io.each(input), run))
+        return drive_each(self._transform_traced(run.io.each(input), run))
 
     def atransform(
         self,
@@ -381,7 +385,7 @@ class Runnable(ABC, Generic[Input, Output]):
     ) -> AsyncGenerator[Output, None]:
         """Turn a stream of inputs into a stream of outputs."""
         run = _run.Run.asynchronous(config, kwargs)
-        return self._traced_transform(run.io.each(input), run)
+        return self._transform_traced(run.io.each(input), run)
 
     # -- the event stream of a model
 

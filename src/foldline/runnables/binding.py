@@ -80,14 +80,14 @@ class RunnableBindingBase(RunnableSerializable[Input, Output]):  # type: ignore[
             return run.patched(kwargs=kwargs) if self.kwargs else run
         return run.over(self.config, self.config_factories, kwargs)
 
-    async def _traced(self, input: Input, run: Run) -> Output:
+    async def _invoke_traced(self, input: Input, run: Run) -> Output:
         output: Output = await self.bound._step(input, self._bound_run(run))
         return output
 
-    def _traced_stream(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
+    def _stream_traced(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
         return self.bound._step_stream(input, self._bound_run(run))
 
-    def _traced_transform(
+    def _transform_traced(
         self, inputs: AsyncGenerator[Any, None], run: Run
     ) -> AsyncGenerator[Any, None]:
         return self.bound._step_transform(inputs, self._bound_run(run))

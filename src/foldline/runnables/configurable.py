@@ -97,7 +97,7 @@ class DynamicRunnable(RunnableSerializable[Input, Output]):
     def _choose(self, values: Mapping[str, Any]) -> tuple[Runnable[Any, Any], Mapping[str, Any]]:
         raise NotImplementedError
 
-    def _prepared(self, run: Run) -> tuple[Runnable[Any, Any], Run]:
+    def _prepare_run(self, run: Run) -> tuple[Runnable[Any, Any], Run]:
         if self.config:
             run = run.over(self.config, (), run.kwargs)
         configurable = run.given.get("configurable")
@@ -111,29 +111,31 @@ class DynamicRunnable(RunnableSerializable[Input, Output]):
 
     # -- forwarding
 
-    async def _traced(self, input: Input, run: Run) -> Output:
-        runnable, run = self._prepared(run)
+    async def _invoke_traced(self, input: Input, run: Run) -> Output:
+        runnable, run = self._prepare_run(run)
         output: Output = await runnable._step(input, run)
         return output
 
-    async def _traced_stream(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
-        runnable, run = self._prepared(run)
+    async def _stream_traced(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
+        runnable, run = self._prepare_run(run)
         async with aclosing(runnable._step_stream(input, run)) as chunks:
             async for chunk in chunks:
                 yield chunk
 
-    async def _traced_transform(
+    async def _transform_traced(
         self, inputs: AsyncGenerator[Any, None], run: Run
     ) -> AsyncGenerator[Any, None]:
-        runnable, run = self._prepared(run)
+        runnable, run = self._prepare_run(run)
         async with aclosing(inputs), aclosing(runnable._step_transform(inputs, run)) as chunks:
             async for chunk in chunks:
                 yield chunk
 
     def _open_stream_v2(self, call: StreamCall) -> EventStream:
         # The stream belongs to the chosen model, so the choice is made now; nothing runs before the first read.
-        runnable, _ = self._prepared(call.run)
-        return runnable._open_stream_v2(BoundStreamCall(call, lambda run: self._prepared(run)[1]))
+        runnable, _ = self._prepare_run(call.run)
+        return runnable._open_stream_v2(
+            BoundStreamCall(call, lambda run: self._prepare_run(run)[1])
+        )
 
     # -- types
 

@@ -85,7 +85,7 @@ class RunnableWithFallbacks(RunnableSerializable[Input, Output]):
             self._check(input)
             return runnable._step_stream(failures.input_for(input), self._child(run))
 
-        return self._streamed(open_stream, failures, Rereadable())
+        return self._stream_attempts(open_stream, failures, Rereadable())
 
     def _transform_body(
         self, inputs: AsyncGenerator[Any, None], run: Run
@@ -93,13 +93,13 @@ class RunnableWithFallbacks(RunnableSerializable[Input, Output]):
         if self.exception_key is not None:
             return super()._transform_body(inputs, run)  # the error is added to the complete input
         source = Rereadable(inputs)
-        return self._streamed(
+        return self._stream_attempts(
             lambda runnable: runnable._step_transform(source.reader(), self._child(run)),
             _Failures(self),
             source,
         )
 
-    async def _streamed(
+    async def _stream_attempts(
         self,
         open_stream: Callable[[Runnable[Any, Any]], AsyncGenerator[Any, None]],
         failures: _Failures,

@@ -108,12 +108,12 @@ class RunnableGenerator(Runnable[Input, Output]):
     @property
     def InputType(self) -> object:
         """The item type of the annotated first parameter."""
-        return _functions.iterated(_functions.parameter_type(self._blocking or self._async))
+        return _functions.item_type(_functions.parameter_type(self._blocking or self._async))
 
     @property
     def OutputType(self) -> object:
         """The item type of the annotated result."""
-        return _functions.iterated(_functions.return_type(self._blocking or self._async))
+        return _functions.item_type(_functions.return_type(self._blocking or self._async))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, RunnableGenerator):

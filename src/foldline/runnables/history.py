@@ -112,9 +112,9 @@ class RunnableWithMessageHistory(RunnableBindingBase[Any, Any]):  # type: ignore
 
     # -- behaviours: unlike a binding, this is a run itself
 
-    _traced = Runnable._traced
-    _traced_stream = Runnable._traced_stream
-    _traced_transform = Runnable._traced_transform
+    _invoke_traced = Runnable._invoke_traced
+    _stream_traced = Runnable._stream_traced
+    _transform_traced = Runnable._transform_traced
 
     async def _invoke_body(self, input: object, run: Run) -> object:
         memory = await _Memory.of(self, input, run)

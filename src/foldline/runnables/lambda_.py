@@ -217,7 +217,7 @@ class RunnableLambda(PatchableInstance, Runnable[Input, Output]):
         is_stream = inspect.isgeneratorfunction(self._function) or inspect.isasyncgenfunction(
             self._function
         )
-        return _functions.iterated(annotation) if is_stream else annotation
+        return _functions.item_type(annotation) if is_stream else annotation
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
         """Return a schema of the keys that the function reads from a dict, if its source shows them."""

@@ -136,7 +136,7 @@ class RunnableParallel(RunnableSerializable[Input, dict[str, Any]]):
 
     def __repr__(self) -> str:
         branches = ",\n  ".join(
-            f"{key}: {_types.indented(repr(step))}" for key, step in self.steps__.items()
+            f"{key}: {_types.indent_nested(repr(step))}" for key, step in self.steps__.items()
         )
         return "{\n  " + branches + "\n}"
 

@@ -91,9 +91,9 @@ class RunnablePassthrough(RunnableSerializable[Other, Other]):
     def _transform_body(
         self, inputs: AsyncGenerator[Other, None], run: Run
     ) -> AsyncGenerator[Other, None]:
-        return self._observed(inputs, run) if self.func or self.afunc else inputs
+        return self._observe_stream(inputs, run) if self.func or self.afunc else inputs
 
-    async def _observed(
+    async def _observe_stream(
         self, inputs: AsyncGenerator[Other, None], run: Run
     ) -> AsyncGenerator[Other, None]:
         total: Any = NOTHING

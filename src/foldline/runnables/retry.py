@@ -101,9 +101,9 @@ class RunnableRetry(RunnableBindingBase[Input, Output]):  # type: ignore[no-rede
 
     # -- behaviours: unlike a binding, a retry is a run itself, with one child for each attempt
 
-    _traced = Runnable._traced
-    _traced_stream = Runnable._traced_stream
-    _traced_transform = Runnable._traced_transform
+    _invoke_traced = Runnable._invoke_traced
+    _stream_traced = Runnable._stream_traced
+    _transform_traced = Runnable._transform_traced
 
     async def _invoke_body(self, input: Input, run: Run) -> object:
         loop = _AttemptLoop(self, run)
@@ -116,7 +116,7 @@ class RunnableRetry(RunnableBindingBase[Input, Output]):  # type: ignore[no-rede
             await loop.on_failure(failure)
 
     def _stream_body(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
-        return self._streamed(
+        return self._stream_attempts(
             lambda attempt: self.bound._step_stream(input, attempt), run, Rereadable()
         )
 
@@ -124,11 +124,11 @@ class RunnableRetry(RunnableBindingBase[Input, Output]):  # type: ignore[no-rede
         self, inputs: AsyncGenerator[Any, None], run: Run
     ) -> AsyncGenerator[Any, None]:
         source = Rereadable(inputs)
-        return self._streamed(
+        return self._stream_attempts(
             lambda attempt: self.bound._step_transform(source.reader(), attempt), run, source
         )
 
-    async def _streamed(
+    async def _stream_attempts(
         self,
         open_attempt: Callable[[Run], AsyncGenerator[Any, None]],
         run: Run,

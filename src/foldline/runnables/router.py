@@ -65,24 +65,24 @@ class RouterRunnable(RunnableSerializable[RouterInput, Output]):
             )
         return self.runnables[value["key"]], value["input"]
 
-    async def _traced(self, input: RouterInput, run: Run) -> Output:
+    async def _invoke_traced(self, input: RouterInput, run: Run) -> Output:
         runnable, value = self._route(input)
         output: Output = await runnable._step(value, run)
         return output
 
-    async def _traced_stream(self, input: RouterInput, run: Run) -> AsyncGenerator[Any, None]:
+    async def _stream_traced(self, input: RouterInput, run: Run) -> AsyncGenerator[Any, None]:
         runnable, value = self._route(input)
         async with aclosing(runnable._step_stream(value, run)) as chunks:
             async for chunk in chunks:
                 yield chunk
 
-    async def _traced_transform(
+    async def _transform_traced(
         self, inputs: AsyncGenerator[Any, None], run: Run
     ) -> AsyncGenerator[Any, None]:
         total = await add_up(inputs)
         if total is NOTHING:
             return
-        async with aclosing(self._traced_stream(cast("RouterInput", total), run)) as chunks:
+        async with aclosing(self._stream_traced(cast("RouterInput", total), run)) as chunks:
             async for chunk in chunks:
                 yield chunk
 

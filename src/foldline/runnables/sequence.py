@@ -183,7 +183,7 @@ class RunnableSequence(RunnableSerializable[Input, Output]):
 
     def __repr__(self) -> str:
         return "\n".join(
-            ("| " if index else "") + (_types.indented(repr(step)) if index else repr(step))
+            ("| " if index else "") + (_types.indent_nested(repr(step)) if index else repr(step))
             for index, step in enumerate(self.steps)
         )
 

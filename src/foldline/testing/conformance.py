@@ -29,7 +29,7 @@ from foldline.protocol.fold import fold
 from foldline.protocol.grammar import assert_valid_event_stream
 from foldline.protocol.replay import message_to_events
 from foldline.testing.asking import Asker, RecordedCallbacks, RecordedEvents
-from foldline.testing.rechunk import bridged, rechunked
+from foldline.testing.rechunk import bridge_events, rechunk_events
 
 __all__ = ["Asker", "ChatModelConformance", "TextModelConformance", "ToolCallingConformance"]
 
@@ -81,7 +81,7 @@ class ChatModelConformance(_Kit):
         """The message does not depend on how the stream is cut."""
         events, stream = Asker("blocking").read(self.model(), self.prompt, **self.options)
         for seed in range(RECUTS):
-            cut_events = rechunked(events, seed)
+            cut_events = rechunk_events(events, seed)
             assert_valid_event_stream(cut_events, stream.output)
             cut_stream = ChatModelStream()
             for event in cut_events:
@@ -92,7 +92,7 @@ class ChatModelConformance(_Kit):
     def test_the_bridge_from_chunks_says_the_assert_same(self) -> None:
         """Native = bridge on the same recording."""
         events, stream = Asker("blocking").read(self.model(), self.prompt, **self.options)
-        bridged_events = bridged(events)
+        bridged_events = bridge_events(events)
         assert_valid_event_stream(bridged_events)
         _assert_same(AIMessage.from_fold(fold(bridged_events), "v1"), stream.output)
 

@@ -16,7 +16,7 @@ MAX_SLICE = 12
 """Characters in the longest slice."""
 
 
-def rechunked(events: Iterable[Event], seed: int) -> list[Event]:
+def rechunk_events(events: Iterable[Event], seed: int) -> list[Event]:
     """Return the events with new slices: neighbouring slices are joined, then cut at random positions."""
     random_source = random.Random(seed)
     cut_events: list[Event] = []
@@ -32,7 +32,7 @@ def rechunked(events: Iterable[Event], seed: int) -> list[Event]:
     return cut_events + _slice_again(run, random_source)
 
 
-def bridged(events: Iterable[Event]) -> list[Event]:
+def bridge_events(events: Iterable[Event]) -> list[Event]:
     """Convert events to v1 chunks and back: the events of a `_stream` with the same content."""
     view, bridge = ChunkView("v1"), ChunkBridge(EventWriter())
     bridged_events: list[Event] = []

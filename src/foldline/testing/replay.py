@@ -52,7 +52,7 @@ class RecordingTransport:
 
     def open(self, request: Request, *, blocking: bool) -> AbstractAsyncContextManager[Response]:
         """Send a request and record the response."""
-        return _RecordedOpening(self, request, blocking=blocking)
+        return _RecordingExchange(self, request, blocking=blocking)
 
     def close(self) -> None:
         """Drop idle connections."""
@@ -69,7 +69,7 @@ class RecordingTransport:
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
 
-class _RecordedOpening:
+class _RecordingExchange:
     def __init__(self, transport: RecordingTransport, request: Request, *, blocking: bool) -> None:
         self._transport = transport
         self._request = request

@@ -276,13 +276,13 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
                 raise UsageError(f"{self.name}: a {kind} is no call and is not run: {why!r:.200}")
         return await self._call(input, run.kwargs.get("tool_call_id"), run)
 
-    async def _traced(self, input: ToolInput, run: Run) -> Any:  # noqa: ANN401  what the tool's function returns
+    async def _invoke_traced(self, input: ToolInput, run: Run) -> Any:  # noqa: ANN401  what the tool's function returns
         return await self._invoke_body(input, run)
 
-    def _traced_stream(self, input: ToolInput, run: Run) -> AsyncGenerator[Any, None]:
+    def _stream_traced(self, input: ToolInput, run: Run) -> AsyncGenerator[Any, None]:
         return self._stream_body(input, run)
 
-    def _traced_transform(
+    def _transform_traced(
         self, inputs: AsyncGenerator[Any, None], run: Run
     ) -> AsyncGenerator[Any, None]:
         return self._transform_body(inputs, run)

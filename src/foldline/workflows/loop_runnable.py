@@ -75,7 +75,7 @@ class LoopRunnable(Runnable[Input, Output]):
                     yield piece
         _stop_outer(loop)
 
-    async def _traced_stream(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
+    async def _stream_traced(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
         """Stream as a run in the traces, whose output is the last state and not the sum of the pieces."""
         run = run.patched()
         loops: list[RunLoop[Any]] = []

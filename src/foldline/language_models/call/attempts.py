@@ -367,7 +367,7 @@ class _Attempt:
         if isinstance(outcome, CompleteAnswer) and is_delivered and not call.is_invoke:
             outcome = error
         if isinstance(outcome, Exception):
-            self.final_batch = self._undelivered(error)
+            self.final_batch = self._undelivered_events(error)
             return outcome
         if is_delivered:
             self.final_batch = [reset_event(call.builder.id, call.attempts, error)]
@@ -377,7 +377,7 @@ class _Attempt:
             call.builder.feed_all(outcome)
         return outcome
 
-    def _undelivered(self, error: Exception) -> Batch:
+    def _undelivered_events(self, error: Exception) -> Batch:
         """Return what was received and not delivered: content that came with the finish, or a bare start."""
         if self.last is not None:
             return () if type(self.last) is CompleteAnswer else _without_finish(self.last)

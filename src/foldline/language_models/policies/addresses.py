@@ -89,7 +89,9 @@ def check_address(address: str, host: str, *, allow_private: bool) -> None:
     try:
         parsed = ip_address(address.split("%")[0])
     except ValueError:
-        raise UsageError(f"{host!r} was looked up to {address!r}, which is not an address") from None
+        raise UsageError(
+            f"{host!r} was looked up to {address!r}, which is not an address"
+        ) from None
     if allow_private:
         return
     for candidate in _effective_addresses(parsed):

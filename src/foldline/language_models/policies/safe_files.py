@@ -94,7 +94,9 @@ def _read(root: str, parts: list[str], path: str, limit: int) -> bytes | None:
             if kind is None:
                 return None
             if not stat.S_ISDIR(kind):
-                raise SecurityError(f"{path!r} goes through {part!r}, which is a link, or not a folder")
+                raise SecurityError(
+                    f"{path!r} goes through {part!r}, which is a link, or not a folder"
+                )
             subfolder = os.open(part, FOLDER_FLAGS, dir_fd=folder_descriptor)
             os.close(folder_descriptor)
             folder_descriptor = subfolder

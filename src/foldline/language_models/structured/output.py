@@ -60,7 +60,7 @@ class Answer:
 class OutputSchema:
     """A schema of any kind: a Pydantic model, a dataclass, a TypedDict, or a JSON Schema with its references."""
 
-    def __init__(self, schema: Any, *, strict: bool | None = None) -> None:  # noqa: ANN401  a class, a TypedDict or a JSON Schema
+    def __init__(self, schema: object, *, strict: bool | None = None) -> None:
         self._strict = strict
         if isinstance(schema, Mapping) and is_server_tool(schema):
             raise UsageError(f"{dict(schema)!r:.100} is a tool of the provider, not a schema")
@@ -372,7 +372,7 @@ def without_defaults(node: object) -> object:
 ANY_OBJECT = {"title": "answer", "type": "object"}
 
 
-def _can_be_strict(schema: Any) -> bool:  # noqa: ANN401  a class, a TypedDict or a JSON Schema
+def _can_be_strict(schema: object) -> bool:
     """Return whether a class describes closed objects only, as a strict schema must."""
     if not (isinstance(schema, type) and issubclass(schema, BaseModel)):
         return False

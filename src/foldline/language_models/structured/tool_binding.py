@@ -123,13 +123,13 @@ class ToolCheck:
             issues.append(
                 f"the arguments of {name} are not a JSON object: {call.get('error') or call.get('args')!r}"
             )
-        return Verdict(issues + self._missing(message))
+        return Verdict(issues + self._missing_calls(message))
 
     def screen(self, call: Mapping[str, Any]) -> str | None:
         """Return what is wrong with one call, if it is to be marked invalid."""
         return self._issue_of(call) if self.mode == "invalid" else None
 
-    def _missing(self, message: AIMessage) -> list[str]:
+    def _missing_calls(self, message: AIMessage) -> list[str]:
         choice, called_names = self.choice, {call["name"] for call in message.tool_calls}
         if choice is None or message.invalid_tool_calls:
             return []

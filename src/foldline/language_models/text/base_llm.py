@@ -1,6 +1,6 @@
 """Text models: a prompt in, text out. `BaseLLM` for authors who answer many prompts at once, `LLM` for one at a time.
 
-Every public method is a view of two bodies: `_answer_all` (complete answers) and `_traced_stream` (chunks).
+Every public method is a view of two bodies: `_answer_all` (complete answers) and `_stream_traced` (chunks).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from foldline.language_models.call.cache import CacheSlot, cache_in_force
 from foldline.language_models.call.cache_key import text_model_key
 from foldline.language_models.call.deadline import bounded_source
 from foldline.language_models.call.request import text_of
-from foldline.language_models.text.metering import ask_metered, meter_prompts, read_counts
+from foldline.language_models.text.metering import call_metered, meter_prompts, read_counts
 from foldline.language_models.text.prompt_runs import PerPrompt, runs_of_prompts
 from foldline.load.lazy_dump import LazyDump
 from foldline.outputs import Generation, GenerationChunk, LLMResult, RunInfo
@@ -173,7 +173,7 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         meter = None
         if not self._counts_its_calls():
             meter = meter_prompts(self, self.rate_limiter, prompts, options, io)
-        result = await ask_metered(
+        result = await call_metered(
             meter,
             lambda: self._call_author(prompts, stop, manager, options, io),
             io,
@@ -225,7 +225,7 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         own_run = run.with_local(self.callbacks, self.tags, metadata, verbose=self.verbose)
         return run.patched() if own_run is run else own_run
 
-    async def _traced(self, input: object, run: Run) -> str:
+    async def _invoke_traced(self, input: object, run: Run) -> str:
         call = PromptCall(text_of(input), self._own_run(run))
         answers, _ = await self._answer_all([call], run.kwargs, run.io)
         return answers[0][0].text
@@ -264,7 +264,7 @@ class BaseLLM(BaseLanguageModel[str], ABC):
 
     # -- streams
 
-    async def _traced_stream(self, input: object, run: Run) -> AsyncGenerator[Any, None]:
+    async def _stream_traced(self, input: object, run: Run) -> AsyncGenerator[Any, None]:
         hook = _stream_hook(type(self), blocking=run.io.blocking)
         if hook is None:
             yield await self._step(input, run)
@@ -303,7 +303,7 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         """Return the `llm_output` of a streamed answer."""
         return None
 
-    async def _traced_transform(
+    async def _transform_traced(
         self, inputs: AsyncGenerator[Any, None], run: Run
     ) -> AsyncGenerator[Any, None]:
         total = await add_up(inputs)

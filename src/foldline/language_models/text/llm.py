@@ -9,7 +9,7 @@ from foldline._io import ASYNC, BLOCKING, IO
 from foldline._io.drive import drive
 from foldline.callbacks.manager import AsyncCallbackManagerForLLMRun
 from foldline.language_models.text.base_llm import BaseLLM
-from foldline.language_models.text.metering import ask_metered, meter_prompts
+from foldline.language_models.text.metering import call_metered, meter_prompts
 from foldline.outputs import Generation, LLMResult
 
 __all__ = ["LLM"]
@@ -79,7 +79,7 @@ class LLM(BaseLLM):
                 meter_prompts(self, self.rate_limiter, [prompt], options, io) if counts else None
             )
             call_once = partial(self._call_once, prompt, stop, manager, options, io)
-            generations.append([Generation(text=await ask_metered(meter, call_once, io))])
+            generations.append([Generation(text=await call_metered(meter, call_once, io))])
         return LLMResult(generations=generations)
 
     async def _call_once(

@@ -15,7 +15,7 @@ from foldline.prices.cost import service_of
 from foldline.prices.table import find_prices
 from foldline.rate_limiters import BaseRateLimiter
 
-__all__ = ["ask_metered", "meter_prompts", "read_counts"]
+__all__ = ["call_metered", "meter_prompts", "read_counts"]
 
 T = TypeVar("T")
 
@@ -69,7 +69,7 @@ def read_counts(output: Mapping[str, Any] | None) -> dict[str, Any] | None:
     return None
 
 
-async def ask_metered(
+async def call_metered(
     meter: RequestMeter | None,
     send_request: Callable[[], Coroutine[Any, Any, T]],
     io: IO,
