@@ -15,7 +15,7 @@ from foldline.protocol.fold import fold
 from foldline.protocol.grammar import assert_valid_event_stream
 from foldline.providers._completions import CompletionsDecoder, Host
 from foldline.providers._completions.wire import DELTA_FIELDS, HEAD, ROUTINE
-from foldline.providers._reading import ODD
+from foldline.providers._reading import MALFORMED_PAYLOAD_ERRORS
 from foldline.providers.openai.host import OPENAI
 from foldline.providers.openai_compatible import HOSTS
 from foldline.transports import Limits
@@ -120,7 +120,7 @@ def test_an_odd_answer_is_a_valid_stream_or_a_fault_of_the_vendor(
 ) -> None:
     try:
         events = decoder(model, host).whole(answer)
-    except (FoldlineError, *ODD):
+    except (FoldlineError, *MALFORMED_PAYLOAD_ERRORS):
         return
     assert_valid_event_stream(events)
     fold(events)

@@ -95,7 +95,7 @@ class OpenAI(HttpLLM):
         """How many prompts are answered in one request."""
         return self.prompts_in_request
 
-    def _many(self, options: Body) -> int:
+    def _answer_count(self, options: Body) -> int:
         own = (options.get("n") or self.n or 1, options.get("best_of") or self.best_of or 1)
         return int(max(own))
 
