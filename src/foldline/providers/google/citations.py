@@ -13,12 +13,12 @@ from foldline.messages.block_translators.google_genai import (
 )
 from foldline.providers.google.wire import dicts
 
-__all__ = ["StreamedText", "cite", "cite_finished"]
+__all__ = ["CitedText", "cite", "cite_finished"]
 
 Note = dict[str, Any]
 
 
-class StreamedText:
+class CitedText:
     """A text block while it is streamed: its slices, and where each of Gemini's parts begins in it."""
 
     __slots__ = ("is_closed", "key", "notes", "reported", "slices", "starts", "supports")
@@ -54,7 +54,7 @@ class StreamedText:
         return notes
 
 
-def cite_finished(text: StreamedText, metadata: dict[str, Any], upcoming: Sequence[str]) -> None:
+def cite_finished(text: CitedText, metadata: dict[str, Any], upcoming: Sequence[str]) -> None:
     """Add to a finished text the citations that are certainly its own; others may belong to upcoming text."""
     grounding = _dict(metadata.get("grounding_metadata"))
     for support in dicts(grounding.get("groundingSupports")):
@@ -69,7 +69,7 @@ def cite_finished(text: StreamedText, metadata: dict[str, Any], upcoming: Sequen
             _add_support(text, grounding, support, part if type(part) is int else None)
 
 
-def cite(texts: list[StreamedText], metadata: dict[str, Any]) -> None:
+def cite(texts: list[CitedText], metadata: dict[str, Any]) -> None:
     """Add each citation to the text it belongs to."""
     texts = [text for text in texts if any(text.slices)]  # others have only a signature
     if not texts:
@@ -91,7 +91,7 @@ def cite(texts: list[StreamedText], metadata: dict[str, Any]) -> None:
 
 
 def _add_support(
-    text: StreamedText, grounding: dict[str, Any], support: dict[str, Any], part: int | None
+    text: CitedText, grounding: dict[str, Any], support: dict[str, Any], part: int | None
 ) -> None:
     if support in text.supports:
         return
@@ -102,7 +102,7 @@ def _add_support(
         text.add(cast("Note", note), part)
 
 
-def _cited_text(texts: list[StreamedText], part: int | None, quote: object) -> StreamedText:
+def _cited_text(texts: list[CitedText], part: int | None, quote: object) -> CitedText:
     """Return the text of a segment: by its part, else the last text that contains its quote, else the last text."""
     for text in texts:
         if part in text.starts:

@@ -15,7 +15,7 @@ from foldline.protocol.events import Event
 from foldline.protocol.fold import UNFINISHED
 from foldline.protocol.promote import promote
 from foldline.protocol.writer import EventWriter
-from foldline.providers.google.citations import StreamedText, cite, cite_finished
+from foldline.providers.google.citations import CitedText, cite, cite_finished
 from foldline.providers.google.growing import GrowingCall
 from foldline.providers.google.wire import CODE, GENERATED_ID_PREFIX, Part
 
@@ -35,7 +35,7 @@ class PartsDecoder:
 
     def __init__(self, writer: EventWriter) -> None:
         self.writer: EventWriter = writer
-        self.texts: list[StreamedText] = []
+        self.texts: list[CitedText] = []
         """The text blocks so far, for citations."""
         self.sources: dict[str, Any] = {}
         """The grounding and citation metadata so far."""
@@ -100,7 +100,7 @@ class PartsDecoder:
         if kind == "reasoning":
             return events + self.writer.reasoning(text or None, extras=extras)
         if is_new:
-            self.texts.append(StreamedText(len(self.texts)))
+            self.texts.append(CitedText(len(self.texts)))
         block = self.texts[-1]
         block.starts.setdefault(self._number, len(block.slices))
         block.slices.append(text)
