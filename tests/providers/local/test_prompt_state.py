@@ -11,7 +11,7 @@ from foldline.providers.local import Runtime, Settings
 from foldline.providers.local.prompt_state import (
     MAX_FILES,
     PromptState,
-    _forget_oldest,
+    _delete_oldest,
     common_prefix,
 )
 
@@ -73,7 +73,7 @@ def test_the_oldest_states_are_forgotten(tmp_path):
         file.write_bytes(b"x")
         os.utime(file, (number, number))
 
-    _forget_oldest(tmp_path)
+    _delete_oldest(tmp_path)
 
     assert sorted(file.stem for file in tmp_path.iterdir()) == ["3", "4", "5", "6"]
 
