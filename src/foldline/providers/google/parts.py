@@ -16,7 +16,7 @@ from foldline.protocol.fold import UNFINISHED
 from foldline.protocol.promote import promote
 from foldline.protocol.writer import EventWriter
 from foldline.providers.google.citations import CitedText, cite, cite_finished
-from foldline.providers.google.growing import GrowingCall
+from foldline.providers.google.streamed_call import StreamedCall
 from foldline.providers.google.wire import CODE, GENERATED_ID_PREFIX, Part
 
 __all__ = ["PartsDecoder"]
@@ -29,8 +29,18 @@ class PartsDecoder:
     """Decodes the parts of one candidate."""
 
     __slots__ = (
-        "_base", "_calls", "_code", "_growing", "_number", "_open_kind", "_sealed", "is_last_chunk", "sources",
-        "texts", "upcoming", "writer",
+        "_base",
+        "_calls",
+        "_code",
+        "_number",
+        "_open_kind",
+        "_sealed",
+        "_streamed_call",
+        "is_last_chunk",
+        "sources",
+        "texts",
+        "upcoming",
+        "writer",
     )  # fmt: skip
 
     def __init__(self, writer: EventWriter) -> None:
@@ -45,7 +55,7 @@ class PartsDecoder:
         self._base = ""
         self._calls = 0
         self._code = ""
-        self._growing: GrowingCall | None = None
+        self._streamed_call: StreamedCall | None = None
         self._number = -1
         """The number of the current part in the answer; streamed slices of a part count once."""
         self._sealed = False
@@ -73,7 +83,7 @@ class PartsDecoder:
 
     def _continues(self, part: Part) -> bool:
         if "functionCall" in part:
-            return self._growing is not None
+            return self._streamed_call is not None
         return _is_text(part) and self._open_kind == _kind(part) and not self._sealed
 
     def _read(self, part: Part) -> list[Event]:
@@ -132,8 +142,8 @@ class PartsDecoder:
 
     def _function_call(self, part: Part) -> list[Event]:
         call = part["functionCall"]
-        events = self.finish() if self._growing and self._growing.is_other(call) else []
-        if call.get("partialArgs") or call.get("willContinue") or self._growing is not None:
+        events = self.finish() if self._streamed_call and self._streamed_call.is_other(call) else []
+        if call.get("partialArgs") or call.get("willContinue") or self._streamed_call is not None:
             return events + self._grow(part)
         block = self._call(
             call.get("id"), call.get("name"), call.get("args"), _extras(part, "functionCall")
@@ -165,24 +175,26 @@ class PartsDecoder:
     def _grow(self, part: Part) -> list[Event]:
         """Collect a call whose arguments are streamed."""
         call = part["functionCall"]
-        growing = self._growing = self._growing or GrowingCall()
-        growing.feed(call, _extras(part, "functionCall"))
+        call_so_far = self._streamed_call = self._streamed_call or StreamedCall()
+        call_so_far.feed(call, _extras(part, "functionCall"))
         if call.get("willContinue"):
             return []
-        self._growing = None
-        return self._write_call(self._call(growing.id, growing.name, growing.args, growing.extras))
+        self._streamed_call = None
+        return self._write_call(
+            self._call(call_so_far.id, call_so_far.name, call_so_far.args, call_so_far.extras)
+        )
 
     def unfinished(self) -> list[dict[str, Any]]:
         """Return an unfinished call as an invalid call (F-U01)."""
-        growing = self._growing
-        if growing is None:
+        call = self._streamed_call
+        if call is None:
             return []
-        block = self._call(growing.id, growing.name, growing.args, growing.extras)
+        block = self._call(call.id, call.name, call.args, call.extras)
         return [promote(block, unfinished=UNFINISHED)]
 
     def finish(self) -> list[Event]:
         """Return the events of a call that was never finished."""
-        blocks, self._growing = self.unfinished(), None
+        blocks, self._streamed_call = self.unfinished(), None
         return [event for block in blocks for event in self._write_call(block)]
 
     # -- Gemini's server tools

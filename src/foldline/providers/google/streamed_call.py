@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from foldline.exceptions import MalformedStreamError
 
-__all__ = ["GrowingCall"]
+__all__ = ["StreamedCall"]
 
 
 PATH: Final = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\['([^']*)'\]")
@@ -19,7 +19,7 @@ MAX_GAP: Final = 16
 """How far beyond its end a list may be written: a short index could otherwise create a huge list."""
 
 
-class GrowingCall:
+class StreamedCall:
     """A call that is being streamed."""
 
     __slots__ = ("args", "extras", "id", "name")
