@@ -34,7 +34,7 @@ from foldline.providers._wire import Failure, error_class, read_failure, request
 from foldline.transports import HttpOptions, Limits, Request, Response, Timeouts, Transport
 from foldline.transports._default import default_transport, transport_for
 from foldline.transports._environment import proxy_secrets
-from foldline.transports.base import USUAL
+from foldline.transports.base import DEFAULT_TIMEOUTS
 from foldline.utils.json import JsonError, parse_wire
 from foldline.utils.signature import SIGNATURE, ClassSignature, keep_signature
 
@@ -163,7 +163,7 @@ class Endpoint(BaseModel):
     def _timeouts(self) -> Timeouts:
         timeouts = self.timeout
         if not isinstance(timeouts, Timeouts):
-            timeouts = USUAL if timeouts is None else Timeouts(total=float(timeouts))
+            timeouts = DEFAULT_TIMEOUTS if timeouts is None else Timeouts(total=float(timeouts))
         seconds_left = time_left()  # of a usage_scope; this is how a blocking call is cancelled
         if seconds_left is None or (timeouts.total is not None and timeouts.total <= seconds_left):
             return timeouts

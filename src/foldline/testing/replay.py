@@ -149,7 +149,7 @@ class _NoExchange:
     async def read(self, budget: float | None) -> bytes | None:
         raise NotImplementedError
 
-    def rest(self) -> bytes | None:
+    def buffered_body(self) -> bytes | None:
         """Nothing is known of the end before it is read."""
         return None
 
@@ -244,7 +244,7 @@ class _ReplayExchange:
             raise _error_from_json(self._recorded["error"])
         return None
 
-    def rest(self) -> bytes | None:
+    def buffered_body(self) -> bytes | None:
         """Nothing is known of the end before it is read."""
         return None
 
