@@ -421,7 +421,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
         return self.provider_name
 
     @property
-    def _unsaid_params(self) -> dict[str, Any]:
+    def _untraced_params(self) -> dict[str, Any]:
         """A digest of headers and query: they may select the model (gateways, betas) and may be secret."""
         if not self.default_headers and not self.default_query:
             return {}
