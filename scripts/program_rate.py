@@ -244,6 +244,7 @@ def main() -> None:
 
 
 def _child(task: str, data: Path) -> None:
+    sys.path.remove(str(Path(__file__).parent))  # it has a folder `packaging`, as LangChain needs another
     programs = json.loads(data.read_text(encoding="utf-8"))
     result = collect() if task == "collect" else run_all(programs, task)
     data.write_text(json.dumps(result), encoding="utf-8")
