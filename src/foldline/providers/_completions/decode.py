@@ -94,6 +94,8 @@ class CompletionsDecoder:
         if not (marked or first.is_finished or self._host.may_end_silently):
             raise StreamTruncatedError("the stream ended without finish_reason and without [DONE]")
         self._is_over = True
+        if "system_fingerprint" in self._awaited:
+            self._metadata["system_fingerprint"] = None
         for index in sorted(self._apart, key=str):
             choice, events = self._apart[index]
             self._keep(events + choice.finish())
@@ -145,7 +147,8 @@ class CompletionsDecoder:
             self._awaited = [name for name in LATE if name in data and data[name] is None]  # type: ignore[literal-required]
             if data.get("id"):
                 rest["id"] = data["id"]
-            events = first.start(data.get("id"), data.get("model"))
+            # A message is named by its run: hosts draw ids from few numbers, and an agent's turns must differ.
+            events = first.start(None, data.get("model"))
         self._metadata |= rest
         return events
 

@@ -54,4 +54,6 @@ class Host:
     """Parameters that this host calls otherwise."""
     errors: Mapping[str, type[ModelError]] = field(default_factory=dict)
     """Codes of errors that only this host has."""
+    tells_nulls: bool = False
+    """Whether a message says that there is no refusal and no probability, as LangChain's messages of OpenAI do."""
     default_model: str | None = None

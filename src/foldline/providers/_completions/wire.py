@@ -85,11 +85,11 @@ class Chunk(TypedDict, total=False):
     error: Any
 
 
-HEAD = frozenset({"id", "object", "choices", "usage", "model", "obfuscation", "error"})
-"""Fields of a chunk that are read; all others are kept as response metadata."""
+HEAD = frozenset({"id", "object", "created", "choices", "usage", "model", "obfuscation", "error"})
+"""Fields of a chunk that are read, or say nothing that a program needs; all others are kept as response metadata."""
 LATE = ("service_tier", "system_fingerprint")
 """Fields of a chunk that may be null at first."""
-ROUTINE = HEAD | {"created", *LATE}
+ROUTINE = HEAD | {*LATE}
 """Fields that every chunk of a stream repeats; read once."""
 DELTA_FIELDS = frozenset(Delta.__annotations__)
 """Fields of a delta that are blocks; all others are kept in `additional_kwargs`."""
@@ -101,11 +101,11 @@ REASONS = {"function_call": "tool_use", "eos": "stop", "model_length": "length"}
 """Hosts' words for why they stopped that mean something else elsewhere, or nothing."""
 COUNTS = frozenset({"prompt_tokens", "completion_tokens", "total_tokens"})
 PROMPT_DETAILS = {
+    "audio_tokens": "audio",
     "cached_tokens": "cache_read",
     "cache_write_tokens": "cache_creation",
-    "audio_tokens": "audio",
 }
-"""Names of what a prompt is made of -> ours; those that are not here keep theirs."""
+"""Names of what a prompt is made of -> ours; those that are not here keep theirs, where they count something."""
 CACHED = ("prompt_cache_hit_tokens", "cached_tokens")
 """Where hosts outside OpenAI's form count cached tokens: DeepSeek, Moonshot."""
 
@@ -133,7 +133,7 @@ def decode_usage(usage: dict[str, Any]) -> dict[str, Any]:
             details["cache_read"] = usage[name]
     if details:
         told["input_token_details"] = details
-    names = {"reasoning_tokens": "reasoning", "audio_tokens": "audio"}
+    names = {"audio_tokens": "audio", "reasoning_tokens": "reasoning"}
     details = _details(usage.get("completion_tokens_details"), names)
     if "reasoning" not in details and isinstance(usage.get("reasoning_tokens"), int):
         details["reasoning"] = usage["reasoning_tokens"]
@@ -158,8 +158,10 @@ def _totals(usage: dict[str, Any]) -> dict[str, Any]:
 def _details(given: object, names: dict[str, str]) -> dict[str, Any]:
     if not isinstance(given, dict):
         return {}
-    return {
-        names.get(str(name)) or str(name): count
-        for name, count in given.items()
-        if isinstance(count, int)
+    details = {
+        ours: given[name] for name, ours in names.items() if isinstance(given.get(name), int)
     }
+    for name, count in given.items():
+        if name not in names and count and isinstance(count, int):
+            details[str(name)] = count
+    return details
