@@ -69,7 +69,7 @@ def test_a_refusal_stands_beside_the_content_too(answer: Any) -> None:
     assert len(message.content_blocks) == 1
 
 
-def test_the_message_is_named_by_its_run_for_servers_repeat_their_ids(
+def test_a_message_with_a_short_id_is_named_by_its_run_for_servers_repeat_those(
     call: Any, fault_server: FaultServer
 ) -> None:
     """Ollama draws the id of a completion from a thousand numbers; two turns of one agent may have the same."""

@@ -22,6 +22,9 @@ from foldline.utils.json import to_jsonable
 
 __all__ = ["CompletionsDecoder"]
 
+UNIQUE_LENGTH = 20
+"""How long an id is that no other answer of the host has; Ollama's are `chatcmpl-` and a number below a thousand."""
+
 
 class CompletionsDecoder:
     """Turns the chunks of one answer into events."""
@@ -147,8 +150,7 @@ class CompletionsDecoder:
             self._awaited = [name for name in LATE if name in data and data[name] is None]  # type: ignore[literal-required]
             if data.get("id"):
                 rest["id"] = data["id"]
-            # A message is named by its run: hosts draw ids from few numbers, and an agent's turns must differ.
-            events = first.start(None, data.get("model"))
+            events = first.start(_unique_id(data.get("id")), data.get("model"))
         self._metadata |= rest
         return events
 
@@ -172,6 +174,11 @@ class CompletionsDecoder:
     def _keep(self, events: list[Event]) -> None:
         if self._others is not None:
             self._others.append(AIMessage.from_fold(fold(events)))
+
+
+def _unique_id(id: str | None) -> str | None:
+    """Return an id that no other answer has; a short one is drawn from few numbers, and the run names the message."""
+    return id if isinstance(id, str) and len(id) >= UNIQUE_LENGTH else None
 
 
 def _is_failure(data: Chunk) -> bool:
