@@ -47,9 +47,21 @@ if TYPE_CHECKING:
     from foldline.agents.middleware.tool_emulator import LLMToolEmulator
     from foldline.agents.middleware.tool_error import ToolErrorMiddleware
     from foldline.agents.middleware.tool_selection import LLMToolSelectorMiddleware
-    from foldline.agents.requests import ModelRequest, ModelResponse, ToolCallRequest
+    from foldline.agents.requests import (
+        ExtendedModelResponse,
+        ModelCallResult,
+        ModelRequest,
+        ModelResponse,
+        ToolCallRequest,
+    )
     from foldline.agents.runtime import Runtime
-    from foldline.agents.state import AgentState, OmitFromSchema, PrivateStateAttr
+    from foldline.agents.state import (
+        AgentState,
+        InputAgentState,
+        OmitFromSchema,
+        OutputAgentState,
+        PrivateStateAttr,
+    )
 
 __all__ = [
     "AgentMiddleware",
@@ -58,17 +70,21 @@ __all__ = [
     "ContextEdit",
     "ContextEditingMiddleware",
     "Decision",
+    "ExtendedModelResponse",
     "HumanInTheLoopMiddleware",
+    "InputAgentState",
     "InterruptOnConfig",
     "LLMToolEmulator",
     "LLMToolSelectorMiddleware",
     "ModelCallLimitExceededError",
     "ModelCallLimitMiddleware",
+    "ModelCallResult",
     "ModelFallbackMiddleware",
     "ModelRequest",
     "ModelResponse",
     "ModelRetryMiddleware",
     "OmitFromSchema",
+    "OutputAgentState",
     "PIIDetectionError",
     "PIIMatch",
     "PIIMiddleware",
@@ -108,9 +124,10 @@ __getattr__: Loader = lazy_exports(
         ".pii": "PIIDetectionError PIIMatch PIIMiddleware RedactionRule",
         ".retry": "ModelRetryMiddleware ToolRetryMiddleware",
         ".summarization": "SummarizationMiddleware",
-        "foldline.agents.requests": "ModelRequest ModelResponse ToolCallRequest",
+        "foldline.agents.requests": "ExtendedModelResponse ModelCallResult ModelRequest ModelResponse "
+        "ToolCallRequest",
         "foldline.agents.runtime": "Runtime",
-        "foldline.agents.state": "AgentState OmitFromSchema PrivateStateAttr",
+        "foldline.agents.state": "AgentState InputAgentState OmitFromSchema OutputAgentState PrivateStateAttr",
         ".todo": "PlanningState Todo TodoListMiddleware",
         ".tool_selection": "LLMToolSelectorMiddleware",
         ".tool_emulator": "LLMToolEmulator",
