@@ -368,7 +368,7 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
         if isinstance(schema, type) and issubclass(schema, BaseModel):
             return schema
         if self.plan.keys.is_root:
-            root: type[BaseModel] = RootModel[self.plan.keys.types[ROOT]]  # type: ignore[name-defined,misc]
+            root: type[BaseModel] = RootModel[self.plan.keys.types[ROOT]]  # type: ignore[name-defined]
             return root
         fields: dict[str, Any] = {key: (self.plan.keys.types[key], None) for key in names}
         model: type[BaseModel] = create_model(f"{self.name}{suffix}", **fields)

@@ -29,7 +29,13 @@ if TYPE_CHECKING:
         wrap_model_call,
         wrap_tool_call,
     )
+    from foldline.agents.middleware.execution import (
+        BaseExecutionPolicy,
+        DockerExecutionPolicy,
+        HostExecutionPolicy,
+    )
     from foldline.agents.middleware.fallback import ModelFallbackMiddleware
+    from foldline.agents.middleware.file_search import FilesystemFileSearchMiddleware
     from foldline.agents.middleware.human_in_the_loop import (
         Decision,
         HumanInTheLoopMiddleware,
@@ -41,7 +47,9 @@ if TYPE_CHECKING:
         PIIMiddleware,
         RedactionRule,
     )
+    from foldline.agents.middleware.provider_tool_search import ProviderToolSearchMiddleware
     from foldline.agents.middleware.retry import ModelRetryMiddleware, ToolRetryMiddleware
+    from foldline.agents.middleware.shell import ShellToolMiddleware
     from foldline.agents.middleware.summarization import SummarizationMiddleware
     from foldline.agents.middleware.todo import PlanningState, Todo, TodoListMiddleware
     from foldline.agents.middleware.tool_emulator import LLMToolEmulator
@@ -66,11 +74,15 @@ if TYPE_CHECKING:
 __all__ = [
     "AgentMiddleware",
     "AgentState",
+    "BaseExecutionPolicy",
     "ClearToolUsesEdit",
     "ContextEdit",
     "ContextEditingMiddleware",
     "Decision",
+    "DockerExecutionPolicy",
     "ExtendedModelResponse",
+    "FilesystemFileSearchMiddleware",
+    "HostExecutionPolicy",
     "HumanInTheLoopMiddleware",
     "InputAgentState",
     "InterruptOnConfig",
@@ -90,8 +102,10 @@ __all__ = [
     "PIIMiddleware",
     "PlanningState",
     "PrivateStateAttr",
+    "ProviderToolSearchMiddleware",
     "RedactionRule",
     "Runtime",
+    "ShellToolMiddleware",
     "SummarizationMiddleware",
     "Todo",
     "TodoListMiddleware",
@@ -119,10 +133,14 @@ __getattr__: Loader = lazy_exports(
         ".context_editing": "ClearToolUsesEdit ContextEdit ContextEditingMiddleware",
         ".decorators": "after_agent after_model before_agent before_model dynamic_prompt hook_config "
         "wrap_model_call wrap_tool_call",
+        ".execution": "BaseExecutionPolicy DockerExecutionPolicy HostExecutionPolicy",
         ".fallback": "ModelFallbackMiddleware",
+        ".file_search": "FilesystemFileSearchMiddleware",
         ".human_in_the_loop": "Decision HumanInTheLoopMiddleware InterruptOnConfig",
         ".pii": "PIIDetectionError PIIMatch PIIMiddleware RedactionRule",
+        ".provider_tool_search": "ProviderToolSearchMiddleware",
         ".retry": "ModelRetryMiddleware ToolRetryMiddleware",
+        ".shell": "ShellToolMiddleware",
         ".summarization": "SummarizationMiddleware",
         "foldline.agents.requests": "ExtendedModelResponse ModelCallResult ModelRequest ModelResponse "
         "ToolCallRequest",

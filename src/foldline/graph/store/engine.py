@@ -153,9 +153,9 @@ class RowStore(BaseStore):
         made = await embed.documents(texts, io) if texts else []
         for owner, vector in zip(owners, made, strict=True):
             found.setdefault(owner, []).append([float(one) for one in vector])
-        for op in ops:
-            if isinstance(op, SearchOp) and op.query:
-                found[id(op)] = [await embed.query(op.query, io)]
+        for asked in ops:
+            if isinstance(asked, SearchOp) and asked.query:
+                found[id(asked)] = [await embed.query(asked.query, io)]
         return found
 
     def _search(self, op: SearchOp, vectors: list[list[float]] | None) -> list[SearchItem]:
