@@ -56,12 +56,14 @@ VOLATILE = (
     (re.compile(r"0x[0-9a-f]+"), "0x"),
     (re.compile(r"foldline(\.\w+)*|langchain(_\w+)?(\.\w+)*|langgraph(\.\w+)*"), "LIB"),
     (re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[.\d]*([+-]\d\d:\d\d)?|\d+\.\d+ ?m?s"), "T"),
+    (re.compile(r"datetime\.datetime\([^()]*\)"), "T"),
     (re.compile(r"<LIB object at 0x>|\b[A-Z]\w+\(\)"), "OBJECT"),
 )
-"""What differs from run to run, or is only the name of the library, or of an object that shows nothing of itself -> what
-stands for it."""
+"""What differs from run to run, or is the name of the library, or of an object that shows no field -> its stand-in."""
 MORE_FIELDS = frozenset({"finish_reason", "status"})
 """Fields that only our messages have, as the page says."""
+SDK_FIELDS = frozenset({"content", "response_metadata"})
+"""Fields in which a vendor's SDK, over which LangChain calls, says None under keys that nobody sent."""
 
 
 # -- collecting
@@ -167,16 +169,25 @@ def _print(*values: object, **options: Any) -> None:
     print(*(value if isinstance(value, str) else _text(value) for value in values), **options)  # noqa: T201
 
 
-def _text(value: Any) -> str:
+def _text(value: Any, *, nulls: bool = True) -> str:
     """Return a value as text, with the keys of dicts and the fields of models in one order: they have none."""
     if type(value) is dict:
-        return "{" + ", ".join(sorted(f"{key!r}: {_text(one)}" for key, one in value.items())) + "}"
+        told = [(key, one) for key, one in value.items() if nulls or one is not None]
+        return (
+            "{"
+            + ", ".join(sorted(f"{key!r}: {_text(one, nulls=nulls)}" for key, one in told))
+            + "}"
+        )
     if type(value) in (list, tuple):
-        inside = ", ".join(map(_text, value))
+        inside = ", ".join(_text(one, nulls=nulls) for one in value)
         return f"[{inside}]" if type(value) is list else f"({inside})"
     if hasattr(type(value), "__pydantic_fields__") and hasattr(value, "__repr_args__"):
-        fields = [(name, one) for name, one in value.__repr_args__() if name not in MORE_FIELDS]
-        return f"{type(value).__name__}({', '.join(sorted(f'{name}={_text(one)}' for name, one in fields))})"
+        fields = [
+            f"{name}={_text(one, nulls=name not in SDK_FIELDS)}"
+            for name, one in value.__repr_args__()
+            if name not in MORE_FIELDS
+        ]
+        return f"{type(value).__name__}({', '.join(sorted(fields))})"
     return str(value) if isinstance(value, BaseException) else repr(value)
 
 
@@ -241,8 +252,9 @@ def describe(found: dict[str, Any]) -> str:
         f"Measured by `scripts/program_rate.py`: of the {found['collected']} examples in the docstrings of "
         "langchain-core, langchain, langchain-classic, -text-splitters, -openai, -anthropic and langgraph, "
         f"{found['control']} run on LangChain against one stub on loopback. After `foldline migrate`, {found['run']} "
-        f"of them run ({share} %) and {found['same']} print the same ({same} %; the order of keys, ids, paths of modules, "
-        "objects that show nothing of themselves and the two fields that only our messages have aside). "
+        f"of them run ({share} %) and {found['same']} print the same ({same} %; aside: the order of keys, ids, paths "
+        "of modules, objects that show no field, the two fields that only our messages have, and keys under which a vendor's "
+        "SDK says None). "
         f"{len(found['gaps'])} of the {len(found['failed'])} others name something that has no home here, and the "
         "command says so.",
         width=118,

@@ -93,3 +93,22 @@ def test_tools_and_functions_have_schemas_and_a_state_may_have_keys(call):
 
 def test_a_saver_may_be_subscripted():
     assert issubclass(BaseCheckpointSaver[str], BaseCheckpointSaver)
+
+
+def test_the_messages_of_an_update_have_the_ids_of_the_state(call):
+    @tool
+    def look() -> str:
+        """Look."""
+        return "nothing"
+
+    called = AIMessage("", id="a", tool_calls=[{"name": "look", "args": {}, "id": "call_1"}])
+    model = Repeating(messages=iter([called, AIMessage("done", id="b")]))
+    modes = ["updates", "values"]
+
+    said = call.stream(
+        create_react_agent(model, [look]), {"messages": [("user", "hi")]}, stream_mode=modes
+    )
+
+    shown = [update["tools"]["messages"][0].id for mode, update in said if "tools" in update]
+    assert shown == [said[-1][1]["messages"][2].id]
+    assert shown[0] is not None

@@ -128,7 +128,9 @@ class TaskRun:
             except ParentCommand as parent:
                 returned = parent.command
             result, update, goto = self._read(returned)
-            update = loop.plan.keys.check(update, f"the node {task.name!r}")
+            given, update = update, loop.plan.keys.check(update, f"the node {task.name!r}")
+            if result is given:
+                result = update  # its messages have the ids that the state knows them by
             goto += await self._branches(update, run, runtime)
         return Outcome(task.name, update, goto, result)
 

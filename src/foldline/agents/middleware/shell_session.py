@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 from uuid import uuid4
 
 from foldline._io import mutex
@@ -149,7 +149,7 @@ def _listen(ends: Mapping[IO[bytes], bytes], deadline: float) -> dict[IO[bytes],
             selector.register(one, selectors.EVENT_READ)
         while selector.get_map() and (left := deadline - time.monotonic()) > 0:
             for key, _ in selector.select(left):
-                stream: IO[bytes] = key.fileobj
+                stream = cast("IO[bytes]", key.fileobj)
                 piece = os.read(stream.fileno(), PIECE)
                 heard[stream] += piece
                 end = ends[stream]
