@@ -253,8 +253,8 @@ def describe(found: dict[str, Any]) -> str:
         "langchain-core, langchain, langchain-classic, -text-splitters, -openai, -anthropic and langgraph, "
         f"{found['control']} run on LangChain against one stub on loopback. After `foldline migrate`, {found['run']} "
         f"of them run ({share} %) and {found['same']} print the same ({same} %; aside: the order of keys, ids, paths "
-        "of modules, objects that show no field, the two fields that only our messages have, and keys under which a vendor's "
-        "SDK says None). "
+        "of modules, objects that show no field, the two fields that only our messages have, and keys under which a "
+        "vendor's SDK says None). "
         f"{len(found['gaps'])} of the {len(found['failed'])} others name something that has no home here, and the "
         "command says so.",
         width=118,
