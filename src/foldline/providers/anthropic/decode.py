@@ -131,7 +131,9 @@ class AnthropicDecoder:
     def _message_start(self, data: StreamEvent) -> list[Event]:
         message = data.get("message") or {}
         if message.get("model"):
-            self._metadata["model"] = message["model"]  # beside `model_name`, as LangChain's messages have it
+            self._metadata["model"] = message[
+                "model"
+            ]  # beside `model_name`, as LangChain's messages have it
         events = self._writer.start(
             message.get("id"), {"model": message["model"]} if message.get("model") else None
         )
