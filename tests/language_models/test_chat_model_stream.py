@@ -166,7 +166,7 @@ def test_T10_the_partial_is_on_the_error_and_on_the_stream(call):
 
 def test_T77_closing_before_reading_starts_nothing(call):
     listener, model = Listener(), rich()
-    if call.colour == "blocking":
+    if not call.is_async:
         with model.stream_v2("x", {"callbacks": [listener]}) as stream:
             pass
     else:
@@ -184,7 +184,7 @@ def test_T77_closing_before_reading_starts_nothing(call):
 
 def test_T72_T76_closing_in_the_middle_closes_the_source_and_tells_once(call):
     listener, model = Listener(), rich()
-    if call.colour == "blocking":
+    if not call.is_async:
         stream = model.stream_v2("x", {"callbacks": [listener]})
         next(iter(stream.text))
         stream.close()
@@ -214,7 +214,7 @@ def test_a_finished_stream_stays_finished(call):
     found = read(call, rich(), "output")
 
     found.stream.fail(ValueError("late"))
-    if call.colour == "blocking":
+    if not call.is_async:
         found.stream.close()
     else:
         call._finish(found.stream.aclose)
@@ -404,7 +404,7 @@ def test_reading_a_stream_inside_its_own_callback_is_refused_and_harms_nobody(ca
 
         def on_stream_event(self, event: Any, **kwargs: Any) -> None:
             try:
-                if call.colour == "blocking":
+                if not call.is_async:
                     self.stream.output  # noqa: B018
                 else:
                     self.stream._more().send(None)
@@ -412,7 +412,7 @@ def test_reading_a_stream_inside_its_own_callback_is_refused_and_harms_nobody(ca
                 refused.append(error)
 
     curious = Curious()
-    if call.colour == "blocking":
+    if not call.is_async:
         curious.stream = stream = rich().stream_v2("x", {"callbacks": [curious]})
         message = stream.output
     else:

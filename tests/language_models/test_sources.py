@@ -1,4 +1,4 @@
-"""Section 5 of the streaming spec: whatever hook its author wrote, every API works in both colours (T88-T92)."""
+"""Section 5 of the streaming spec: whatever hook its author wrote, every API works sync and async (T88-T92)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class BothTwins(AChunked):
 
 
 class AllFour(Chunked):
-    """Its author wrote both colours of both."""
+    """Its author wrote the sync and the async form of both."""
 
     _astream = AChunked._astream  # type: ignore[assignment]
     _generate = Whole._generate  # type: ignore[assignment]
@@ -54,7 +54,7 @@ class AllFour(Chunked):
 
 
 class NativeTwins(Native):
-    """Its author wrote both colours of the native hook."""
+    """Its author wrote the sync and the async form of the native hook."""
 
     _astream_chat_model_events = ANative._astream_chat_model_events
 

@@ -271,7 +271,7 @@ def test_leaving_at_message_finish_is_a_success(call, leave, kind):
             await stream.aclose()
         return None if leave == "drop" else stream
 
-    stream = blocking() if call.colour == "blocking" else call._finish(awaited)
+    stream = call._finish(awaited) if call.is_async else blocking()
     gc.collect()
 
     assert listener.ends == ["on_llm_end"]
@@ -457,7 +457,7 @@ def test_the_exception_of_who_drives_a_stream_carries_the_partial():
 
 def test_bool_says_whether_anything_was_said_so_far(call):
     model = Chunked(items=["", "a", "b"])
-    if call.colour == "blocking":
+    if not call.is_async:
         stream = model.stream_v2("x")
         seen = [bool(stream.text), bool(stream.reasoning), bool(stream.tool_calls)]
         for _ in stream.text:
@@ -502,7 +502,7 @@ def test_a_projection_is_the_same_one_each_time(call):
     assert stream.reasoning is stream.reasoning
     assert stream.tool_calls is stream.tool_calls
     assert stream.text is not stream.reasoning
-    if call.colour == "async":
+    if call.is_async:
         assert stream.output is stream.output
         assert stream.usage is stream.usage
 

@@ -416,7 +416,7 @@ def test_T05_a_start_after_something_was_said_is_an_error(before):
 
 
 def test_E8_the_bounds_are_those_of_the_contract():
-    assert FoldLimits() == FoldLimits(4096, 4 * 2**20, 64 * 2**20)
+    assert FoldLimits() == FoldLimits(4096, 4 * 2**20, 128 * 2**20)
 
 
 def test_a_block_that_contains_itself_is_a_typed_error():
@@ -462,6 +462,7 @@ def feeding_text(count):
     return feed
 
 
+@pytest.mark.slow
 def test_200_000_deltas_cost_per_delta_what_1_000_cost():
     assert growth(feeding_text, 1_000, factor=200) / 200 < 2
     assert (

@@ -37,7 +37,7 @@ class FoldLimits:
 
     blocks: int = 4096
     tool_args: int = 4 * 1024 * 1024
-    message: int = 64 * 1024 * 1024
+    message: int = 128 * 1024 * 1024
 
 
 @dataclass(slots=True, kw_only=True)
