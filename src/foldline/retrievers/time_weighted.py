@@ -50,7 +50,9 @@ class TimeWeightedVectorStoreRetriever(BaseRetriever):
         scored: Scored = {one.metadata[PLACE]: (one, self.default_salience) for one in lately}
         scored |= await self._salient(input, run.io)
         now = datetime.now()
-        ranked = sorted(scored.values(), key=lambda one: -self._score(one[0], one[1], now))[: self.k]
+        ranked = sorted(scored.values(), key=lambda one: -self._score(one[0], one[1], now))[
+            : self.k
+        ]
         for document, _ in ranked:
             document.metadata[USED] = now
         return [document for document, _ in ranked]
