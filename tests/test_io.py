@@ -488,7 +488,7 @@ def test_a_hanging_function_does_not_hang_the_interpreter():
 
 
 def test_what_was_shielded_is_cancelled_when_its_grace_is_over(monkeypatch):
-    monkeypatch.setattr(waiting, "GRACE", 0.05)
+    monkeypatch.setattr(waiting, "GRACE_SECONDS", 0.05)
     ended = []
 
     async def hang():

@@ -211,7 +211,7 @@ def test_n_generations_are_kept_and_each_has_an_id(call):
 
 
 def test_no_generation_at_all_is_a_typed_error(call):
-    with pytest.raises(ModelError, match="gave no generation"):
+    with pytest.raises(ModelError, match="returned no generation"):
         call.invoke(Whole(items=[]), "x")
 
 

@@ -195,7 +195,7 @@ def test_T78_aclose_while_end_callbacks_run_preserves_the_success_for_every_read
         slow = Slow()
         slow.inside = asyncio.Event()
         stream = await AChunked(items=["a", "b"]).astream_v2("x", {"callbacks": [slow]})
-        reader = asyncio.ensure_future(stream._finished())
+        reader = asyncio.ensure_future(stream._final_message())
         other = asyncio.ensure_future(stream.text.get())
         await slow.inside.wait()
         await stream.aclose()

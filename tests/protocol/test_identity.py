@@ -126,4 +126,4 @@ def test_nobody_is_meant_before_anybody_spoke():
 
 
 def test_a_block_without_text_has_no_whole_arguments():
-    assert not GrowingBlock("tool_call", None, {"type": "tool_call_chunk"}).has_whole_args()
+    assert not GrowingBlock("tool_call", None, {"type": "tool_call_chunk"}).has_complete_args()
