@@ -138,8 +138,8 @@ class ChoiceDecoder:
         if self._has_refused:
             self.writer.reason("refusal")
         has_word = self._tells_nulls or self._has_refused
-        beside = {"refusal": self._refusal_text} if has_word else None
-        return events + self.writer.finish(metadata=metadata, additional_kwargs=beside)
+        kwargs = {"refusal": self._refusal_text} if has_word else None
+        return events + self.writer.finish(metadata=metadata, additional_kwargs=kwargs)
 
     def _read_delta(self, delta: Delta) -> list[Event]:
         events = self._reasoning(delta)
