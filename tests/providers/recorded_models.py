@@ -26,7 +26,9 @@ class RecordedTransport:
     def open(self, request: Request, *, blocking: bool) -> Any:
         self.requests.append(request)
         answer = self._answer(request)
-        return ResponseContext(request, lambda _: _ReplayExchange(answer, blocking=blocking, pace=0))
+        return ResponseContext(
+            request, lambda _: _ReplayExchange(answer, blocking=blocking, pace=0)
+        )
 
     def close(self) -> None:
         pass
