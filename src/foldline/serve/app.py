@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
@@ -14,13 +14,13 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from foldline.callbacks.base import BaseCallbackHandler
-from foldline.serve.apps import ServedApp, as_apps
+from foldline.serve.apps import Servable, ServedApp, as_apps
 from foldline.serve.host import RunHost
 from foldline.serve.keys import KeyStore
 from foldline.serve.log.run_log import RunLog
 from foldline.serve.metrics import Metrics
 from foldline.serve.openapi import openapi_json
-from foldline.serve.server import JsonResponse, Server
+from foldline.serve.server import Call, JsonResponse, Server
 from foldline.serve.settings import Settings
 from foldline.serve.studio_mount import studio_routes
 from foldline.serve.wires import (
@@ -57,7 +57,7 @@ class ServeApp(Starlette):
 
 
 def create_app(
-    apps: Any,
+    apps: Servable | Mapping[str, Servable],
     *,
     settings: Settings | None = None,
     callbacks: Sequence[BaseCallbackHandler] = (),
@@ -133,6 +133,6 @@ class _Ready:
         return JsonResponse({"status": "ready"})
 
 
-async def _metrics(call: Any) -> Response:
+async def _metrics(call: Call) -> Response:
     host = call.server.host
     return PlainTextResponse(host.metrics.text(len(host.live), host.commits))

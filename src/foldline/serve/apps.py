@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from foldline._config import RunnableConfig
 from foldline.agents.agent import Agent
+from foldline.checkpoint.base import BaseCheckpointSaver
 from foldline.embeddings.base import Embeddings
 from foldline.exceptions import UsageError
 from foldline.language_models.base_chat_model import BaseChatModel
@@ -18,15 +19,24 @@ from foldline.runnables.base import Runnable
 from foldline.runnables.binding import RunnableBindingBase
 from foldline.runnables.fallbacks import RunnableWithFallbacks
 from foldline.runnables.lambda_ import RunnableLambda
+from foldline.serve.json_object import JsonObject
 from foldline.utils.short_repr import short_repr
-from foldline.workflows.interrupts import Command
+from foldline.workflows.interrupts import Command, Interrupt
 from foldline.workflows.loop_runnable import LoopRunnable
 
-__all__ = ["AppKind", "Emit", "InsideView", "RunRequest", "ServedApp", "as_apps"]
+__all__ = [
+    "AppKind",
+    "Emit",
+    "InsideView",
+    "RunRequest",
+    "Servable",
+    "ServedApp",
+    "Snapshot",
+    "as_apps",
+]
 
-Json: TypeAlias = Any
 AppKind = Literal["model", "agent", "runnable", "embeddings"]
-Emit = Callable[[str, Json, "list[str] | None", "str | None"], None]
+Emit = Callable[[str, object, "list[str] | None", "str | None"], None]
 """Takes an event's method, data, namespace and node."""
 InsideView = Literal["stream_log", "stream_events"]
 """The ways in which LangServe's clients watch a run from inside."""
@@ -37,9 +47,9 @@ CHATTY_NAMES: Final = ("messages", "chat_history", "history")
 class RunRequest:
     """What is asked of an app in one run."""
 
-    input: Json = None
+    input: object = None
     """Messages, or any JSON that the app takes; None carries on with the thread."""
-    options: dict[str, Json] = field(default_factory=dict)
+    options: JsonObject = field(default_factory=dict)
     """Options of the model: temperature, tools, and so on; agents have their own."""
     thread: str | None = None
     """The thread as the app's checkpointer knows it."""
@@ -52,12 +62,36 @@ class RunRequest:
     """Whether a model is asked for a stream; an answer that is wanted at once costs less."""
     inside: InsideView | None = None
     """The form in which the steps inside go into the log, in the place of the app's own events."""
-    inside_options: dict[str, Json] = field(default_factory=dict)
+    inside_options: JsonObject = field(default_factory=dict)
     """Filters of what is seen inside: `include_names` and so on."""
 
     def copy(self) -> RunRequest:
         """Return the same for another run: each run has a config and a thread of its own."""
         return replace(self, config=RunnableConfig(**self.config))
+
+
+class Snapshot(Protocol):
+    """A checkpoint of a thread, as agents and graphs return it."""
+
+    @property
+    def values(self) -> object:
+        """The state."""
+
+    @property
+    def next(self) -> tuple[str, ...]:
+        """The steps that come next; empty at the end of the thread."""
+
+    @property
+    def config(self) -> RunnableConfig:
+        """The config that names this checkpoint."""
+
+    @property
+    def created_at(self) -> str | None:
+        """When it was stored."""
+
+    @property
+    def interrupts(self) -> tuple[Interrupt, ...]:
+        """The open questions to a person."""
 
 
 class ServedApp:
@@ -68,13 +102,14 @@ class ServedApp:
     def __init__(
         self,
         name: str,
-        target: Any,
+        target: object,
         *,
         on_disconnect: Literal["cancel", "continue"] | None = None,
         provider_name: str | None = None,
     ) -> None:
         self.name = name
-        self.target = target
+        self.target: Any = target
+        """The object itself. `kind` says which methods it has."""
         self.on_disconnect = on_disconnect
         self.kind: AppKind = kind_of(name, target)
         model = model_of(target)
@@ -91,11 +126,12 @@ class ServedApp:
         return getattr(self.target, "checkpointer", None) not in (None, False)
 
     @property
-    def checkpointer(self) -> Any:
-        """Where its threads are kept."""
+    def checkpointer(self) -> BaseCheckpointSaver | None:
+        """The checkpointer that stores its threads."""
         if isinstance(self.target, Agent):
             return self.target.setup.checkpointer
-        return getattr(self.target, "checkpointer", None)
+        saver = getattr(self.target, "checkpointer", None)
+        return saver if isinstance(saver, BaseCheckpointSaver) else None
 
     @property
     def prices(self) -> Prices | None:
@@ -105,7 +141,7 @@ class ServedApp:
         own = (self.model.profile or {}).get("prices")
         return own or find_prices(self.model._provider, self.model._model_name)
 
-    def input_of_chat(self, messages: list[BaseMessage]) -> Json:
+    def input_of_chat(self, messages: list[BaseMessage]) -> object:
         """Return a conversation as this app's input."""
         if self.kind == "model":
             return messages
@@ -125,7 +161,7 @@ class ServedApp:
             raise UsageError(
                 f"{self.name} takes {', '.join(plain)} and no conversation: call it at /{self.name}/invoke"
             )
-        value: dict[str, Json] = {}
+        value: JsonObject = {}
         if chatty:
             value[chatty[0]] = messages if not plain else messages[:-1]
         if plain:
@@ -133,7 +169,11 @@ class ServedApp:
         return value
 
 
-def kind_of(name: str, target: Any) -> AppKind:
+Servable: TypeAlias = ServedApp | Runnable[Any, Any] | Embeddings | Callable[..., Any]
+"""What can be served. A plain function becomes a `RunnableLambda`."""
+
+
+def kind_of(name: str, target: object) -> AppKind:
     """Return what an object is served as."""
     if isinstance(target, Embeddings):
         return "embeddings"
@@ -148,7 +188,7 @@ def kind_of(name: str, target: Any) -> AppKind:
     )
 
 
-def model_of(target: Any) -> BaseChatModel | None:
+def model_of(target: object) -> BaseChatModel | None:
     """Return the chat model that answers for a runnable which gives a chat model's answers; None for others."""
     if isinstance(target, BaseChatModel):
         return target
@@ -160,7 +200,7 @@ def model_of(target: Any) -> BaseChatModel | None:
     return None
 
 
-def as_apps(apps: Any) -> dict[str, ServedApp]:
+def as_apps(apps: Servable | Mapping[str, Servable]) -> dict[str, ServedApp]:
     """Return what is served, by name: of one object, or of a mapping of names."""
     if isinstance(apps, ServedApp):
         return {apps.name: apps}

@@ -9,10 +9,10 @@ from pydantic_core import from_json
 from starlette.requests import ClientDisconnect, Request
 
 from foldline.serve.errors import ServeError
+from foldline.serve.json_object import JsonObject
 
-__all__ = ["Body", "Json", "check_media", "read_body"]
+__all__ = ["Body", "check_media", "read_body"]
 
-Json = Any
 LONGEST_NAME: Final = 256
 URL_FIELDS: Final = frozenset({"url", "image_url", "file_url", "video_url", "audio_url"})
 FILE_FIELDS: Final = frozenset({"path", "file_path", "filename_on_server"})
@@ -22,16 +22,16 @@ DEEPEST: Final = 100
 class Body:
     """A JSON object of a request."""
 
-    def __init__(self, value: Json, place: str = "") -> None:
+    def __init__(self, value: object, place: str = "") -> None:
         if not isinstance(value, dict):
             raise refused(place or "the body", "must be a JSON object")
-        self.value: dict[str, Json] = value
+        self.value: JsonObject = value
         self.place = place
 
     def _name(self, name: str) -> str:
         return f"{self.place}.{name}" if self.place else name
 
-    def get(self, name: str) -> Json:
+    def get(self, name: str) -> object:
         """Return a field as it is."""
         return self.value.get(name)
 
@@ -92,7 +92,7 @@ class Body:
             return int(value)
         return value
 
-    def items(self, name: str, *, most: int, least: int = 0) -> list[Json]:
+    def items(self, name: str, *, most: int, least: int = 0) -> list[Any]:
         """Return a field that is a list, empty where it is absent."""
         value = self.value.get(name)
         if value is None:
@@ -117,7 +117,7 @@ class Body:
         value = self.value.get(name)
         return None if value is None else Body(value, self._name(name))
 
-    def mapping(self, name: str) -> dict[str, Json]:
+    def mapping(self, name: str) -> JsonObject:
         """Return a field that is an object, empty where it is absent."""
         inner = self.object(name)
         return {} if inner is None else inner.value
@@ -154,15 +154,16 @@ async def read_bytes(request: Request, largest: int) -> bytes:
     return bytes(data)
 
 
-def parse_json(data: bytes) -> Json:
+def parse_json(data: bytes) -> object:
     """Read JSON; what is none is refused."""
     try:
-        return from_json(data, allow_inf_nan=False)
+        value: object = from_json(data, allow_inf_nan=False)
     except (ValueError, RecursionError) as error:
         raise ServeError("invalid_request", f"the body is not JSON: {str(error)[:200]}") from error
+    return value
 
 
-def check_media(value: Json, depth: int = 0) -> None:
+def check_media(value: object, depth: int = 0) -> None:
     """Refuse files of the server and addresses that are none of the web, wherever they are in a message."""
     if depth > DEEPEST:
         raise refused("messages", "nest too deep")

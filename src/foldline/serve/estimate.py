@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from foldline.messages import BaseMessage
 from foldline.prices import cost_of
@@ -12,7 +12,6 @@ from foldline.serve.apps import RunRequest, ServedApp
 
 __all__ = ["Estimate"]
 
-Json = Any
 CHARACTERS_PER_TOKEN: Final = 4
 TOKENS_OF_MEDIA: Final = 1_000
 USUAL_ANSWER: Final = 500
@@ -37,7 +36,7 @@ class Estimate:
         return cls(input_tokens + answer, cost_of(usage, app.prices))
 
 
-def _length(value: Json) -> int:
+def _length(value: object) -> int:
     """Count the characters of an input; pictures and files count as a fixed number of tokens."""
     if isinstance(value, str):
         return len(value)

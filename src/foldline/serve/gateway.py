@@ -26,6 +26,7 @@ from typing import Any, Final
 from foldline.caches import InMemoryCache, SQLiteCache
 from foldline.chat_models import init_chat_model
 from foldline.exceptions import UsageError
+from foldline.runnables.base import Runnable
 from foldline.serve.apps import ServedApp
 from foldline.serve.settings import Settings
 from foldline.utils.strings import suggestion
@@ -38,7 +39,7 @@ SECTIONS: Final = frozenset({"serve", "models", "apps", "on_disconnect"})
 SERVE_KEYS: Final = frozenset(Settings.__dataclass_fields__) | {"host", "port", "workers"}
 
 
-def load_object(place: str) -> Any:
+def load_object(place: str) -> object:
     """Import `module:object`, also from the folder where the command runs."""
     module, colon, name = place.partition(":")
     if not (module and colon and name):
@@ -46,7 +47,7 @@ def load_object(place: str) -> Any:
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     try:
-        target: Any = import_module(module)
+        target: object = import_module(module)
     except ImportError as error:
         raise UsageError(
             f"{place}: {module} cannot be imported ({error}); is it in this folder or installed?"
@@ -72,36 +73,38 @@ def read_config(path: str | Path) -> dict[str, Any]:
     return config
 
 
-def _check_names(section: Any, allowed: frozenset[str], place: str) -> None:
+def _check_names(section: object, allowed: frozenset[str], place: str) -> Mapping[str, Any]:
+    """Return a table of the file, or raise `UsageError` for a name that it may not have."""
     if not isinstance(section, Mapping):
         raise UsageError(f"{place} must be a table")
     for name in section:
         if name not in allowed:
             raise UsageError(f"{place}: there is no {name!r}{suggestion(name, sorted(allowed))}")
+    return section
 
 
-def make_alias(name: str, rule: Any) -> Any:
+def make_alias(name: str, rule: object) -> Runnable[Any, Any]:
     """Return the model that an alias means: the first, then those that stand in for it."""
-    if isinstance(rule, str | list):
-        rule = {"use": rule}
-    _check_names(rule, MODEL_KEYS, f"[models] {name}")
-    used = rule.get("use")
-    names = THEN.split(used.strip()) if isinstance(used, str) else used
+    fields = rule if not isinstance(rule, str | list) else {"use": rule}
+    fields = _check_names(fields, MODEL_KEYS, f"[models] {name}")
+    names = fields.get("use")
+    if isinstance(names, str):
+        names = THEN.split(names.strip())
     if (
         not isinstance(names, list)
         or not names
         or not all(isinstance(model, str) for model in names)
     ):
         raise UsageError(f'[models] {name}: use = "provider:model, then provider:model"')
-    options: dict[str, Any] = dict(rule.get("options") or {})
-    if "retries" in rule:
-        options["retry_on_error"] = int(rule["retries"])
-    if "timeout" in rule:
-        options["timeout"] = float(rule["timeout"])
-    cache = rule.get("cache")
+    options: dict[str, Any] = dict(fields.get("options") or {})
+    if "retries" in fields:
+        options["retry_on_error"] = int(fields["retries"])
+    if "timeout" in fields:
+        options["timeout"] = float(fields["timeout"])
+    cache = fields.get("cache")
     if cache:
         options["cache"] = InMemoryCache() if cache is True else SQLiteCache(str(cache))
-    models = [init_chat_model(model, **options) for model in names]
+    models: list[Runnable[Any, Any]] = [init_chat_model(model, **options) for model in names]
     return models[0].with_fallbacks(models[1:]) if len(models) > 1 else models[0]
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from foldline._config import RunnableConfig
 from foldline._io import ASYNC, shield
@@ -18,6 +18,7 @@ from foldline.prices import cost_of, find_prices
 from foldline.serve.apps import RunRequest, ServedApp
 from foldline.serve.errors import ServeError, failure_of
 from foldline.serve.estimate import Estimate
+from foldline.serve.json_object import JsonObject
 from foldline.serve.keys import Caller
 from foldline.serve.live import Committer, Events, LiveRun
 from foldline.serve.log.records import RunInfo, RunStatus
@@ -32,7 +33,7 @@ __all__ = ["RunHost"]
 
 logger = logging.getLogger("foldline.serve")
 
-Json = Any
+T = TypeVar("T")
 PING: Final = 15.0
 BEAT: Final = 0.5
 """Seconds between looks for runs that somebody asked another worker to stop."""
@@ -108,8 +109,8 @@ class RunHost:
         """How many transactions of the log there were."""
         return self._committer.commits
 
-    async def call(self, function: Any, *values: Any) -> Any:
-        """Call a function that blocks in a thread."""
+    async def call(self, function: Callable[..., T], *values: Any) -> T:
+        """Call a blocking function in a thread."""
         return await self._readers.call(function, *values)
 
     async def _beat_on(self) -> None:
@@ -140,7 +141,7 @@ class RunHost:
         wire: str,
         thread: str | None = None,
         run_id: str | None = None,
-        logged_request: Json = None,
+        logged_request: JsonObject | None = None,
     ) -> LiveRun:
         """Start a run; raise `ServeError` where its owner may not."""
         if self.is_closing:
@@ -182,7 +183,7 @@ class RunHost:
         remaining = work.reservation.remaining if work.reservation is not None else None
         limits = Limits(cost=remaining) if remaining is not None else None
         status: RunStatus = "success"
-        result: dict[str, Json] = {}
+        result: JsonObject = {}
         needs_scope = limits is not None or app.kind != "model" or request.inside is not None
         scope: UsageScope | None = None
         request.config = self._config(run, app, request)
@@ -210,7 +211,7 @@ class RunHost:
         self,
         work: _Work,
         status: RunStatus,
-        result: dict[str, Json],
+        result: JsonObject,
         scope: UsageScope | None,
     ) -> None:
         run, app = work.run, work.app
@@ -343,7 +344,7 @@ class RunHost:
             await ASYNC.sleep(POLL)
 
 
-def _questions(run: LiveRun) -> list[Json]:
+def _questions(run: LiveRun) -> list[JsonObject]:
     return [
         event["params"]["data"]
         for event in run.events
@@ -353,12 +354,12 @@ def _questions(run: LiveRun) -> list[Json]:
 
 def _spent(
     run: LiveRun, scope: UsageScope | None, app: ServedApp
-) -> tuple[dict[str, Json] | None, float | None]:
+) -> tuple[JsonObject | None, float | None]:
     """Return the tokens and the cost of a run, None where not known."""
     if scope is not None and scope.model_calls:
         return dict(scope.usage), scope.cost
-    usage: Json = None
-    about: Json = {}
+    usage: JsonObject | None = None
+    about: JsonObject = {}
     for event in reversed(run.events):
         if event["method"] == "messages":
             data = event["params"]["data"]

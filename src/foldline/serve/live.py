@@ -9,12 +9,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import AsyncGenerator, Callable
-from typing import Any, Final
+from typing import Final
 
 from foldline._io import ASYNC
 from foldline._io.serving import BackgroundTask, Notice, Workers
 from foldline.exceptions import FoldlineError
 from foldline.serve.errors import ServeError
+from foldline.serve.json_object import JsonObject
 from foldline.serve.log.records import EventsToKeep, RunInfo, RunStatus, make_event
 from foldline.serve.log.run_log import RunLog
 
@@ -22,8 +23,7 @@ __all__ = ["Committer", "Events", "LiveRun"]
 
 logger = logging.getLogger("foldline.serve")
 
-Json = Any
-Events = list[tuple[int, dict[str, Json]]]
+Events = list[tuple[int, JsonObject]]
 """Events with their numbers."""
 LONGEST_WAIT: Final = 0.02
 WAIT_PER_RUN: Final = 0.0005
@@ -34,14 +34,14 @@ class LiveRun:
 
     def __init__(self, info: RunInfo, committer: Committer, largest: int) -> None:
         self.info = info
-        self.events: list[dict[str, Json]] = []
+        self.events: list[JsonObject] = []
         self.logged_count = 0
         """How many events are in the log."""
         self.is_new = True
         self.is_over = False
         """Whether its end is in the log."""
         self.is_ending = False
-        self.output: Json = None
+        self.output: object = None
         self.task: BackgroundTask | None = None
         self.followers = 0
         self.forgets = False
@@ -51,7 +51,7 @@ class LiveRun:
         self._change = Notice()
 
     def emit(
-        self, method: str, data: Json, namespace: list[str] | None = None, node: str | None = None
+        self, method: str, data: object, namespace: list[str] | None = None, node: str | None = None
     ) -> None:
         """Add an event."""
         self.events.append(make_event(method, data, int(time.time() * 1000), namespace, node))
@@ -60,7 +60,7 @@ class LiveRun:
             raise ServeError("too_large", "the run says more than this server keeps of one run")
         self._committer.note(self)
 
-    def end(self, status: RunStatus, result: dict[str, Json]) -> None:
+    def end(self, status: RunStatus, result: JsonObject) -> None:
         """Add the end."""
         self.info.status, self.info.finished = status, time.time()
         self.info.result = result

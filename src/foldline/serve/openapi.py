@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Final
 
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 
 from foldline import __version__
+from foldline.serve.json_object import JsonObject
 from foldline.serve.server import Call, JsonResponse
 
 __all__ = ["describe", "openapi_json"]
 
-Json = Any
 PARAMETER: Final = re.compile(r"\{(\w+)(?::\w+)?\}")
 TEXT: Final = {"type": "string"}
 FLAG: Final = {"type": "boolean"}
@@ -25,12 +26,12 @@ APP: Final = {"type": "string", "x-app": True}
 """A name of an app; the document of a server lists the names that the caller may use."""
 
 
-def _objects(required: list[str], **properties: Json) -> Json:
+def _objects(required: list[str], **properties: object) -> JsonObject:
     item = {"type": "object", "required": required, "properties": properties}
     return {"type": "array", "minItems": 1, "items": item}
 
 
-def _body(required: list[str], **properties: Json) -> Json:
+def _body(required: list[str], **properties: object) -> JsonObject:
     return {"required": required, "properties": properties}
 
 
@@ -74,7 +75,7 @@ AGUI: Final = _body(
     resume=OBJECTS,
 )
 INVOKE: Final = _body(["input"], input={}, config=CONFIG)
-BODIES: Final[dict[str, Json]] = {
+BODIES: Final[JsonObject] = {
     "/v1/chat/completions": _body(
         ["messages"],
         model=APP,
@@ -168,9 +169,9 @@ async def openapi_json(call: Call) -> Response:
     return JsonResponse(describe(call.request.app.routes, names))
 
 
-def describe(routes: Any, names: list[str]) -> Json:
+def describe(routes: Iterable[BaseRoute], names: list[str]) -> JsonObject:
     """Return the description of routes."""
-    paths: dict[str, Json] = {}
+    paths: JsonObject = {}
     for route in routes:
         if isinstance(route, Route):
             path = PARAMETER.sub(r"{\1}", route.path)
@@ -187,7 +188,7 @@ def describe(routes: Any, names: list[str]) -> Json:
     }
 
 
-def _operation(route: Route, method: str, names: list[str]) -> Json:
+def _operation(route: Route, method: str, names: list[str]) -> JsonObject:
     parameters = [
         {
             "name": part,
@@ -198,7 +199,7 @@ def _operation(route: Route, method: str, names: list[str]) -> Json:
         for part in PARAMETER.findall(route.path)
     ]
     label = re.sub(r"\W+", "_", route.path).strip("_")
-    operation: dict[str, Json] = {
+    operation: JsonObject = {
         "operationId": f"{method.lower()}_{label}",
         "parameters": parameters,
         "responses": {
@@ -214,7 +215,7 @@ def _operation(route: Route, method: str, names: list[str]) -> Json:
     return operation
 
 
-def _with_names(schema: Json, names: list[str]) -> Json:
+def _with_names(schema: object, names: list[str]) -> object:
     if isinstance(schema, list):
         return [_with_names(item, names) for item in schema]
     if not isinstance(schema, dict):

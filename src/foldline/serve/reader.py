@@ -14,10 +14,10 @@ from typing import Any, Final, Literal, NamedTuple
 from foldline.messages import AIMessage, ToolMessage, convert_to_messages
 from foldline.protocol.replay import message_to_events
 from foldline.protocol.writer import EventWriter
+from foldline.serve.json_object import JsonObject
 
 __all__ = ["ChatReader", "Op", "text_of_output"]
 
-Json = Any
 Kind = Literal[
     "message", "text-start", "text", "text-end", "reasoning-start", "reasoning", "reasoning-end",
     "call-start", "call-args", "call-end", "block", "message-end", "reset", "tool-start", "tool-delta",
@@ -34,7 +34,7 @@ class Op(NamedTuple):
     kind: Kind
     number: int = 0
     text: str = ""
-    data: Json = None
+    data: Any = None
 
 
 @dataclass(slots=True)
@@ -58,9 +58,9 @@ class ChatReader:
     answered: set[str] = field(default_factory=set)
     _blocks: dict[int, _Block] = field(default_factory=dict)
     _writer: EventWriter | None = None
-    _pieces: list[Json] = field(default_factory=list)
+    _pieces: list[Any] = field(default_factory=list)
 
-    def read(self, event: Mapping[str, Json]) -> Iterator[Op]:
+    def read(self, event: Mapping[str, Any]) -> Iterator[Op]:
         """Return what one event of the log says."""
         method, params = event["method"], event["params"]
         if params["namespace"] and not self.reads_inner:
@@ -84,7 +84,7 @@ class ChatReader:
 
     # -- messages
 
-    def _message(self, data: Json) -> Iterator[Op]:
+    def _message(self, data: Mapping[str, Any]) -> Iterator[Op]:
         match data["event"]:
             case "message-start":
                 self.seen.add(data["id"])
@@ -103,7 +103,7 @@ class ChatReader:
             case _:
                 pass  # events that a reader does not know can be ignored
 
-    def _start(self, index: int, content: Json) -> Iterator[Op]:
+    def _start(self, index: int, content: JsonObject) -> Iterator[Op]:
         kind = content["type"]
         block = self._blocks[index] = _Block(self.count, kind)
         self.count += 1
@@ -134,7 +134,7 @@ class ChatReader:
             block.length += len(text)
             yield Op(kind, block.number, text)
 
-    def _grow(self, index: int, delta: Json) -> Iterator[Op]:
+    def _grow(self, index: int, delta: JsonObject) -> Iterator[Op]:
         block = self._blocks.get(index)
         field_name = GROWING.get(delta["type"])
         if block is None:
@@ -150,7 +150,7 @@ class ChatReader:
             yield from self._open_call(block)
         yield from self._say(block, field_name, delta[field_name])
 
-    def _finish(self, index: int, content: Json) -> Iterator[Op]:
+    def _finish(self, index: int, content: JsonObject) -> Iterator[Op]:
         block = self._blocks.get(index)
         if block is None:
             return
@@ -165,7 +165,7 @@ class ChatReader:
         else:
             yield Op("block", block.number, kind, content)
 
-    def _finish_call(self, block: _Block, content: Json) -> Iterator[Op]:
+    def _finish_call(self, block: _Block, content: JsonObject) -> Iterator[Op]:
         block.id = block.id or content.get("id") or f"call_{block.number}"
         block.name = block.name or content.get("name") or "unknown"
         yield from self._open_call(block)
@@ -176,7 +176,7 @@ class ChatReader:
 
     # -- what did not stream
 
-    def _chunk(self, data: Json) -> Iterator[Op]:
+    def _chunk(self, data: object) -> Iterator[Op]:
         text = data if isinstance(data, str) else _text_of_message(data)
         if text is None:
             self._pieces.append(data)
@@ -197,7 +197,7 @@ class ChatReader:
             for event in writer.finish("stop"):
                 yield from self._message(event)
 
-    def _update(self, data: Json) -> Iterator[Op]:
+    def _update(self, data: JsonObject) -> Iterator[Op]:
         values = data.get("values")
         messages = values.get("messages") if isinstance(values, Mapping) else None
         for item in messages if isinstance(messages, list) else ():
@@ -212,7 +212,7 @@ class ChatReader:
                         yield from self._message(event)
         yield Op("step", 0, str(data.get("node") or ""))
 
-    def _tool_message(self, item: Mapping[str, Json]) -> Iterator[Op]:
+    def _tool_message(self, item: Mapping[str, Any]) -> Iterator[Op]:
         """A result that no running tool gave: a person refused or answered the call."""
         id = item.get("tool_call_id")
         if id and id not in self.answered:
@@ -224,7 +224,7 @@ class ChatReader:
                 "tool-end", 0, id, {"output": text, "is_error": is_error, "is_denied": is_error}
             )
 
-    def _tool(self, data: Json) -> Iterator[Op]:
+    def _tool(self, data: JsonObject) -> Iterator[Op]:
         id = data.get("tool_call_id") or ""
         match data["event"]:
             case "tool-started":
@@ -241,7 +241,7 @@ class ChatReader:
                 pass
 
 
-def _message_of(item: Mapping[str, Json]) -> AIMessage | ToolMessage | None:
+def _message_of(item: Mapping[str, Any]) -> AIMessage | ToolMessage | None:
     try:
         message = convert_to_messages([dict(item)])[0]
     except ValueError:
@@ -249,7 +249,7 @@ def _message_of(item: Mapping[str, Json]) -> AIMessage | ToolMessage | None:
     return message if isinstance(message, AIMessage | ToolMessage) else None
 
 
-def _text_of_message(data: Json) -> str | None:
+def _text_of_message(data: object) -> str | None:
     """Return the text of a serialised message; None for whatever else."""
     if (
         isinstance(data, Mapping)
@@ -268,9 +268,9 @@ def _text_of_message(data: Json) -> str | None:
     return None
 
 
-def _merged(pieces: list[Json]) -> Json:
+def _merged(pieces: list[Any]) -> object:
     if len(pieces) > 1 and all(isinstance(piece, Mapping) for piece in pieces):
-        merged: dict[str, Json] = {}
+        merged: JsonObject = {}
         for piece in pieces:
             for name, value in piece.items():
                 old = merged.get(name)
@@ -280,6 +280,6 @@ def _merged(pieces: list[Json]) -> Json:
     return pieces[-1] if len(pieces) == 1 else pieces
 
 
-def text_of_output(output: Json) -> str:
+def text_of_output(output: object) -> str:
     """Return an app's output as text: JSON where it is no text."""
     return output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)

@@ -14,6 +14,7 @@ from typing import Any, Final
 from foldline.agents.agent import Agent
 from foldline.exceptions import UsageError
 from foldline.language_models.call.chunk_bridge import ChunkBridge
+from foldline.language_models.streams.stream import AsyncChatModelStream
 from foldline.load import dumpd
 from foldline.messages import AIMessageChunk, BaseMessage, convert_to_messages
 from foldline.outputs import ChatGenerationChunk
@@ -21,13 +22,13 @@ from foldline.protocol.replay import message_to_events
 from foldline.protocol.writer import EventWriter
 from foldline.runnables.utils import AddableDict
 from foldline.serve.apps import Emit, RunRequest, ServedApp
+from foldline.serve.json_object import JsonObject
 from foldline.workflows.events import jsonable
 from foldline.workflows.flow import Workflow
 from foldline.workflows.loop_runnable import LoopRunnable
 
 __all__ = ["run_app"]
 
-Json = Any
 CHANNELS: Final = frozenset(
     {
         "lifecycle",
@@ -42,7 +43,7 @@ CHANNELS: Final = frozenset(
 )
 
 
-async def run_app(app: ServedApp, request: RunRequest, emit: Emit) -> Json:
+async def run_app(app: ServedApp, request: RunRequest, emit: Emit) -> object:
     """Run once; emit what happens; return the output as JSON."""
     if request.inside == "stream_log":
         return await _run_stream_log(app, request, emit)
@@ -57,13 +58,13 @@ async def run_app(app: ServedApp, request: RunRequest, emit: Emit) -> Json:
     return await _run_runnable(app, request, emit)
 
 
-async def _run_model(app: ServedApp, request: RunRequest, emit: Emit) -> Json:
+async def _run_model(app: ServedApp, request: RunRequest, emit: Emit) -> object:
     messages = messages_from(request.input)
     stream = await app.target.astream_v2(messages, request.config, **request.options)
     return await _emit_messages(stream, emit)
 
 
-async def _emit_messages(stream: Any, emit: Emit) -> Json:
+async def _emit_messages(stream: AsyncChatModelStream, emit: Emit) -> object:
     try:
         async for event in stream:
             if event["event"] != "error":  # the run says it, in its own words
@@ -73,7 +74,7 @@ async def _emit_messages(stream: Any, emit: Emit) -> Json:
     return dumpd(stream.output_message)
 
 
-async def _run_model_at_once(app: ServedApp, request: RunRequest, emit: Emit) -> Json:
+async def _run_model_at_once(app: ServedApp, request: RunRequest, emit: Emit) -> object:
     messages = messages_from(request.input)
     message = await app.target.ainvoke(messages, request.config, **request.options)
     for event in message_to_events(message):
@@ -81,7 +82,7 @@ async def _run_model_at_once(app: ServedApp, request: RunRequest, emit: Emit) ->
     return dumpd(message)
 
 
-async def _run_loop(target: LoopRunnable[Any, Any], request: RunRequest, emit: Emit) -> Json:
+async def _run_loop(target: LoopRunnable[Any, Any], request: RunRequest, emit: Emit) -> object:
     value = request.command if request.command is not None else request.input
     output = LoopOutput(emit, keeps_values=request.keeps_values)
     mode: Any = "events" if isinstance(target, Agent) else ["events", "messages"]
@@ -91,7 +92,7 @@ async def _run_loop(target: LoopRunnable[Any, Any], request: RunRequest, emit: E
     return output.result()
 
 
-async def _run_runnable(app: ServedApp, request: RunRequest, emit: Emit) -> Json:
+async def _run_runnable(app: ServedApp, request: RunRequest, emit: Emit) -> object:
     value: Any = request.command if request.command is not None else request.input
     if not isinstance(app.target, Workflow):
         try:
@@ -109,7 +110,7 @@ async def _run_runnable(app: ServedApp, request: RunRequest, emit: Emit) -> Json
     return jsonable_lc(total)
 
 
-def _emit_questions(output: Any, emit: Emit) -> None:
+def _emit_questions(output: object, emit: Emit) -> None:
     """Emit the questions to a person that an output holds."""
     if isinstance(output, Mapping) and output.get("__interrupt__"):
         for item in output["__interrupt__"]:
@@ -120,7 +121,7 @@ def _emit_questions(output: Any, emit: Emit) -> None:
 # -- watched from inside
 
 
-async def _run_stream_log(app: ServedApp, request: RunRequest, emit: Emit) -> Json:
+async def _run_stream_log(app: ServedApp, request: RunRequest, emit: Emit) -> object:
     value: Any = request.command if request.command is not None else request.input
     output: Any = None
     stream = app.target.astream_log(value, request.config, **request.inside_options)
@@ -134,7 +135,7 @@ async def _run_stream_log(app: ServedApp, request: RunRequest, emit: Emit) -> Js
     return jsonable_lc(output)
 
 
-async def _run_stream_events(app: ServedApp, request: RunRequest, emit: Emit) -> Json:
+async def _run_stream_events(app: ServedApp, request: RunRequest, emit: Emit) -> object:
     value: Any = request.command if request.command is not None else request.input
     output: Any = None
     options = {"version": "v2", **request.inside_options}
@@ -157,21 +158,25 @@ class LoopOutput:
         self._emit = emit
         self._keeps_values = keeps_values
         self._chunks = ChunkEvents(emit)
-        self._state: Json = None
-        self._questions: list[Json] = []
+        self._state: object = None
+        self._questions: list[JsonObject] = []
 
-    def take(self, piece: Json) -> None:
-        """Take a piece of the stream: an event, or a labelled one."""
-        if isinstance(piece, tuple):
-            label, piece = piece
-            if label == "messages":
-                self._chunks.feed(piece[0])
+    def take(self, part: JsonObject | tuple[str, Any]) -> None:
+        """Handle a part of the stream: an event, or a pair of a stream mode and what it streamed."""
+        event: JsonObject
+        if isinstance(part, tuple):
+            mode, content = part
+            if mode == "messages":
+                self._chunks.feed(content[0])
                 return
-        method, params = piece["method"], piece["params"]
+            event = content
+        else:
+            event = part
+        method, params = event["method"], event["params"]
         if method in CHANNELS and self._is_wanted(method, params):
             self._emit(method, params["data"], params["namespace"], params.get("node"))
 
-    def _is_wanted(self, method: str, params: Json) -> bool:
+    def _is_wanted(self, method: str, params: JsonObject) -> bool:
         is_inner, data = bool(params["namespace"]), params["data"]
         if method == "messages" and data.get("event") == "message-start":
             self._chunks.seen.add(data["id"])
@@ -185,7 +190,7 @@ class LoopOutput:
             return self._keeps_values
         return True
 
-    def result(self) -> Json:
+    def result(self) -> object:
         """Return the last state, with the questions that are open."""
         self._chunks.finish()
         if self._questions and isinstance(self._state, dict):
@@ -202,7 +207,7 @@ class ChunkEvents:
         self._open: dict[str, tuple[EventWriter, ChunkBridge]] = {}
         self.seen: set[str] = set()
 
-    def feed(self, chunk: Json) -> None:
+    def feed(self, chunk: object) -> None:
         """Say what a chunk says, but for messages that said their own events."""
         if not isinstance(chunk, AIMessageChunk) or chunk.id in self.seen:
             return
@@ -236,7 +241,7 @@ class ChunkEvents:
                 self._emit("messages", event, None, None)
 
 
-def messages_from(value: Json) -> list[BaseMessage]:
+def messages_from(value: object) -> list[BaseMessage]:
     """Return an input of a chat model as messages."""
     if isinstance(value, Mapping) and "messages" in value:
         value = value["messages"]
@@ -246,17 +251,17 @@ def messages_from(value: Json) -> list[BaseMessage]:
     return messages
 
 
-def as_interrupt(data: Mapping[str, Json]) -> dict[str, Json]:
+def as_interrupt(data: Mapping[str, Any]) -> JsonObject:
     """Return a question in LangGraph's form."""
     return {"id": data["interrupt_id"], "value": data["payload"]}
 
 
-def jsonable_lc(value: Json) -> Json:
+def jsonable_lc(value: object) -> object:
     """Return a value as JSON; messages, documents and the like in LangChain's serialised form."""
     return jsonable(dumpd(value)) if not isinstance(value, str | int | float | None) else value
 
 
-def _added(total: Any, piece: Any) -> Any:
+def _added(total: Any, piece: Any) -> object:  # noqa: ANN401  outputs of any runnable: those that can be added are
     try:
         return total + piece
     except TypeError:

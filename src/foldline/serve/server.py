@@ -8,7 +8,7 @@ from base64 import b64decode
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -17,6 +17,7 @@ from foldline.serve.apps import RunRequest, ServedApp
 from foldline.serve.body import Body, read_body
 from foldline.serve.errors import ServeError
 from foldline.serve.host import RunHost
+from foldline.serve.json_object import JsonObject
 from foldline.serve.keys import Caller, KeyStore
 from foldline.serve.live import Events, LiveRun
 from foldline.serve.log.records import RunInfo
@@ -29,7 +30,6 @@ __all__ = ["Call", "Handler", "JsonResponse", "Server", "Wire"]
 
 logger = logging.getLogger("foldline.serve")
 
-Json = Any
 LEFT: Final = "the client left"
 LOCAL_NAMES: Final = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 
@@ -41,7 +41,7 @@ class Wire(Protocol):
     cancels: bool
     """Whether a client that leaves ends its run, where the app does not say."""
 
-    def error_body(self, error: ServeError) -> Json:
+    def error_body(self, error: ServeError) -> JsonObject:
         """Return the JSON of an error."""
 
 
@@ -50,7 +50,7 @@ class JsonResponse(Response):
 
     media_type = "application/json"
 
-    def render(self, content: Any) -> bytes:
+    def render(self, content: object) -> bytes:
         """Write it."""
         return dump(content)
 
@@ -88,7 +88,7 @@ class Call:
         *,
         thread: str | None = None,
         run_id: str | None = None,
-        logged_request: Json = None,
+        logged_request: JsonObject | None = None,
     ) -> LiveRun:
         """Start a run."""
         run_id = run_id or str(uuid7())
@@ -169,7 +169,7 @@ class Call:
         return _rejoin(first_events, follow)
 
 
-def _is_content(event: dict[str, Json]) -> bool:
+def _is_content(event: JsonObject) -> bool:
     method = event["method"]
     if method == "messages":
         return bool(event["params"]["data"]["event"] != "message-start")

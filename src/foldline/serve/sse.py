@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
-from typing import Any, Final
+from typing import Final
 
 from pydantic_core import PydanticSerializationError, to_json
 from starlette.responses import Response
@@ -23,7 +23,7 @@ HEADERS: Final = {
 }
 
 
-def dump(value: Any) -> bytes:
+def dump(value: object) -> bytes:
     """Write a value as JSON."""
     try:
         return to_json(value)
@@ -31,7 +31,7 @@ def dump(value: Any) -> bytes:
         return to_json(_clean(jsonable(value)))
 
 
-def _clean(value: Any) -> Any:
+def _clean(value: object) -> object:
     """Replace halves of characters, which no JSON in UTF-8 can hold."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
@@ -42,7 +42,7 @@ def _clean(value: Any) -> Any:
     return value
 
 
-def event(data: Any, name: str | None = None, id: int | str | None = None) -> bytes:
+def event(data: object, name: str | None = None, id: int | str | None = None) -> bytes:
     """Write one event."""
     head = b""
     if id is not None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Final, Literal
+
+from foldline.serve.json_object import JsonObject
 
 __all__ = ["OVER", "EventsToKeep", "RunInfo", "RunStatus", "ThreadInfo", "make_event"]
 
-Json = Any
 RunStatus = Literal["running", "success", "waiting", "error", "stopped", "interrupted"]
 """`waiting` has a question to a person; `interrupted` lost its server and may be carried on."""
 OVER: Final[frozenset[str]] = frozenset({"success", "waiting", "error", "stopped", "interrupted"})
@@ -25,10 +26,10 @@ class RunInfo:
     status: RunStatus
     created: float
     worker: str
-    request: Json
+    request: JsonObject | None
     finished: float | None = None
     last_seq: int = 0
-    result: Json = None
+    result: JsonObject | None = None
     """`output`, `usage`, `cost`, `error`, `interrupts`, where there are such."""
     stop_asked: bool = False
 
@@ -37,7 +38,7 @@ class RunInfo:
         """Whether no event will come."""
         return self.status in OVER
 
-    def as_json(self) -> dict[str, Json]:
+    def as_json(self) -> JsonObject:
         """Return what its owner may see of it."""
         result = self.result or {}
         return {
@@ -62,7 +63,7 @@ class EventsToKeep:
 
     run: RunInfo
     first_seq: int
-    events: list[dict[str, Json]]
+    events: list[JsonObject]
     is_new: bool = False
     is_over: bool = False
 
@@ -75,18 +76,18 @@ class ThreadInfo:
     owner: str
     app: str | None
     created: float
-    metadata: dict[str, Json] = field(default_factory=dict)
+    metadata: JsonObject = field(default_factory=dict)
 
 
 def make_event(
     method: str,
-    data: Json,
+    data: object,
     timestamp: int,
     namespace: list[str] | None = None,
     node: str | None = None,
-) -> dict[str, Json]:
+) -> JsonObject:
     """Return an event of the log, in the form of the published protocol; its number is its place."""
-    params: dict[str, Json] = {"namespace": namespace or [], "timestamp": timestamp, "data": data}
+    params: JsonObject = {"namespace": namespace or [], "timestamp": timestamp, "data": data}
     if node is not None:
         params["node"] = node
     return {"method": method, "params": params}

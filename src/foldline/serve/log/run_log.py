@@ -14,12 +14,11 @@ from collections.abc import Sequence
 from typing import Any, Final
 from uuid import uuid4
 
+from foldline.serve.json_object import JsonObject
 from foldline.serve.log.records import EventsToKeep, RunInfo, ThreadInfo
 from foldline.serve.log.sql import Row, Statements, Tables, open_tables
 
 __all__ = ["RunLog", "worker_name"]
-
-Json = Any
 
 DEAD_AFTER: Final = 10.0
 """Seconds without a sign of life after which a worker of another machine counts as gone."""
@@ -54,11 +53,11 @@ def worker_name() -> str:
     return f"{socket.gethostname()}/{os.getpid()}/{uuid4().hex[:8]}"
 
 
-def _dump(value: Json) -> str:
+def _dump(value: object) -> str:
     return json.dumps(value, separators=(",", ":"), default=str)
 
 
-def _load(text: str | None) -> Json:
+def _load(text: str | None) -> JsonObject | None:
     return None if text is None else json.loads(text)
 
 
@@ -95,9 +94,9 @@ class RunLog:
             self._interrupt(info)
         return info
 
-    def events(self, id: str, after: int, limit: int = 512) -> list[tuple[int, Json]]:
+    def events(self, id: str, after: int, limit: int = 512) -> list[tuple[int, JsonObject]]:
         """Return numbered events that come after a number, some at a time."""
-        events: list[tuple[int, Json]] = []
+        events: list[tuple[int, JsonObject]] = []
         for seq, data in self.tables.read(EVENTS, (id, after, limit)):
             for place, event in enumerate(json.loads(data)):
                 if seq + place > after:
@@ -236,7 +235,9 @@ class RunLog:
         rows = self.tables.read(statement, (owner, limit, offset))
         return [_thread_of(row) for row in rows]
 
-    def change_thread(self, owner: str, id: str, *, app: str | None, metadata: Json = None) -> None:
+    def change_thread(
+        self, owner: str, id: str, *, app: str | None, metadata: object = None
+    ) -> None:
         """Set the app of a thread, or what its owner noted about it."""
 
         def work(statements: Statements) -> None:

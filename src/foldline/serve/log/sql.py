@@ -5,6 +5,7 @@ SQLite (a file, or `:memory:`) and PostgreSQL (by URL). Statements are constants
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
@@ -77,7 +78,7 @@ class Tables(Protocol):
 
 
 class _SqliteStatements:
-    def __init__(self, connection: Any) -> None:
+    def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:

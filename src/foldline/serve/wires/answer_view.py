@@ -9,14 +9,13 @@ from typing import Any
 from foldline.serve.apps import RunRequest, ServedApp
 from foldline.serve.body import Body
 from foldline.serve.errors import ServeError, failure_of
+from foldline.serve.json_object import JsonObject
 from foldline.serve.log.records import RunInfo
 from foldline.serve.reader import ChatReader, Op
 from foldline.serve.server import Call, error_of
 from foldline.serve.wires.usage import UsageTotal
 
 __all__ = ["AnswerView", "chat_request", "read_chat", "web_citations"]
-
-Json = Any
 
 
 class AnswerView(ABC):
@@ -30,16 +29,16 @@ class AnswerView(ABC):
         self._error: ServeError | None = None
 
     @abstractmethod
-    def pieces(self, item: dict[str, Json]) -> Iterator[Json]:
+    def pieces(self, item: JsonObject) -> Iterator[JsonObject]:
         """Return the wire's events of one event of the log."""
 
-    def consume(self, events: Iterable[dict[str, Json]]) -> None:
+    def consume(self, events: Iterable[JsonObject]) -> None:
         """Read events whose pieces nobody wants."""
         for item in events:
             for _ in self.pieces(item):
                 pass
 
-    def read(self, item: dict[str, Json]) -> Iterator[Op]:
+    def read(self, item: JsonObject) -> Iterator[Op]:
         """Read an event of the log, and note what it says about usage and failures."""
         for op in self._reader.read(item):
             if op.kind == "message-end":
@@ -79,7 +78,7 @@ async def read_chat(call: Call) -> tuple[Body, ServedApp]:
 
 
 def chat_request(
-    app: ServedApp, messages: list[Any], options: dict[str, Json], *, streams: bool = True
+    app: ServedApp, messages: list[Any], options: JsonObject, *, streams: bool = True
 ) -> RunRequest:
     """Return the run of a conversation."""
     try:
@@ -88,7 +87,7 @@ def chat_request(
         raise failure_of(error) from error
 
 
-def web_citations(op: Op) -> list[dict[str, Json]]:
+def web_citations(op: Op) -> list[JsonObject]:
     """Return the web pages that a finished text cites."""
     return [
         {
@@ -102,5 +101,5 @@ def web_citations(op: Op) -> list[dict[str, Json]]:
     ]
 
 
-def _annotations(block: Mapping[str, Json]) -> Iterable[Mapping[str, Json]]:
+def _annotations(block: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
     return block.get("annotations") or ()

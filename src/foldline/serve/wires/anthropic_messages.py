@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterator
-from typing import Any, Final
+from typing import Final
 
 from starlette.responses import Response
 from starlette.routing import Route
@@ -11,6 +11,7 @@ from starlette.routing import Route
 from foldline.serve.apps import RunRequest, ServedApp
 from foldline.serve.errors import ErrorKind, ServeError
 from foldline.serve.estimate import Estimate
+from foldline.serve.json_object import JsonObject
 from foldline.serve.live import Events
 from foldline.serve.log.records import RunInfo
 from foldline.serve.reader import Op
@@ -23,7 +24,6 @@ from foldline.serve.wires.usage import UsageTotal
 
 __all__ = ["routes"]
 
-Json = Any
 ERROR_TYPES: Final[dict[ErrorKind, str]] = {
     "authentication": "authentication_error",
     "permission": "permission_error",
@@ -52,7 +52,7 @@ class AnthropicErrors:
     name = "anthropic-messages"
     cancels = True
 
-    def error_body(self, error: ServeError) -> Json:
+    def error_body(self, error: ServeError) -> JsonObject:
         """Return the JSON of an error."""
         kind = ERROR_TYPES.get(error.kind, "api_error")
         return {"type": "error", "error": {"type": kind, "message": error.message}}
@@ -124,12 +124,12 @@ class MessageView(AnswerView):
         super().__init__(app)
         self._id = f"msg_{info.id}"
         self._model = app.name
-        self._content: list[dict[str, Json]] = []
+        self._content: list[JsonObject] = []
         self._places: dict[int, int] = {}
         self._reason = "end_turn"
         self.has_begun = False
 
-    def pieces(self, item: dict[str, Json]) -> Iterator[Json]:
+    def pieces(self, item: JsonObject) -> Iterator[JsonObject]:
         """Return the events of one event of the log."""
         for op in self.read(item):
             for piece in self._take(op):
@@ -138,7 +138,7 @@ class MessageView(AnswerView):
                     yield {"type": "message_start", "message": self._message([], None)}
                 yield piece
 
-    def _take(self, op: Op) -> Iterator[Json]:
+    def _take(self, op: Op) -> Iterator[JsonObject]:
         match op.kind:
             case "text-start":
                 yield self._open(op, {"type": "text", "text": ""})
@@ -164,7 +164,7 @@ class MessageView(AnswerView):
             case _:
                 pass
 
-    def _take_call(self, op: Op) -> Iterator[Json]:
+    def _take_call(self, op: Op) -> Iterator[JsonObject]:
         if op.kind == "call-start":
             block = {"type": "tool_use", "id": op.text, "name": op.data["name"], "input": {}}
             yield self._open(op, block)
@@ -178,7 +178,7 @@ class MessageView(AnswerView):
                 self._block(op)["input"] = args
             yield self._close(op)
 
-    def _open(self, op: Op, block: dict[str, Json]) -> Json:
+    def _open(self, op: Op, block: JsonObject) -> JsonObject:
         self._places[op.number] = len(self._content)
         self._content.append(dict(block))
         return {
@@ -187,16 +187,16 @@ class MessageView(AnswerView):
             "content_block": block,
         }
 
-    def _block(self, op: Op) -> dict[str, Json]:
+    def _block(self, op: Op) -> JsonObject:
         return self._content[self._places[op.number]]
 
-    def _delta(self, op: Op, delta: Json) -> Json:
+    def _delta(self, op: Op, delta: JsonObject) -> JsonObject:
         return {"type": "content_block_delta", "index": self._places[op.number], "delta": delta}
 
-    def _close(self, op: Op) -> Json:
+    def _close(self, op: Op) -> JsonObject:
         return {"type": "content_block_stop", "index": self._places[op.number]}
 
-    def _message(self, content: Json, reason: str | None) -> Json:
+    def _message(self, content: object, reason: str | None) -> JsonObject:
         return {
             "id": self._id,
             "type": "message",
@@ -211,7 +211,7 @@ class MessageView(AnswerView):
     def _usage(self) -> dict[str, int]:
         return (self.usage or UsageTotal()).as_messages()
 
-    def tail(self) -> Iterator[Json]:
+    def tail(self) -> Iterator[JsonObject]:
         """Return the last events."""
         if not self.has_begun:
             yield {"type": "message_start", "message": self._message([], None)}
@@ -219,7 +219,7 @@ class MessageView(AnswerView):
         yield {"type": "message_delta", "delta": delta, "usage": self._usage()}
         yield {"type": "message_stop"}
 
-    def message_json(self, info: RunInfo) -> Json:
+    def message_json(self, info: RunInfo) -> JsonObject:
         """Return the message, or raise what the run ended with."""
         problem = self.problem(info)
         if problem is not None:

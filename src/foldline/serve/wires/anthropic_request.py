@@ -6,6 +6,7 @@ from typing import Any
 
 from foldline.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from foldline.serve.body import Body
+from foldline.serve.json_object import JsonObject
 from foldline.serve.settings import Settings
 from foldline.serve.wires.media import block_of_data
 from foldline.serve.wires.options import (
@@ -27,8 +28,6 @@ from foldline.serve.wires.request_parts import (
 )
 
 __all__ = ["decode_messages", "decode_options"]
-
-Json = Any
 
 
 def decode_messages(body: Body, settings: Settings) -> list[BaseMessage]:
@@ -100,7 +99,7 @@ def _decode_assistant(item: Body) -> AIMessage:
     return AIMessage(blocks, tool_calls=calls)
 
 
-def _decode_block(part: Body) -> dict[str, Json]:
+def _decode_block(part: Body) -> JsonObject:
     kind = part.text("type")
     if kind == "text":
         return {"type": "text", "text": part.text("text")}
@@ -111,7 +110,7 @@ def _decode_block(part: Body) -> dict[str, Json]:
     )
 
 
-def _decode_source(part: Body, kind: str) -> dict[str, Json]:
+def _decode_source(part: Body, kind: str) -> JsonObject:
     source = part.object("source")
     if source is None:
         raise part.refuse("source", "is needed")
@@ -128,12 +127,12 @@ def _decode_source(part: Body, kind: str) -> dict[str, Json]:
     raise source.refuse("type", "must be base64 or url")
 
 
-def decode_options(body: Body, settings: Settings, *, counts: bool = False) -> dict[str, Json]:
+def decode_options(body: Body, settings: Settings, *, counts: bool = False) -> JsonObject:
     """Return the options of a request."""
     longest = body.integer("max_tokens", 1, MOST_TOKENS)
     if longest is None and not counts:
         raise body.refuse("max_tokens", "is needed")
-    options: dict[str, Json] = {
+    options: JsonObject = {
         **sampling(body),
         "max_tokens": longest,
         "stop": stops_of(body, "stop_sequences"),
@@ -145,17 +144,17 @@ def decode_options(body: Body, settings: Settings, *, counts: bool = False) -> d
     return present(options)
 
 
-def _decode_tool(tool: Body) -> dict[str, Json]:
+def _decode_tool(tool: Body) -> JsonObject:
     if tool.text("type", "custom") != "custom":
         raise tool.refuse("type", "must be custom: tools that Anthropic runs are not offered here")
     return function_tool(tool, "input_schema")
 
 
-def _decode_choice(body: Body) -> dict[str, Json]:
+def _decode_choice(body: Body) -> JsonObject:
     choice = body.object("tool_choice")
     if choice is None:
         return {}
-    options: dict[str, Json] = {}
+    options: JsonObject = {}
     if choice.flag("disable_parallel_tool_use"):
         options["parallel_tool_calls"] = False
     kind = choice.text("type")
@@ -170,8 +169,8 @@ def _decode_choice(body: Body) -> dict[str, Json]:
     return options
 
 
-def _decode_thinking(body: Body) -> dict[str, Json]:
-    options: dict[str, Json] = {}
+def _decode_thinking(body: Body) -> JsonObject:
+    options: JsonObject = {}
     thinking = body.object("thinking")
     if thinking is not None and thinking.text("type") in ("enabled", "adaptive"):
         budget = thinking.integer("budget_tokens", 1, MOST_TOKENS)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from foldline.serve.errors import ServeError
+from foldline.serve.json_object import JsonObject
 from foldline.serve.log.records import RunInfo
 from foldline.serve.server import Call
 
@@ -17,10 +17,8 @@ __all__ = [
     "open_questions",
 ]
 
-Json = Any
 
-
-def action_requests(payload: Json) -> list[dict[str, Json]]:
+def action_requests(payload: object) -> list[JsonObject]:
     """Return the calls that a question asks to approve; none where it asks something else."""
     actions = payload.get("action_requests") if isinstance(payload, Mapping) else None
     if not isinstance(actions, list):
@@ -29,11 +27,11 @@ def action_requests(payload: Json) -> list[dict[str, Json]]:
 
 
 def match_calls(
-    payload: Json, calls: list[tuple[str, str, Json]]
-) -> list[tuple[str | None, dict[str, Json]]]:
+    payload: object, calls: list[tuple[str, str, object]]
+) -> list[tuple[str | None, JsonObject]]:
     """Pair each call to approve with the id of the model's call that it is: the same name and arguments."""
     left = list(calls)
-    pairs: list[tuple[str | None, dict[str, Json]]] = []
+    pairs: list[tuple[str | None, JsonObject]] = []
     for action in action_requests(payload):
         same = [
             call for call in left if call[1] == action.get("name") and call[2] == action.get("args")
@@ -66,7 +64,7 @@ async def find_active(call: Call, thread: str) -> RunInfo | None:
     return info if info is not None and not info.is_over else None
 
 
-async def open_questions(call: Call, thread: str) -> list[dict[str, Json]]:
+async def open_questions(call: Call, thread: str) -> list[JsonObject]:
     """Return the questions that a thread waits for answers to."""
     info = await latest_run(call, thread)
     if info is None or info.status != "waiting":

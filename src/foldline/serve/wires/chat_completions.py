@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any, Final
+from typing import Final
 
 from starlette.responses import Response
 from starlette.routing import Route
@@ -12,6 +12,7 @@ from starlette.routing import Route
 from foldline._io import ASYNC
 from foldline.serve.apps import RunRequest, ServedApp
 from foldline.serve.body import Body
+from foldline.serve.json_object import JsonObject
 from foldline.serve.live import Events, LiveRun
 from foldline.serve.server import Call, JsonResponse, Server
 from foldline.serve.sse import PING, EventStream, event
@@ -28,7 +29,6 @@ from foldline.serve.wires.options import usable_options
 
 __all__ = ["WIRE", "routes"]
 
-Json = Any
 DONE: Final = b"data: [DONE]\n\n"
 MOST_CHOICES: Final = 128
 WIRE: Final = OpenAIErrors("chat-completions")
@@ -94,7 +94,7 @@ async def _open(
 
 
 async def _stream(
-    head: dict[str, Json],
+    head: JsonObject,
     views: list[ChoiceView],
     runs: list[LiveRun],
     events: dict[int, AsyncGenerator[Events, None]],

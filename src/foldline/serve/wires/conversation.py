@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from foldline.agents.state import REMOVE_ALL_MESSAGES
 from foldline.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage
-from foldline.serve.apps import RunRequest, ServedApp
+from foldline.serve.apps import RunRequest, ServedApp, Snapshot
 from foldline.serve.body import Body
 from foldline.serve.errors import failure_of
 from foldline.serve.server import Call, thread_key
@@ -57,7 +57,7 @@ async def _fit_to_thread(
     return [RemoveMessage(id=REMOVE_ALL_MESSAGES), *messages]
 
 
-def _messages_of(snapshot: Any) -> list[BaseMessage]:
+def _messages_of(snapshot: Snapshot) -> list[BaseMessage]:
     values = snapshot.values
     messages = values.get("messages") if isinstance(values, dict) else None
     return messages if isinstance(messages, list) else []

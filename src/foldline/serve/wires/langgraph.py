@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Final
 
 from starlette.responses import Response
 from starlette.routing import Route
 
 from foldline.serve.errors import ServeError
+from foldline.serve.json_object import JsonObject
 from foldline.serve.server import Call, Server
 from foldline.serve.wires import langgraph_assistants as assistants
 from foldline.serve.wires import langgraph_runs as runs
 from foldline.serve.wires import langgraph_threads as threads
 
 __all__ = ["WIRE", "routes"]
-
-Json = Any
 
 
 class LangGraphErrors:
@@ -25,7 +24,7 @@ class LangGraphErrors:
     name = "langgraph"
     cancels = False
 
-    def error_body(self, error: ServeError) -> Json:
+    def error_body(self, error: ServeError) -> JsonObject:
         """Return the JSON of an error."""
         return {"detail": error.message, "error": error.kind, "message": error.message}
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from starlette.responses import Response
 
 from foldline.serve.apps import ServedApp
 from foldline.serve.errors import ServeError
+from foldline.serve.json_object import JsonObject
 from foldline.serve.server import Call, JsonResponse
 
 __all__ = ["info", "search_assistants", "show_assistant", "show_graph", "show_schemas"]
-
-Json = Any
 
 
 async def info(call: Call) -> Response:
@@ -21,7 +19,7 @@ async def info(call: Call) -> Response:
     return JsonResponse({"version": "foldline", "flags": {"assistants": True, "crons": False}})
 
 
-def _assistant(app: ServedApp) -> Json:
+def _assistant(app: ServedApp) -> JsonObject:
     now = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime())
     return {
         "assistant_id": app.name,
@@ -74,7 +72,7 @@ async def show_graph(call: Call) -> Response:
 async def show_schemas(call: Call) -> Response:
     """Show what an app takes and gives."""
     app = _find(call)
-    schemas: dict[str, Json] = {"graph_id": app.name, "config_schema": None, "context_schema": None}
+    schemas: JsonObject = {"graph_id": app.name, "config_schema": None, "context_schema": None}
     for name, method in (
         ("input_schema", "get_input_schema"),
         ("output_schema", "get_output_schema"),

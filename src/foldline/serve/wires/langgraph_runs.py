@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncGenerator
-from typing import Any, Final
+from typing import Final
 
 from starlette.responses import Response
 
 from foldline.serve.apps import RunRequest, ServedApp
 from foldline.serve.body import Body
 from foldline.serve.errors import ErrorKind, ServeError
+from foldline.serve.json_object import JsonObject
 from foldline.serve.live import Events, LiveRun
 from foldline.serve.log.records import RunInfo
 from foldline.serve.server import Call, JsonResponse, error_of
@@ -22,12 +23,11 @@ from foldline.workflows.interrupts import Command
 
 __all__ = ["decode_run"]
 
-Json = Any
 STATUSES: Final = {"success": "success", "waiting": "interrupted", "running": "running"}
 ERROR_NAMES: Final[dict[ErrorKind, str]] = {"invalid_request": "BadRequestError"}
 
 
-def run_json(info: RunInfo) -> Json:
+def run_json(info: RunInfo) -> JsonObject:
     """Return a run in LangGraph's form."""
     stamp = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(info.created))
     return {
@@ -157,7 +157,7 @@ async def wait_run(call: Call) -> Response:
     return JsonResponse(_output(run.info, run.output))
 
 
-def _output(info: RunInfo, output: Json) -> Json:
+def _output(info: RunInfo, output: object) -> object:
     if info.status not in ("success", "waiting"):
         problem = error_of(info)
         return {"__error__": {"error": problem.kind, "message": problem.message}}

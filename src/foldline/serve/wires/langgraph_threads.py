@@ -31,8 +31,6 @@ __all__ = [
     "update_state",
 ]
 
-Json = Any
-
 
 async def create_thread(call: Call) -> Response:
     """Make a thread."""
@@ -101,7 +99,7 @@ async def delete_thread(call: Call) -> Response:
             await host.stop(run.info)
             await run.ended()
     app = app_of_thread(call, thread)
-    if app is not None and app.has_threads:
+    if app is not None and app.checkpointer is not None:
         await host.call(app.checkpointer.delete_thread, thread_key(call.caller, thread.id))
     await host.call(host.log.delete_thread, call.caller.owner, thread.id)
     return Response(status_code=204)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from foldline.messages import AIMessage
 from foldline.messages._view import ChunkView
 from foldline.protocol.fold import MessageBuilder
+from foldline.serve.json_object import JsonObject
 from foldline.serve.log.records import RunInfo
 from foldline.workflows.events import jsonable
 
 __all__ = ["MODES", "RunView"]
 
-Json = Any
 MODES: Final = (
     "values", "updates", "messages", "messages-tuple", "custom", "checkpoints", "debug", "tasks", "events",
 )  # fmt: skip
@@ -31,7 +31,7 @@ class RunView:
         self._chunks: dict[tuple[str, ...], ChunkView] = {}
         self._builders: dict[tuple[str, ...], MessageBuilder] = {}
 
-    def pieces(self, item: dict[str, Json]) -> Iterator[tuple[str, Json]]:
+    def pieces(self, item: JsonObject) -> Iterator[tuple[str, object]]:
         """Return what one event of the log says in each mode."""
         method, params = item["method"], item["params"]
         data, namespace = params["data"], tuple(params["namespace"])
@@ -46,8 +46,8 @@ class RunView:
                 yield f"{name}{tail}", piece
 
     def _in_mode(
-        self, mode: str, method: str, params: Json, namespace: tuple[str, ...]
-    ) -> Iterator[tuple[str, Json]]:
+        self, mode: str, method: str, params: JsonObject, namespace: tuple[str, ...]
+    ) -> Iterator[tuple[str, object]]:
         data = params["data"]
         if mode == "values" and method == "values":
             yield "values", data
@@ -75,8 +75,8 @@ class RunView:
                 yield from self._partials(data, namespace, about)
 
     def _tuples(
-        self, data: Json, namespace: tuple[str, ...], about: Json
-    ) -> Iterator[tuple[str, Json]]:
+        self, data: JsonObject, namespace: tuple[str, ...], about: JsonObject
+    ) -> Iterator[tuple[str, object]]:
         if data["event"] == "message-start":
             self._chunks[namespace] = ChunkView("v0")
         view = self._chunks.get(namespace)
@@ -85,8 +85,8 @@ class RunView:
             yield "messages", [jsonable(chunk), about]
 
     def _partials(
-        self, data: Json, namespace: tuple[str, ...], about: Json
-    ) -> Iterator[tuple[str, Json]]:
+        self, data: JsonObject, namespace: tuple[str, ...], about: JsonObject
+    ) -> Iterator[tuple[str, object]]:
         if data["event"] == "message-start":
             self._builders[namespace] = MessageBuilder()
             yield "messages/metadata", {data["id"]: {"metadata": about}}
@@ -100,5 +100,5 @@ class RunView:
             yield f"messages/{'complete' if is_over else 'partial'}", [jsonable(message)]
 
 
-def _question(data: Json) -> Json:
+def _question(data: JsonObject) -> JsonObject:
     return {"id": data["interrupt_id"], "value": data["payload"]}

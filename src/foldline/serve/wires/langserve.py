@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from typing import Any, Final
+from typing import Final
 
 from starlette.responses import Response
 from starlette.routing import Route
@@ -18,6 +18,7 @@ from foldline.messages._view import ChunkView
 from foldline.serve.apps import InsideView, RunRequest, ServedApp
 from foldline.serve.body import Body
 from foldline.serve.errors import ServeError
+from foldline.serve.json_object import JsonObject
 from foldline.serve.live import LiveRun
 from foldline.serve.server import Call, JsonResponse, Server, error_of
 from foldline.serve.sse import PING, EventStream, event
@@ -26,7 +27,6 @@ from foldline.workflows.events import jsonable
 
 __all__ = ["as_langserve", "routes"]
 
-Json = Any
 PARALLEL: Final = 10
 PING_AFTER: Final = 15.0
 TYPES: Final = {
@@ -51,7 +51,7 @@ class LangServeErrors:
     name = "langserve"
     cancels = True
 
-    def error_body(self, error: ServeError) -> Json:
+    def error_body(self, error: ServeError) -> JsonObject:
         """Return the JSON of an error."""
         return {"detail": error.message, "message": error.message, "kind": error.kind}
 
@@ -83,7 +83,7 @@ def routes(server: Server) -> list[Route]:
     ]
 
 
-def as_langserve(value: Json) -> Json:
+def as_langserve(value: object) -> object:
     """Return an output as LangServe's client reads it: messages and documents as their fields, with their type."""
     if isinstance(value, list):
         return [as_langserve(item) for item in value]
@@ -131,7 +131,7 @@ async def invoke(call: Call) -> Response:
     return JsonResponse({"output": as_langserve(_output_of(run)), "metadata": feedback})
 
 
-def _output_of(run: LiveRun) -> Json:
+def _output_of(run: LiveRun) -> object:
     if run.info.status not in ("success", "waiting"):
         raise error_of(run.info)
     return run.output
@@ -144,7 +144,7 @@ async def batch(call: Call) -> Response:
     inputs = body.items("inputs", most=call.server.settings.max_batch)
     shared = {"config": _config_of(body), "kwargs": body.get("kwargs")}
 
-    async def run_one(value: Json) -> tuple[str, Json]:
+    async def run_one(value: object) -> tuple[str, object]:
         run = await _start(call, app, Body({"input": value, **shared}), streams=False)
         try:
             await run.ended()
@@ -153,7 +153,7 @@ async def batch(call: Call) -> Response:
             raise
         return run.info.id, _output_of(run)
 
-    results: dict[int, tuple[str, Json]] = {}
+    results: dict[int, tuple[str, object]] = {}
     async with (
         call.leaving(),
         aclosing(ASYNC.as_completed(run_one, inputs, limit=PARALLEL)) as outcomes,
@@ -168,7 +168,7 @@ async def batch(call: Call) -> Response:
     return JsonResponse({"output": outputs, "metadata": {"responses": responses, "run_ids": ids}})
 
 
-def _config_of(body: Body) -> Json:
+def _config_of(body: Body) -> object:
     config = body.get("config")
     if isinstance(config, list):
         return config[0] if config else {}
@@ -205,7 +205,7 @@ async def _stream_inside(call: Call, inside: InsideView) -> Response:
     return _answer(call, app, run, _inside_piece)
 
 
-def _decode_filters(body: Body) -> dict[str, Json]:
+def _decode_filters(body: Body) -> JsonObject:
     filters = {}
     for name in FILTERS:
         values = body.items(name, most=64)
@@ -217,13 +217,13 @@ def _decode_filters(body: Body) -> dict[str, Json]:
 
 
 def _answer(
-    call: Call, app: ServedApp, run: LiveRun, piece_of: Callable[[dict[str, Json]], Json]
+    call: Call, app: ServedApp, run: LiveRun, piece_of: Callable[[JsonObject], object]
 ) -> Response:
     return EventStream(_pieces(run, piece_of), on_leave=call.on_leave(app, run))
 
 
 async def _pieces(
-    run: LiveRun, piece_of: Callable[[dict[str, Json]], Json]
+    run: LiveRun, piece_of: Callable[[JsonObject], object]
 ) -> AsyncGenerator[bytes, None]:
     yield event({"run_id": run.info.id}, "metadata")
     async for items in run.follow(0, PING_AFTER):
@@ -240,11 +240,11 @@ async def _pieces(
     yield b"event: end\n\n"
 
 
-def _inside_piece(item: dict[str, Json]) -> Json:
+def _inside_piece(item: JsonObject) -> object:
     return item["params"]["data"] if item["method"] in INSIDE_METHODS else None
 
 
-def _piece(item: dict[str, Json], app: ServedApp, view: ChunkView) -> Json:
+def _piece(item: JsonObject, app: ServedApp, view: ChunkView) -> object:
     method, data = item["method"], item["params"]["data"]
     if item["params"]["namespace"]:
         return None

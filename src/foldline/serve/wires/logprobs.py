@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from foldline.serve.json_object import JsonObject
+
 __all__ = ["completion_logprobs"]
 
-Json = Any
 
-
-def completion_logprobs(metadata: Mapping[str, Json]) -> Json:
+def completion_logprobs(metadata: Mapping[str, Any]) -> JsonObject | None:
     """Return a choice's `logprobs` of a message's metadata; None where the provider gave none."""
     form = metadata.get("logprobs")
     if not isinstance(form, Mapping):
@@ -22,7 +22,7 @@ def completion_logprobs(metadata: Mapping[str, Json]) -> Json:
     return None
 
 
-def _from_candidates(form: Mapping[str, Json]) -> list[Json]:
+def _from_candidates(form: Mapping[str, Any]) -> list[JsonObject]:
     """Google's: the chosen tokens, and beside them the likely ones of each place."""
     alternatives = form.get("topCandidates") or []
     content = []
@@ -33,7 +33,7 @@ def _from_candidates(form: Mapping[str, Json]) -> list[Json]:
     return content
 
 
-def _token(candidate: Mapping[str, Json]) -> dict[str, Json]:
+def _token(candidate: Mapping[str, Any]) -> JsonObject:
     token = str(candidate.get("token") or "")
     return {
         "token": token,

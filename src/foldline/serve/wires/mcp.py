@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Final
 
 from starlette.responses import Response
 from starlette.routing import Route
@@ -14,13 +14,13 @@ from foldline.messages import HumanMessage
 from foldline.serve.apps import RunRequest, ServedApp
 from foldline.serve.body import Body, parse_json, read_bytes
 from foldline.serve.errors import ServeError
+from foldline.serve.json_object import JsonObject
 from foldline.serve.reader import ChatReader, text_of_output
 from foldline.serve.server import Call, JsonResponse, Server, error_of
 from foldline.serve.wires.native import decode_input
 
 __all__ = ["routes"]
 
-Json = Any
 VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 NAME: Final = re.compile(r"[^A-Za-z0-9_.\-]")
 METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL = -32601, -32602, -32603
@@ -32,7 +32,7 @@ class McpErrors:
     name = "mcp"
     cancels = True
 
-    def error_body(self, error: ServeError) -> Json:
+    def error_body(self, error: ServeError) -> JsonObject:
         """Return the JSON of an error."""
         return _problem(None, INTERNAL, error.message)
 
@@ -73,7 +73,7 @@ async def answer(call: Call) -> Response:
     return Response(status_code=202) if answer_json is None else JsonResponse(answer_json)
 
 
-async def _answer_one(call: Call, message: Json) -> Json:
+async def _answer_one(call: Call, message: object) -> JsonObject | None:
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         return _problem(None, -32600, "a request of JSON-RPC 2.0 is needed")
     id, method = message.get("id"), message.get("method")
@@ -89,11 +89,11 @@ async def _answer_one(call: Call, message: Json) -> Json:
         return _problem(id, INVALID_PARAMS if error.status < 500 else INTERNAL, error.message)
 
 
-def _problem(id: Json, code: int, message: str) -> Json:
+def _problem(id: object, code: int, message: str) -> JsonObject:
     return {"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}
 
 
-async def _initialize(call: Call, params: Body) -> Json:
+async def _initialize(call: Call, params: Body) -> JsonObject:
     version = params.maybe_text("protocolVersion", longest=32)
     return {
         "protocolVersion": version if version in VERSIONS else VERSIONS[-1],
@@ -102,7 +102,7 @@ async def _initialize(call: Call, params: Body) -> Json:
     }
 
 
-async def _ping(call: Call, params: Body) -> Json:
+async def _ping(call: Call, params: Body) -> JsonObject:
     return {}
 
 
@@ -114,8 +114,8 @@ def _is_chat(app: ServedApp) -> bool:
     return app.kind in ("model", "agent")
 
 
-def _tool(app: ServedApp) -> Json:
-    schema: Json = {
+def _tool(app: ServedApp) -> JsonObject:
+    schema: object = {
         "type": "object",
         "properties": {"message": {"type": "string", "description": "What to say to it."}},
         "required": ["message"],
@@ -130,7 +130,7 @@ def _tool(app: ServedApp) -> Json:
     return {"name": _tool_name(app), "description": f"{what} {app.name}.", "inputSchema": schema}
 
 
-async def _list_tools(call: Call, params: Body) -> Json:
+async def _list_tools(call: Call, params: Body) -> JsonObject:
     key = call.caller.key
     tools = [
         _tool(app)
@@ -140,7 +140,7 @@ async def _list_tools(call: Call, params: Body) -> Json:
     return {"tools": tools}
 
 
-async def _call_tool(call: Call, params: Body) -> Json:
+async def _call_tool(call: Call, params: Body) -> JsonObject:
     name = params.text("name", longest=256)
     named = [
         app
@@ -166,7 +166,7 @@ async def _call_tool(call: Call, params: Body) -> Json:
     return {"content": [{"type": "text", "text": text}], "isError": is_error}
 
 
-def _last_text(events: list[Json], output: Json, app: ServedApp) -> str:
+def _last_text(events: list[JsonObject], output: object, app: ServedApp) -> str:
     if not _is_chat(app):
         return text_of_output(output)
     reader, text = ChatReader(), ""
@@ -179,7 +179,7 @@ def _last_text(events: list[Json], output: Json, app: ServedApp) -> str:
     return text
 
 
-METHODS: Final[dict[str, Callable[[Call, Body], Awaitable[Json]]]] = {
+METHODS: Final[dict[str, Callable[[Call, Body], Awaitable[JsonObject]]]] = {
     "initialize": _initialize,
     "ping": _ping,
     "tools/list": _list_tools,

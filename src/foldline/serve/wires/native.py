@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from typing import Any, Final
+from typing import Final
 
+from starlette.datastructures import QueryParams
 from starlette.responses import Response
 from starlette.routing import Route
 
@@ -13,6 +14,7 @@ from foldline.load import load
 from foldline.serve.apps import RunRequest, ServedApp
 from foldline.serve.body import Body, check_media
 from foldline.serve.errors import ServeError
+from foldline.serve.json_object import JsonObject
 from foldline.serve.live import Events, LiveRun
 from foldline.serve.log.records import RunInfo
 from foldline.serve.server import Call, JsonResponse, Server, error_of
@@ -22,7 +24,6 @@ from foldline.workflows.interrupts import Command
 
 __all__ = ["decode_config", "decode_input", "routes"]
 
-Json = Any
 DEEPEST: Final = 500
 LOADABLE: Final = "messages"
 
@@ -33,7 +34,7 @@ class NativeErrors:
     name = "runs"
     cancels = False
 
-    def error_body(self, error: ServeError) -> Json:
+    def error_body(self, error: ServeError) -> JsonObject:
         """Return the JSON of an error."""
         return {"error": {**error.as_json(), "status": error.status}}
 
@@ -105,7 +106,7 @@ async def list_runs(call: Call) -> Response:
     return JsonResponse({"runs": [info.as_json() for info in infos]})
 
 
-def page(query: Any) -> tuple[int, int]:
+def page(query: QueryParams) -> tuple[int, int]:
     """Read `limit` and `offset`."""
     numbers = []
     for name, usual, most in (("limit", 20, 1000), ("offset", 0, 1_000_000)):
@@ -194,7 +195,7 @@ async def resume_run(call: Call) -> Response:
     return await _answer(call, body, run, app)
 
 
-def decode_input(value: Json, app: ServedApp) -> Json:
+def decode_input(value: object, app: ServedApp) -> object:
     """Return an input as the app takes it; serialised messages are read, and nothing else is loaded."""
     check_media(value)
     if isinstance(value, str) and app.kind == "agent":
@@ -204,7 +205,7 @@ def decode_input(value: Json, app: ServedApp) -> Json:
     return revive(value)
 
 
-def revive(value: Json, depth: int = 0) -> Json:
+def revive(value: object, depth: int = 0) -> object:
     """Read serialised messages and documents inside JSON; whatever else is serialised is refused."""
     if depth > DEEPEST:
         raise ServeError("invalid_request", "the input nests too deep")
@@ -217,7 +218,7 @@ def revive(value: Json, depth: int = 0) -> Json:
     return value
 
 
-def _load_one(value: dict[str, Json]) -> Json:
+def _load_one(value: JsonObject) -> object:
     id = value.get("id")
     name = id[-1] if isinstance(id, list) and id else None
     allowed = isinstance(name, str) and (

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from foldline.serve.errors import ErrorKind, ServeError
+from foldline.serve.json_object import JsonObject
 
 __all__ = ["OpenAIErrors"]
 
-Json = Any
 ERROR_TYPES: Final[dict[ErrorKind, str]] = {
     "authentication": "authentication_error",
     "permission": "permission_error",
@@ -34,7 +34,7 @@ class OpenAIErrors:
         self.name = name
         self.cancels = cancels
 
-    def error_body(self, error: ServeError) -> Json:
+    def error_body(self, error: ServeError) -> JsonObject:
         """Return the JSON of an error."""
         return {
             "error": {

@@ -5,19 +5,19 @@ from __future__ import annotations
 import base64
 import struct
 import time
-from typing import Any, Final
+from typing import Final
 
 from starlette.responses import Response
 from starlette.routing import Route
 
 from foldline.serve.apps import ServedApp
 from foldline.serve.body import Body
+from foldline.serve.json_object import JsonObject
 from foldline.serve.server import Call, JsonResponse, Server
 from foldline.serve.wires.openai_errors import OpenAIErrors
 
 __all__ = ["routes"]
 
-Json = Any
 WIRE: Final = OpenAIErrors("openai")
 
 
@@ -30,7 +30,7 @@ def routes(server: Server) -> list[Route]:
     ]
 
 
-def _model_json(app: ServedApp, created: int) -> Json:
+def _model_json(app: ServedApp, created: int) -> JsonObject:
     owner = app.label.partition(":")[0] if app.model is not None else "foldline"
     return {"id": app.name, "object": "model", "created": created, "owned_by": owner}
 

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from foldline.serve.apps import ServedApp
 from foldline.serve.body import Body
 from foldline.serve.errors import ServeError
+from foldline.serve.json_object import JsonObject
 
 __all__ = ["MOST_TOKENS", "check_tool_name", "effort_of", "sampling", "stops_of", "usable_options"]
 
-Json = Any
 MOST_STOPS: Final = 16
 MOST_TOKENS: Final = 10_000_000
 EFFORTS: Final = frozenset({"none", "minimal", "low", "medium", "high", "xhigh", "max"})
 
 
-def sampling(body: Body) -> dict[str, Json]:
+def sampling(body: Body) -> JsonObject:
     """Read what all model wires call the same."""
-    options: dict[str, Json] = {
+    options: JsonObject = {
         "temperature": body.number("temperature", 0, 2),
         "top_p": body.number("top_p", 0, 1),
         "top_k": body.integer("top_k", 0, 1_000_000),
@@ -60,7 +60,7 @@ def check_tool_name(body: Body, name: str = "name") -> str:
     return text
 
 
-def usable_options(app: ServedApp, options: dict[str, Json]) -> dict[str, Json]:
+def usable_options(app: ServedApp, options: JsonObject) -> JsonObject:
     """Return the options that an app takes: all for a model, none for what has its own."""
     if app.kind == "model":
         return options

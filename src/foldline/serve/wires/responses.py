@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncGenerator
-from typing import Any, Final
+from typing import Final
 
 from starlette.responses import Response
 from starlette.routing import Route
@@ -12,6 +12,7 @@ from starlette.routing import Route
 from foldline.messages import BaseMessage, SystemMessage
 from foldline.serve.body import Body
 from foldline.serve.errors import ServeError
+from foldline.serve.json_object import JsonObject
 from foldline.serve.live import Events
 from foldline.serve.log.records import RunInfo
 from foldline.serve.server import Call, JsonResponse, Server
@@ -23,7 +24,6 @@ from foldline.serve.wires.responses_view import WIRE, ResponseView
 
 __all__ = ["routes"]
 
-Json = Any
 PREFIX: Final = "resp_"
 LONGEST_CHAIN: Final = 1_000
 ITEM_ID: Final = re.compile(r"(?:msg|fc|rs|ig)_([0-9a-f-]{36})_\d{1,9}")
@@ -80,7 +80,7 @@ async def _resolve_references(call: Call, body: Body) -> None:
     items = body.get("input")
     if not isinstance(items, list) or len(items) > call.server.settings.max_messages:
         return
-    outputs: dict[str, dict[str, Json]] = {}
+    outputs: dict[str, JsonObject] = {}
     for place, item in enumerate(items):
         if not isinstance(item, dict) or item.get("type") != "item_reference":
             continue
@@ -153,7 +153,7 @@ async def _history(call: Call, previous: str) -> list[BaseMessage]:
         if not info.is_over:
             raise ServeError("conflict", f"{id} is under way")
         view = await _view(call, info)
-        items: list[Json] = [
+        items: list[JsonObject] = [
             item for item in view.output if item["type"] != "image_generation_call"
         ]
         before = info.request or {}

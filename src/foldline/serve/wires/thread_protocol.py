@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncGenerator
-from typing import Any, Final
+from typing import Final
 
 from starlette.responses import Response
 from starlette.routing import Route
@@ -17,6 +17,8 @@ from foldline._io import ASYNC
 from foldline.serve.apps import RunRequest
 from foldline.serve.body import Body
 from foldline.serve.errors import ServeError
+from foldline.serve.json_object import JsonObject
+from foldline.serve.live import Events
 from foldline.serve.log.records import RunInfo
 from foldline.serve.server import Call, JsonResponse, Server, error_of
 from foldline.serve.sse import PING, EventStream, event
@@ -28,7 +30,6 @@ from foldline.workflows.interrupts import Command
 
 __all__ = ["routes"]
 
-Json = Any
 LOOK: Final = 0.03
 """Seconds between looks for the next run of a thread in this process."""
 LOOK_ELSEWHERE: Final = 0.5
@@ -81,7 +82,7 @@ async def command(call: Call) -> Response:
     return JsonResponse({"type": "success", "id": id, "result": result, "meta": meta})
 
 
-async def _run_start(call: Call, params: Body) -> dict[str, Json]:
+async def _run_start(call: Call, params: Body) -> JsonObject:
     app, request = decode_run(call, params)
     id = call.path("thread_id")
     await ensure_thread(call, id, app)
@@ -93,7 +94,7 @@ async def _run_start(call: Call, params: Body) -> dict[str, Json]:
     return {"run_id": run.info.id, "through": through}
 
 
-async def _input_respond(call: Call, params: Body) -> dict[str, Json]:
+async def _input_respond(call: Call, params: Body) -> JsonObject:
     id = call.path("thread_id")
     thread = await find_thread(call, id)
     app = call.app(thread.app)
@@ -109,7 +110,7 @@ async def _input_respond(call: Call, params: Body) -> dict[str, Json]:
     return {"run_id": run.info.id, "through": through}
 
 
-async def _run_cancel(call: Call) -> dict[str, Json]:
+async def _run_cancel(call: Call) -> JsonObject:
     await find_thread(call, call.path("thread_id"))
     info = await latest_run(call, call.path("thread_id"))
     if info is None or info.is_over:
@@ -154,7 +155,7 @@ class Filter:
         self._depth = body.integer("depth", 0, 1_000)
         self.since = body.integer("since", 0, 2**53) or 0
 
-    def takes(self, method: str, namespace: list[str], data: Json) -> bool:
+    def takes(self, method: str, namespace: list[str], data: object) -> bool:
         """Whether an event is wanted."""
         channel = "input" if method == "input.requested" else method
         if method == "custom" and isinstance(data, dict) and data.get("name"):
@@ -190,7 +191,7 @@ async def _events(call: Call, thread: str, filter: Filter) -> AsyncGenerator[byt
             else:
                 async for batch in call.server.host.follow(info.id):
                     count += len(batch)
-                    yield _written(info, batch, offset, filter)
+                    yield _encode_events(info, batch, offset, filter)
                     last_sign = time.monotonic()
             if not info.is_over or info.status == "interrupted":
                 yield await _end(call, info, offset + count, filter)
@@ -212,7 +213,7 @@ async def _next_run(call: Call, thread: str, done: set[str]) -> None:
         await ASYNC.sleep(LOOK)
 
 
-def _written(info: RunInfo, batch: Any, offset: int, filter: Filter) -> bytes:
+def _encode_events(info: RunInfo, batch: Events, offset: int, filter: Filter) -> bytes:
     if not batch:
         return PING
     text = b""
@@ -228,12 +229,12 @@ def _written(info: RunInfo, batch: Any, offset: int, filter: Filter) -> bytes:
     return text
 
 
-def _published(info: RunInfo, item: dict[str, Json]) -> dict[str, Json] | None:
+def _published(info: RunInfo, item: JsonObject) -> JsonObject | None:
     """Return an event of the log as the protocol has it; the root's lifecycle is the run's own."""
     method, params = item["method"], item["params"]
     if method == "run":
         data = params["data"]
-        phase: dict[str, Json] = {"event": ROOT_EVENTS[data["event"]], "graph_name": info.app}
+        phase: JsonObject = {"event": ROOT_EVENTS[data["event"]], "graph_name": info.app}
         if data.get("error"):
             phase["error"] = data["error"].get("message")
         elif data["event"] == "stopped":

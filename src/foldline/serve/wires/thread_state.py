@@ -6,8 +6,9 @@ import time
 from typing import Any
 
 from foldline._config import RunnableConfig
-from foldline.serve.apps import ServedApp
+from foldline.serve.apps import ServedApp, Snapshot
 from foldline.serve.errors import ServeError, failure_of
+from foldline.serve.json_object import JsonObject
 from foldline.serve.log.records import RunInfo, ThreadInfo
 from foldline.serve.server import Call, thread_key
 from foldline.serve.wires.approvals import latest_run
@@ -22,7 +23,6 @@ __all__ = [
     "thread_states",
 ]
 
-Json = Any
 STATUSES = {"running": "busy", "waiting": "interrupted", "error": "error"}
 
 
@@ -53,7 +53,7 @@ def app_of_thread(call: Call, thread: ThreadInfo) -> ServedApp | None:
     return None if thread.app is None else call.app(thread.app)
 
 
-async def thread_json(call: Call, thread: ThreadInfo) -> Json:
+async def thread_json(call: Call, thread: ThreadInfo) -> JsonObject:
     """Return a thread in LangGraph's form."""
     run: RunInfo | None = await latest_run(call, thread.id)
     stamp = _iso(thread.created)
@@ -70,12 +70,12 @@ async def thread_json(call: Call, thread: ThreadInfo) -> Json:
     }
 
 
-def _by_task(run: RunInfo | None) -> Json:
+def _by_task(run: RunInfo | None) -> JsonObject:
     questions = ((run.result or {}).get("interrupts") or []) if run is not None else []
     return {"0": [_question(item) for item in questions]} if questions else {}
 
 
-def _question(item: Json) -> Json:
+def _question(item: JsonObject) -> JsonObject:
     return {"id": item["interrupt_id"], "value": item["payload"]}
 
 
@@ -85,7 +85,7 @@ def _iso(seconds: float) -> str:
 
 async def thread_states(
     call: Call, thread: ThreadInfo, *, checkpoint: str | None = None, limit: int | None = None
-) -> list[Json]:
+) -> list[JsonObject]:
     """Return where a thread stands, or with a limit where it stood, the newest first."""
     app = app_of_thread(call, thread)
     if app is None or not app.has_threads:
@@ -107,7 +107,7 @@ async def thread_states(
         raise failure_of(error) from error
 
 
-async def _state_without_checkpointer(call: Call, thread: ThreadInfo) -> Json:
+async def _state_without_checkpointer(call: Call, thread: ThreadInfo) -> JsonObject:
     run = await latest_run(call, thread.id)
     output = (run.result or {}).get("output") if run is not None else None
     values = output if isinstance(output, dict) else {} if output is None else {"output": output}
@@ -123,7 +123,7 @@ async def _state_without_checkpointer(call: Call, thread: ThreadInfo) -> Json:
     }
 
 
-def state_json(snapshot: Any, thread: str) -> Json:
+def state_json(snapshot: Snapshot, thread: str) -> JsonObject:
     """Return a snapshot in LangGraph's form."""
     configurable = snapshot.config.get("configurable", {})
     interrupts = [{"id": item.id, "value": jsonable(item.value)} for item in snapshot.interrupts]

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["UsageTotal"]
+from foldline.serve.json_object import JsonObject
 
-Json = Any
+__all__ = ["UsageTotal"]
 
 
 @dataclass(slots=True)
@@ -22,7 +22,7 @@ class UsageTotal:
     cache_written: int = 0
     reasoning: int = 0
 
-    def add(self, usage: Mapping[str, Json]) -> None:
+    def add(self, usage: Mapping[str, Any]) -> None:
         """Add what one message used."""
         inputs = usage.get("input_token_details") or {}
         outputs = usage.get("output_token_details") or {}
@@ -40,7 +40,7 @@ class UsageTotal:
         self.cache_written += other.cache_written
         self.reasoning += other.reasoning
 
-    def as_completions(self) -> dict[str, Json]:
+    def as_completions(self) -> JsonObject:
         """Return it in the words of OpenAI's Chat Completions."""
         return {
             "prompt_tokens": self.input,
@@ -50,7 +50,7 @@ class UsageTotal:
             "completion_tokens_details": {"reasoning_tokens": self.reasoning},
         }
 
-    def as_responses(self) -> dict[str, Json]:
+    def as_responses(self) -> JsonObject:
         """Return it in the words of OpenAI's Responses."""
         return {
             "input_tokens": self.input,

@@ -12,6 +12,7 @@ from foldline.messages import AIMessage, BaseMessage, HumanMessage, SystemMessag
 from foldline.serve.apps import RunRequest
 from foldline.serve.body import Body
 from foldline.serve.errors import ServeError
+from foldline.serve.json_object import JsonObject
 from foldline.serve.live import Events
 from foldline.serve.reader import ChatReader, Op
 from foldline.serve.server import Call, JsonResponse, Server, error_of
@@ -23,7 +24,6 @@ from foldline.workflows.interrupts import Command
 
 __all__ = ["routes"]
 
-Json = Any
 HEADERS: Final = {"x-vercel-ai-ui-message-stream": "v1"}
 DONE: Final = b"data: [DONE]\n\n"
 FINISH_REASONS: Final = {
@@ -41,7 +41,7 @@ class VercelErrors:
     name = "vercel"
     cancels = False
 
-    def error_body(self, error: ServeError) -> Json:
+    def error_body(self, error: ServeError) -> JsonObject:
         """Return the JSON of an error."""
         return {"error": error.message, "kind": error.kind}
 
@@ -118,7 +118,7 @@ async def _stream(
         pieces = b"".join(event(piece) for _, item in batch for piece in view.pieces(item))
         yield pieces or PING
     info = await call.server.host.find(call.caller, id)
-    ending: list[Json] = list(view.close())
+    ending: list[JsonObject] = list(view.close())
     if info.status == "stopped":
         ending.append({"type": "abort", "reason": "stopped"})
     elif info.status not in ("success", "waiting"):
@@ -141,13 +141,13 @@ class UiStream:
         self._is_more = is_more
         self._has_begun = False
         self._is_in_step = False
-        self._calls: list[tuple[str, str, Json]] = []
+        self._calls: list[tuple[str, str, object]] = []
         self._names: dict[int, tuple[str, str]] = {}
         self._sources = 0
         self.reason = "stop"
         self.error: str | None = None
 
-    def pieces(self, item: dict[str, Json]) -> Iterator[Json]:
+    def pieces(self, item: JsonObject) -> Iterator[JsonObject]:
         """Return the chunks of one event of the log."""
         if not self._has_begun:
             self._has_begun = True
@@ -155,7 +155,7 @@ class UiStream:
         for op in self._reader.read(item):
             yield from self._take(op)
 
-    def close(self) -> Iterator[Json]:
+    def close(self) -> Iterator[JsonObject]:
         """End the step that is open."""
         if not self._has_begun:
             yield {"type": "start"}
@@ -163,7 +163,7 @@ class UiStream:
             self._is_in_step = False
             yield {"type": "finish-step"}
 
-    def _take(self, op: Op) -> Iterator[Json]:
+    def _take(self, op: Op) -> Iterator[JsonObject]:
         match op.kind:
             case "message":
                 yield from self.close()
@@ -184,7 +184,7 @@ class UiStream:
             case _:
                 yield from self._take_other(op)
 
-    def _citations(self, op: Op) -> Iterator[Json]:
+    def _citations(self, op: Op) -> Iterator[JsonObject]:
         for note in op.data.get("annotations") or ():
             if note.get("type") == "citation" and note.get("url"):
                 self._sources += 1
@@ -195,7 +195,7 @@ class UiStream:
                     **({"title": note["title"]} if note.get("title") else {}),
                 }
 
-    def _take_call(self, op: Op) -> Iterator[Json]:
+    def _take_call(self, op: Op) -> Iterator[JsonObject]:
         if op.kind == "call-start":
             name = op.data["name"]
             self._names[op.number] = (op.text, name)
@@ -217,7 +217,7 @@ class UiStream:
                 "errorText": str(op.data.get("error") or "the arguments are broken"),
             }  # fmt: skip
 
-    def _take_other(self, op: Op) -> Iterator[Json]:
+    def _take_other(self, op: Op) -> Iterator[JsonObject]:
         match op.kind:
             case "tool-end":
                 yield self._result(op)
@@ -244,7 +244,7 @@ class UiStream:
             case _:
                 pass
 
-    def _result(self, op: Op) -> Json:
+    def _result(self, op: Op) -> JsonObject:
         if op.data.get("is_denied"):
             return {"type": "tool-output-denied", "toolCallId": op.text}
         if op.data["is_error"]:
@@ -252,7 +252,7 @@ class UiStream:
             return {"type": "tool-output-error", "toolCallId": op.text, "errorText": text}
         return {"type": "tool-output-available", "toolCallId": op.text, "output": op.data["output"]}
 
-    def _ask(self, op: Op) -> Iterator[Json]:
+    def _ask(self, op: Op) -> Iterator[JsonObject]:
         pairs = match_calls(op.data, self._calls)
         for place, (call_id, _) in enumerate(pairs):
             if call_id is not None:
@@ -269,15 +269,15 @@ class UiStream:
 # -- requests
 
 
-def _approvals(item: Body) -> dict[str, Json]:
+def _approvals(item: Body) -> JsonObject:
     """Return the answers to approvals in a message, by the approvals' ids."""
-    decisions: dict[str, Json] = {}
+    decisions: JsonObject = {}
     if item.text("role") == "assistant":
         for part in item.objects("parts", most=1_000):
             approval = part.object("approval")
             if approval is not None and part.get("state") == "approval-responded":
                 id = approval.text("id", longest=256)
-                decision: dict[str, Json] = {"type": "approve"}
+                decision: JsonObject = {"type": "approve"}
                 if not approval.flag("approved"):
                     decision = {"type": "reject"}
                     reason = approval.maybe_text("reason", longest=10_000)
@@ -287,10 +287,8 @@ def _approvals(item: Body) -> dict[str, Json]:
     return decisions
 
 
-def _answers(
-    questions: list[dict[str, Json]], approvals: dict[str, Json], others: dict[str, Json]
-) -> dict[str, Json]:
-    answers: dict[str, Json] = {}
+def _answers(questions: list[JsonObject], approvals: JsonObject, others: JsonObject) -> JsonObject:
+    answers: JsonObject = {}
     for question in questions:
         id = question["interrupt_id"]
         if id in others:
