@@ -8,11 +8,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from foldline.cli.choose import choose_model, name_of, prepare
 from foldline.cli.terminal import say, table
 from foldline.exceptions import UsageError
+
+if TYPE_CHECKING:
+    from foldline.language_models.base_chat_model import BaseChatModel
 
 __all__ = ["bench"]
 
@@ -42,7 +45,7 @@ def bench(prompt: str, *, model: str | None, runs: int, suite: bool, as_json: bo
     return 0
 
 
-def _time(model: Any, prompt: str) -> dict[str, float | None]:
+def _time(model: BaseChatModel, prompt: str) -> dict[str, float | None]:
     began = time.perf_counter()
     first: float | None = None
     stream = model.stream_v2(prompt)
@@ -50,14 +53,15 @@ def _time(model: Any, prompt: str) -> dict[str, float | None]:
         if first is None and event["event"] == "content-block-delta":
             first = time.perf_counter()
     end = time.perf_counter()
-    tokens = (stream.output.usage_metadata or {}).get("output_tokens")
-    speaking_time = end - (first or began)
+    usage = stream.output.usage_metadata
+    tokens = usage.get("output_tokens") if usage else None
+    generation_time = end - (first or began)
     return {
         "first_token": (first or end) - began,
         "seconds": end - began,
         "tokens": tokens,
-        "tokens_per_second": (tokens - 1) / speaking_time
-        if tokens and tokens > 1 and speaking_time
+        "tokens_per_second": (tokens - 1) / generation_time
+        if tokens and tokens > 1 and generation_time
         else None,
     }
 

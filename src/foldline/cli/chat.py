@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from foldline.cli import places
 from foldline.cli.approve import Approval
@@ -35,6 +35,9 @@ from foldline.cli.start import Code
 from foldline.cli.terminal import is_terminal, note, readable, say
 from foldline.exceptions import StoreError, StructuredOutputError, UsageError
 from foldline.messages import AIMessage, HumanMessage
+
+if TYPE_CHECKING:
+    from foldline.language_models.base_chat_model import BaseChatModel
 
 __all__ = ["chat", "open_log", "with_piped"]
 
@@ -291,7 +294,7 @@ def _print_whole(answer: AIMessage | None, form: AnswerForm) -> None:
 
 
 def _ask_for_schema(
-    model: Any,
+    model: BaseChatModel,
     conversation: Conversation,
     human: HumanMessage,
     schema: dict[str, Any],

@@ -14,8 +14,8 @@ import socket
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Literal
+from urllib.parse import SplitResult, urlsplit
 
 from foldline import __version__
 from foldline.cli import places
@@ -26,6 +26,9 @@ from foldline.exceptions import FoldlineError
 from foldline.providers import find_provider
 from foldline.providers.local.fetch import MODELS, cache_dir, is_fetched
 from foldline.transports._environment import CERTIFICATE_VARIABLES, environment_proxy, read_variable
+
+if TYPE_CHECKING:
+    from foldline.language_models.base_chat_model import BaseChatModel
 
 __all__ = ["doctor"]
 
@@ -213,13 +216,13 @@ def _providers() -> Iterator[Finding]:
             yield Finding("info", f"provider {name}: {error}")
             continue
         keys = key_variables(kind)
-        held = [key for key in keys if os.environ.get(key)]
-        if held:
-            yield Finding("ok", f"provider {name}: {held[0]} is set")
+        set_keys = [key for key in keys if os.environ.get(key)]
+        if set_keys:
+            yield Finding("ok", f"provider {name}: {set_keys[0]} is set")
         yield from _endpoint(name, kind)
 
 
-def _endpoint(name: str, kind: object) -> Iterator[Finding]:
+def _endpoint(name: str, kind: type[BaseChatModel]) -> Iterator[Finding]:
     host = host_of(kind)
     addresses = [(key, os.environ[key]) for key in url_variables(kind) if os.environ.get(key)]
     url = addresses[0][1] if addresses else str(getattr(host, "base_url", "") or "")
@@ -232,21 +235,21 @@ def _endpoint(name: str, kind: object) -> Iterator[Finding]:
     elif addresses:
         yield Finding(
             "problem",
-            f"provider {name}: nobody answers at {where} ({addresses[0][0]})",
+            f"provider {name}: no server answers at {where} ({addresses[0][0]})",
             f"start the server, or mend or unset {addresses[0][0]}",
         )
     else:
         yield Finding("info", f"provider {name}: no server at {where}", "start one if you want it")
 
 
-def _port(parts: Any) -> int:
+def _port(parts: SplitResult) -> int:
     try:
         return int(parts.port or (443 if parts.scheme == "https" else 80))
     except ValueError:
         return 0
 
 
-def _answers(parts: Any) -> bool:
+def _answers(parts: SplitResult) -> bool:
     try:
         with socket.create_connection((parts.hostname, _port(parts)), timeout=PATIENCE):
             return True

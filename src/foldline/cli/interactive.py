@@ -8,7 +8,7 @@ import signal
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from foldline import __version__
 from foldline.cli import places
@@ -24,6 +24,10 @@ from foldline.exceptions import FoldlineError, UsageError
 from foldline.messages import messages_to_dict
 from foldline.utils.private_files import open_private
 from foldline.utils.strings import suggestion
+
+if TYPE_CHECKING:
+    from foldline.language_models.base_chat_model import BaseChatModel
+    from foldline.tools.base import BaseTool
 
 __all__ = ["Session"]
 
@@ -50,8 +54,8 @@ class Session:
 
     def __init__(
         self,
-        model: Any,
-        tools: Sequence[Any],
+        model: BaseChatModel,
+        tools: Sequence[BaseTool],
         conversation: Conversation,
         callbacks: Sequence[Any] = (),
         approve: Approve | None = None,

@@ -168,8 +168,8 @@ def _all_runs(run: Run) -> Iterator[Run]:
         yield from _all_runs(child)
 
 
-def _output(run: Run, models: list[Run]) -> Any:
-    outputs = run.outputs or {}
+def _output(run: Run, models: list[Run]) -> object:
+    outputs: dict[str, Any] = run.outputs or {}
     if "output" in outputs:
         return outputs["output"]
     if models:
@@ -179,11 +179,11 @@ def _output(run: Run, models: list[Run]) -> Any:
     return outputs.get("raw") or ""
 
 
-def _kind(dumped: Any) -> str:
+def _kind(dumped: object) -> str:
     return str((dumped.get("id") or [""])[-1]) if isinstance(dumped, dict) else ""
 
 
-def _text(dumped: Any) -> str:
+def _text(dumped: object) -> str:
     """Return the text of a message as it was dumped."""
     if isinstance(dumped, dict) and "kwargs" in dumped:
         dumped = dumped["kwargs"].get("content", "")
@@ -195,8 +195,10 @@ def _text(dumped: Any) -> str:
     return "" if dumped is None else str(dumped)
 
 
-def _block(block: Any) -> str:
-    kind = block.get("type") if isinstance(block, dict) else None
+def _block(block: object) -> str:
+    if not isinstance(block, dict):
+        return ""
+    kind = block.get("type")
     if kind == "text":
         return str(block.get("text", ""))
     return f"[{kind}]" if kind in ("image", "audio", "video", "file") else ""

@@ -14,7 +14,6 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from foldline.cli.start import Code
 from foldline.compat.rewrite import Finding, UnparsableError, rewrite
@@ -159,7 +158,7 @@ def _is_python(line: str) -> bool:
     return line.lstrip().startswith("#") or bool(re.match(r"\s*%\s", line))
 
 
-def _dump_like(before: str, notebook: Any) -> str:
+def _dump_like(before: str, notebook: object) -> str:
     """Write a notebook as it was written: its indentation, its last line."""
     match = re.search(r"\n( +|\t)", before)
     indent = None if match is None else (match[1] if "\t" in match[1] else len(match[1]))

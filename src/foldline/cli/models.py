@@ -6,7 +6,7 @@ import json
 import os
 from contextlib import suppress
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from foldline.cli.terminal import note, say, table
 from foldline.exceptions import FoldlineError, UsageError
@@ -14,6 +14,10 @@ from foldline.language_models.profile import find_profile, known_profiles
 from foldline.providers import REGISTRY, find_provider, provider_names
 from foldline.providers._completions.model import CompletionsModel
 from foldline.utils.strings import suggestion
+
+if TYPE_CHECKING:
+    from foldline.language_models.base_chat_model import BaseChatModel
+    from foldline.providers._completions.host import Host
 
 __all__ = ["host_of", "key_variables", "main_names", "models", "url_variables"]
 
@@ -119,38 +123,36 @@ def _local_state() -> str:
     return f"yes, fetched: {', '.join(fetched)}" if fetched else "yes, fetched at first use"
 
 
-def key_variables(kind: Any) -> tuple[str, ...]:
-    """The variables that may hold a provider's key."""
-    own = _of_host(kind, "keys") or getattr(kind, "key_variables", ())
-    return (*own, *OTHER_KEYS.get(kind.__name__, ()))
-
-
-def url_variables(kind: Any) -> tuple[str, ...]:
-    """The variables that may hold another address of a provider."""
-    own = getattr(import_module(kind.__module__), "URL_VARIABLES", ())
-    return tuple(_of_host(kind, "url_variables") or own or OTHER_URLS.get(kind.__name__, ()))
-
-
-def _of_host(kind: Any, what: str) -> Any:
+def key_variables(kind: type[BaseChatModel]) -> tuple[str, ...]:
+    """Return the variables that may hold a provider's key."""
     host = host_of(kind)
-    return getattr(host, what, ()) if host is not None else ()
+    names = (host.keys if host is not None else ()) or getattr(kind, "key_variables", ())
+    return (*names, *OTHER_KEYS.get(kind.__name__, ()))
 
 
-def host_of(kind: Any) -> Any:
-    """The row of a provider that speaks chat completions; None for others, and for the one that takes any server."""
+def url_variables(kind: type[BaseChatModel]) -> tuple[str, ...]:
+    """Return the variables that may hold another address of a provider."""
+    host = host_of(kind)
+    names = host.url_variables if host is not None else ()
+    module_names = getattr(import_module(kind.__module__), "URL_VARIABLES", ())
+    return tuple(names or module_names or OTHER_URLS.get(kind.__name__, ()))
+
+
+def host_of(kind: type[BaseChatModel]) -> Host | None:
+    """Return the settings of a provider that speaks chat completions; None for others, and for a server of any URL."""
     if issubclass(kind, CompletionsModel):
         with suppress(UsageError):
             return kind.model_construct()._host
     return None
 
 
-def _key_state(kind: object) -> str:
+def _key_state(kind: type[BaseChatModel]) -> str:
     variables = key_variables(kind)
     if not variables:
         return "none needed"
-    held = [name for name in variables if os.environ.get(name)]
-    if held:
-        return f"{held[0]} is set"
+    names = [name for name in variables if os.environ.get(name)]
+    if names:
+        return f"{names[0]} is set"
     host = host_of(kind)
     if host is not None and not host.needs_key:
         return "none needed"

@@ -6,11 +6,11 @@ The same file holds the vectors and the record of what is in; indexing again emb
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from foldline.cli import places
 from foldline.cli.chat import open_log, with_piped
@@ -37,6 +37,10 @@ from foldline.utils.progress import Progress
 from foldline.utils.strings import count_of, suggestion
 from foldline.vectorstores import SQLiteVectorStore
 
+if TYPE_CHECKING:
+    from foldline.document_loaders.base import BaseLoader
+    from foldline.embeddings.base import Embeddings
+
 __all__ = ["ask", "ask_logged", "embed", "embed_piped", "index", "similar"]
 
 CHUNK, OVERLAP = 1000, 100
@@ -54,16 +58,14 @@ ENCODERS = {
 LOCAL = "local:minilm-l6"
 
 
-def _encoder(spec: str) -> Any:
+def _encoder(spec: str) -> Embeddings:
     use_stored_keys()
     provider, colon, model = spec.partition(":")
     if provider == "py":
-        embeddings = own_object(model, "-m py:")
-        return (
-            embeddings
-            if hasattr(embeddings, "embed_query") and not isinstance(embeddings, type)
-            else embeddings()
-        )
+        encoder: Any = own_object(model, "-m py:")
+        is_ready = hasattr(encoder, "embed_query") and not isinstance(encoder, type)
+        embeddings: Embeddings = encoder if is_ready else encoder()
+        return embeddings
     if provider not in ENCODERS:
         raise UsageError(
             f"there are no embeddings of {provider!r}{suggestion(provider, ENCODERS)}: write local, openai:MODEL, "
@@ -72,8 +74,8 @@ def _encoder(spec: str) -> Any:
     if provider == "local":
         prepare_encoder(model or "minilm-l6")
     module, _, name = ENCODERS[provider].partition(":")
-    kind = getattr(import_module(module), name)
-    return kind(model=model) if colon and model else kind()
+    kind: type[Embeddings] = getattr(import_module(module), name)
+    return kind(**({"model": model} if colon and model else {}))
 
 
 def _file() -> Path:
@@ -145,8 +147,8 @@ def index(
     return 0
 
 
-def _root_of(paths: Sequence[str]) -> Any:
-    """Return the function that says below which of the paths a document is: what is gone there is deleted."""
+def _root_of(paths: Sequence[str]) -> Callable[[Document], str]:
+    """Return a function that names the path that a document is under; documents missing there are deleted."""
     roots = [path if "://" in path else str(Path(path).expanduser().resolve()) for path in paths]
 
     def root(document: Document) -> str:
@@ -177,7 +179,7 @@ def _pieces(
     return [_plain(piece) for piece in pieces], failures
 
 
-def _loader(path: str, glob: Sequence[str], exclude: Sequence[str]) -> Any:
+def _loader(path: str, glob: Sequence[str], exclude: Sequence[str]) -> BaseLoader:
     if "://" in path:
         return WebBaseLoader(path, continue_on_failure=True)
     place = Path(path).expanduser().resolve()
@@ -195,7 +197,7 @@ def _loader(path: str, glob: Sequence[str], exclude: Sequence[str]) -> Any:
 
 
 def _plain(piece: Document) -> Document:
-    """Keep of the metadata what JSON has: a loader of one's own may put in anything."""
+    """Return a piece with metadata that JSON can hold; a user's loader may put in anything."""
     metadata = json.loads(json.dumps(piece.metadata, default=str))
     return Document(piece.page_content, metadata=metadata)
 

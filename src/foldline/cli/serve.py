@@ -9,10 +9,14 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from foldline.cli.places import data_dir, make_folder_of, traces_place
 from foldline.exceptions import MissingExtraError, UsageError
+
+if TYPE_CHECKING:
+    from foldline.serve.app import ServeApp
+    from foldline.serve.keys import KeyStore
 
 __all__ = ["add_key", "list_keys", "make_from_environment", "remove_key", "serve"]
 
@@ -89,7 +93,7 @@ def serve(
     return 0
 
 
-def make_from_environment() -> Any:
+def make_from_environment() -> ServeApp:
     """Make the app that the environment describes; each worker does."""
     from foldline.serve import Settings, create_app
     from foldline.serve.gateway import make_apps, read_config
@@ -149,7 +153,7 @@ def _without_password(place: str) -> str:
 # -- keys
 
 
-def _keys(log: str | None) -> Any:
+def _keys(log: str | None) -> KeyStore:
     _need_extra()
     from foldline.serve.keys import KeyStore
     from foldline.serve.log.sql import open_tables

@@ -16,8 +16,8 @@ __all__ = ["group"]
 class ServeGroup(TyperGroup):
     """A group whose usual command is `run`, so that `foldline serve app:agent` needs no second word."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put `run` in front of whatever names no other command."""
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401  Click's context, or that of the copy in newer Typers
+        """Put `run` before arguments that do not start with a command."""
         if not args or args[0] not in self.commands:
             args = ["run", *args]
         parsed: list[str] = super().parse_args(ctx, args)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from foldline.cli.markdown import MarkdownWriter
@@ -69,7 +70,7 @@ class TextShow(NoShow):
         elif event["event"] == "content-block-finish":
             self._finish(event["content"], is_streamed=event["index"] in self._began)
 
-    def _finish(self, block: Any, *, is_streamed: bool) -> None:
+    def _finish(self, block: Mapping[str, Any], *, is_streamed: bool) -> None:
         kind = block["type"]
         if kind == "text" and not is_streamed:
             self._write("text", block["text"])
@@ -82,8 +83,8 @@ class TextShow(NoShow):
         elif kind in MEDIA_TYPES:
             self._show_media(block)
 
-    def _show_media(self, block: Any) -> None:
-        """Show the words of what was spoken; of a picture, film or file only that it came."""
+    def _show_media(self, block: Mapping[str, Any]) -> None:
+        """Show the transcript of audio, and one line about a picture, a video or a file."""
         if transcript := (block.get("extras") or {}).get("transcript"):
             self._write("text", transcript)
         data = block.get("base64") or ""

@@ -1,7 +1,7 @@
-"""What is written, and how: styled on a terminal, plain text elsewhere.
+"""Writes output: styled on a terminal, plain text elsewhere.
 
-What a model or a file says may hold escape sequences that move the cursor or retitle the window: on a terminal they are
-struck out.
+The text of a model or a file may hold escape sequences that move the cursor or retitle the window: on a terminal they
+are removed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 __all__ = ["clean", "note", "progress_bar", "say", "table", "terminal_width"]
 
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-"""Everything but newline and tab that does something instead of showing something."""
+"""All control characters except newline and tab."""
 
 
-def is_terminal(stream: Any) -> bool:
-    """Whether a person is looking."""
+def is_terminal(stream: IO[str]) -> bool:
+    """Whether a stream is a terminal."""
     try:
         return bool(stream.isatty())
     except (AttributeError, ValueError):
@@ -32,18 +32,18 @@ def is_terminal(stream: Any) -> bool:
 
 
 def clean(text: str) -> str:
-    """Strike out what a terminal would obey rather than show."""
+    """Remove the control characters that a terminal would obey."""
     return CONTROLS.sub("", text.replace("\r\n", "\n"))
 
 
 def readable(text: str) -> str:
-    """Return text of the command line or of a pipe whose bytes were not text."""
+    """Replace the surrogates of bytes that were not UTF-8 on the command line or in a pipe."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 @cache
 def console(*, is_error: bool = False) -> Console:
-    """The styled way to the terminal. Rich is loaded here, and only for a terminal."""
+    """Return the styled console. Rich is imported here, and only for a terminal."""
     from rich.console import Console
 
     return Console(stderr=is_error, highlight=False, markup=False, emoji=False)

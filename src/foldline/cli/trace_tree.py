@@ -93,11 +93,11 @@ def _parts(parts: list[dict[str, Any]]) -> str:
     return _cut("  ".join(texts))
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return value if isinstance(value, str) else _json(value)
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     return _cut(json.dumps(value, ensure_ascii=False, default=str))
 
 

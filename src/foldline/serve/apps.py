@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from foldline._config import RunnableConfig
 from foldline.agents.agent import Agent
@@ -21,8 +21,12 @@ from foldline.runnables.fallbacks import RunnableWithFallbacks
 from foldline.runnables.lambda_ import RunnableLambda
 from foldline.serve.json_object import JsonObject
 from foldline.utils.short_repr import short_repr
-from foldline.workflows.interrupts import Command, Interrupt
+from foldline.workflows.interrupts import Command
 from foldline.workflows.loop_runnable import LoopRunnable
+
+if TYPE_CHECKING:
+    from foldline.agents.agent import StateSnapshot as AgentSnapshot
+    from foldline.graph.types import StateSnapshot as GraphSnapshot
 
 __all__ = [
     "AppKind",
@@ -40,6 +44,8 @@ Emit = Callable[[str, object, "list[str] | None", "str | None"], None]
 """Takes an event's method, data, namespace and node."""
 InsideView = Literal["stream_log", "stream_events"]
 """The ways in which LangServe's clients watch a run from inside."""
+Snapshot: TypeAlias = "AgentSnapshot | GraphSnapshot"
+"""A checkpoint of a thread."""
 CHATTY_NAMES: Final = ("messages", "chat_history", "history")
 
 
@@ -68,30 +74,6 @@ class RunRequest:
     def copy(self) -> RunRequest:
         """Return the same for another run: each run has a config and a thread of its own."""
         return replace(self, config=RunnableConfig(**self.config))
-
-
-class Snapshot(Protocol):
-    """A checkpoint of a thread, as agents and graphs return it."""
-
-    @property
-    def values(self) -> object:
-        """The state."""
-
-    @property
-    def next(self) -> tuple[str, ...]:
-        """The steps that come next; empty at the end of the thread."""
-
-    @property
-    def config(self) -> RunnableConfig:
-        """The config that names this checkpoint."""
-
-    @property
-    def created_at(self) -> str | None:
-        """When it was stored."""
-
-    @property
-    def interrupts(self) -> tuple[Interrupt, ...]:
-        """The open questions to a person."""
 
 
 class ServedApp:

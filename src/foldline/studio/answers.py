@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from functools import wraps
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from pydantic import ValidationError
 from starlette.requests import Request
@@ -19,19 +19,22 @@ from foldline.tracers._redact import Redactor
 
 __all__ = ["Endpoint", "answer_json", "endpoint", "event", "read_body", "stream", "threaded"]
 
+P = ParamSpec("P")
+T = TypeVar("T")
 Endpoint = Callable[[Request], Awaitable[Response]]
 MOST_BODY = 32_000_000
 NO_STORE = {"cache-control": "no-store"}
 
 
-def answer_json(value: Any, status: int = 200) -> Response:
+def answer_json(value: object, status: int = 200) -> Response:
     """Return a value as JSON that every browser reads."""
     return JSONResponse(value, status, headers=NO_STORE)
 
 
-async def threaded(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+async def threaded(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a blocking function in a thread."""
-    return await ASYNC.call(function, *args, **kwargs)
+    result: T = await ASYNC.call(function, *args, **kwargs)
+    return result
 
 
 def endpoint(function: Endpoint) -> Endpoint:
@@ -79,7 +82,7 @@ async def read_body(request: Request) -> dict[str, Any]:
     return value
 
 
-def event(name: str, value: Any, place: int | None = None) -> bytes:
+def event(name: str, value: object, place: int | None = None) -> bytes:
     """Return a server-sent event; a browser that lost the connection sends the last place when it asks again."""
     number = "" if place is None else f"id: {place}\n"
     return f"event: {name}\n{number}data: {json.dumps(value, default=str)}\n\n".encode()
