@@ -45,7 +45,7 @@ WIRES = (
     chat_completions, openai_models, responses, anthropic_messages, langgraph, thread_protocol, native, vercel,
     agui, mcp, langserve,
 )  # fmt: skip
-"""In the order in which their routes are looked at: the first that fits answers."""
+"""In the order in which their routes are matched: the first that fits answers."""
 
 
 class ServeApp(Starlette):
@@ -66,16 +66,16 @@ def create_app(
     """Return an ASGI app that serves a runnable, an agent or a model, or several by name.
 
     Options are those of `Settings`: `create_app({"weather": agent}, log="runs.db")`. Served alone or mounted into
-    another app; where that one does not run the lifespan of what it mounts, the first request does.
+    another app. Where that app does not run the lifespan of mounted apps, the first request opens the run log.
     """
     settings = settings or Settings(**options)
     served: dict[str, ServedApp] = as_apps(apps)
     log = RunLog(settings.log)
-    listeners = list(callbacks)
+    handlers = list(callbacks)
     tracer = open_tracer(settings.traces) if settings.traces is not None else None
     if tracer is not None:
-        listeners.append(tracer)
-    host = RunHost(log, settings, Metrics(), listeners)
+        handlers.append(tracer)
+    host = RunHost(log, settings, Metrics(), handlers)
     server = Server(served, settings, host, KeyStore(log.tables))
     routes: list[BaseRoute] = [
         Route("/healthz", _healthz),
@@ -128,7 +128,7 @@ class _Ready:
             return JsonResponse({"status": "shutting down"}, status_code=503)
         try:
             await host.call(host.log.tables.read, "SELECT 1")
-        except Exception:  # noqa: BLE001  whatever is wrong with the log, it is not ready
+        except Exception:  # noqa: BLE001  with any error of the log, the server is not ready
             return JsonResponse({"status": "the run log does not answer"}, status_code=503)
         return JsonResponse({"status": "ready"})
 

@@ -1,7 +1,7 @@
-"""`RemoteRunnable`: an app of a `foldline serve` somewhere else, called like any runnable.
+"""`RemoteRunnable`: an app of another `foldline serve`, called like any runnable.
 
-It speaks our own wire: a stream whose connection breaks is picked up where it was, without a gap and without an event
-twice.
+It uses the native wire: a stream whose connection breaks is resumed after its last event, with no event lost or
+repeated.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class RemoteRunnable(Runnable[Any, Any]):
             run_id = run.configurable.get("run_id")
             if run_id is None:
                 raise ModelError(
-                    "a question is answered in its run: config={'configurable': {'run_id': …}} names it"
+                    "an answer needs the run that asked: pass config={'configurable': {'run_id': …}}"
                 )
             return {"resume_run": str(run_id), "answers": jsonable(input.resume)}
         body["input"] = jsonable(dumpd(input))
@@ -108,7 +108,7 @@ class RemoteRunnable(Runnable[Any, Any]):
         return body
 
     async def _events(self, body: JsonObject, run: Run) -> AsyncGenerator[JsonObject, None]:
-        """Return the events of a new run; where the connection breaks, go on after the last one."""
+        """Yield the events of a new run; where the connection breaks, resume after the last one."""
         run_id, last, breaks = None, 0, 0
         request = self._request("POST", self._path(body), body)
         while True:
@@ -178,7 +178,7 @@ class RemoteRunnable(Runnable[Any, Any]):
 
 
 class RemotePieces:
-    """Turns a run's events into the pieces that the app itself would stream."""
+    """Turns a run's events into the chunks that the app itself would stream."""
 
     def __init__(self) -> None:
         self._view = ChunkView("v0")
@@ -205,7 +205,7 @@ class RemotePieces:
 
 
 def revive(value: object) -> object:
-    """Read messages and documents in an answer; nothing else is loaded."""
+    """Load the messages and documents in an answer, and nothing else."""
     if isinstance(value, list):
         return [revive(item) for item in value]
     if not isinstance(value, dict):

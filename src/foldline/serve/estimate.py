@@ -1,4 +1,4 @@
-"""What a request may use, guessed before it runs: a token for every four characters, and the longest answer allowed."""
+"""Estimates the tokens and the cost of a request: four characters are a token, and the answer is as long as allowed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Estimate"]
 CHARACTERS_PER_TOKEN: Final = 4
 TOKENS_OF_MEDIA: Final = 1_000
 USUAL_ANSWER: Final = 500
-"""Tokens of an answer where the request does not bound it."""
+"""Tokens of an answer where the request sets no maximum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Estimate:
 
     @classmethod
     def of(cls, app: ServedApp, request: RunRequest) -> Estimate:
-        """Guess what a run will use."""
+        """Estimate the usage of a run."""
         length = _length(request.input) + len(json.dumps(request.options.get("tools") or []))
         input_tokens = length / CHARACTERS_PER_TOKEN
         longest = request.options.get("max_tokens")

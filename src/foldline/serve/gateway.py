@@ -1,4 +1,4 @@
-"""What a server serves, from names and from a configuration file: models, aliases with fallbacks, apps, embeddings.
+"""Makes the apps of a server from names and a configuration file: models, aliases with fallbacks, apps, embeddings.
 
 ```toml
 [serve]
@@ -40,7 +40,7 @@ SERVE_KEYS: Final = frozenset(Settings.__dataclass_fields__) | {"host", "port", 
 
 
 def load_object(place: str) -> object:
-    """Import `module:object`, also from the folder where the command runs."""
+    """Import `module:object`; the current folder is searched too."""
     module, colon, name = place.partition(":")
     if not (module and colon and name):
         raise UsageError(f"{place!r}: write module:object, or name=module:object")
@@ -60,14 +60,14 @@ def load_object(place: str) -> object:
 
 
 def read_config(path: str | Path) -> dict[str, Any]:
-    """Read a configuration file; a word it does not know is an error."""
+    """Read a configuration file; raise `UsageError` for unknown names."""
     try:
         with open(path, "rb") as file:
             config = tomllib.load(file)
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
     except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{path} is no TOML: {error}") from error
+        raise UsageError(f"{path} is not TOML: {error}") from error
     _check_names(config, SECTIONS, str(path))
     _check_names(config.get("serve", {}), SERVE_KEYS, f"{path} [serve]")
     return config
@@ -84,7 +84,7 @@ def _check_names(section: object, allowed: frozenset[str], place: str) -> Mappin
 
 
 def make_alias(name: str, rule: object) -> Runnable[Any, Any]:
-    """Return the model that an alias means: the first, then those that stand in for it."""
+    """Return the model of an alias: the first one, with the others as fallbacks."""
     fields = rule if not isinstance(rule, str | list) else {"use": rule}
     fields = _check_names(fields, MODEL_KEYS, f"[models] {name}")
     names = fields.get("use")
@@ -111,7 +111,7 @@ def make_alias(name: str, rule: object) -> Runnable[Any, Any]:
 def make_apps(
     targets: Sequence[str], models: Sequence[str], config: Mapping[str, Any]
 ) -> dict[str, ServedApp]:
-    """Return what is to be served, by name."""
+    """Return the apps to serve, by name."""
     rules = config.get("on_disconnect") or {}
     targets_by_name: dict[str, Any] = {}
     for name, rule in (config.get("models") or {}).items():

@@ -23,7 +23,7 @@ OBJECT: Final = {"type": "object"}
 OBJECTS: Final = {"type": "array", "items": OBJECT}
 CONTENT: Final = {"anyOf": [TEXT, OBJECTS]}
 APP: Final = {"type": "string", "x-app": True}
-"""A name of an app; the document of a server lists the names that the caller may use."""
+"""A name of an app, which is replaced by the names that the caller may use."""
 
 
 def _objects(required: list[str], **properties: object) -> JsonObject:
@@ -158,7 +158,7 @@ BODIES: Final[JsonObject] = {
         params=OBJECT,
     ),
 }
-"""What requests look like, as far as clients must know; the few others are JSON objects."""
+"""Routes -> the JSON schemas of their requests. Other requests are plain JSON objects."""
 APP_PARAMETERS: Final = frozenset({"app", "assistant_id", "model"})
 
 
@@ -170,7 +170,7 @@ async def openapi_json(call: Call) -> Response:
 
 
 def describe(routes: Iterable[BaseRoute], names: list[str]) -> JsonObject:
-    """Return the description of routes."""
+    """Return the OpenAPI description of routes."""
     paths: JsonObject = {}
     for route in routes:
         if isinstance(route, Route):

@@ -1,4 +1,4 @@
-"""What the run log keeps: a run, its events, a thread. Values only."""
+"""The records of the run log: a run, its events, a thread."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from foldline.serve.json_object import JsonObject
 __all__ = ["OVER", "EventsToKeep", "RunInfo", "RunStatus", "ThreadInfo", "make_event"]
 
 RunStatus = Literal["running", "success", "waiting", "error", "stopped", "interrupted"]
-"""`waiting` has a question to a person; `interrupted` lost its server and may be carried on."""
+"""`waiting`: it asks a person. `interrupted`: its server died, and it can be resumed."""
 OVER: Final[frozenset[str]] = frozenset({"success", "waiting", "error", "stopped", "interrupted"})
 
 
 @dataclass(slots=True)
 class RunInfo:
-    """A run: who asked what of which app, and how it ended."""
+    """A run: its owner, app and request, and how it ended."""
 
     id: str
     owner: str
@@ -30,16 +30,16 @@ class RunInfo:
     finished: float | None = None
     last_seq: int = 0
     result: JsonObject | None = None
-    """`output`, `usage`, `cost`, `error`, `interrupts`, where there are such."""
+    """May have `output`, `usage`, `cost`, `error` and `interrupts`."""
     stop_asked: bool = False
 
     @property
     def is_over(self) -> bool:
-        """Whether no event will come."""
+        """Whether the run has ended."""
         return self.status in OVER
 
     def as_json(self) -> JsonObject:
-        """Return what its owner may see of it."""
+        """Return the fields that the owner may see."""
         result = self.result or {}
         return {
             "run_id": self.id,
@@ -59,7 +59,7 @@ class RunInfo:
 
 @dataclass(slots=True)
 class EventsToKeep:
-    """Events of one run that go into the log together, and what changes with them."""
+    """Events of one run that are written together, with the run's new state."""
 
     run: RunInfo
     first_seq: int
@@ -86,7 +86,7 @@ def make_event(
     namespace: list[str] | None = None,
     node: str | None = None,
 ) -> JsonObject:
-    """Return an event of the log, in the form of the published protocol; its number is its place."""
+    """Return an event of the log, in the form of the published protocol."""
     params: JsonObject = {"namespace": namespace or [], "timestamp": timestamp, "data": data}
     if node is not None:
         params["node"] = node

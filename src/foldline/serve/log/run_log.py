@@ -1,7 +1,7 @@
-"""`RunLog`: runs, events and threads in tables. Blocking: the server calls it from threads of its own.
+"""`RunLog`: runs, events and threads in tables. Blocking: the server calls it in worker threads.
 
-Events are only ever added, and the number of an event is its place in its run. A run belongs to the worker that runs
-it; where that worker is gone, whoever looks marks the run as interrupted.
+Events are only added, and the number of an event is its position in its run. A run belongs to the worker that runs it;
+where that worker is dead, the next reader marks the run as interrupted.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from foldline.serve.log.sql import Row, Statements, Tables, open_tables
 __all__ = ["RunLog", "worker_name"]
 
 DEAD_AFTER: Final = 10.0
-"""Seconds without a sign of life after which a worker of another machine counts as gone."""
+"""Seconds without a heartbeat after which a worker of another machine counts as dead."""
 COLUMNS: Final = (
     "id, owner, app, wire, thread, status, created, worker, request, finished, "
     "last_seq, result, stop_asked"
@@ -49,7 +49,7 @@ BEAT: Final = "INSERT INTO serve_workers (id, beat) VALUES (?, ?) ON CONFLICT (i
 
 
 def worker_name() -> str:
-    """Return a name for this process, by which others can tell whether it is still there."""
+    """Return a name for this process that tells other workers whether it is alive."""
     return f"{socket.gethostname()}/{os.getpid()}/{uuid4().hex[:8]}"
 
 
@@ -80,12 +80,12 @@ class RunLog:
 
         def work(statements: Statements) -> None:
             for batch in batches:
-                _keep_one(statements, batch)
+                _write_batch(statements, batch)
 
         self.tables.write(work)
 
     def run(self, id: str) -> RunInfo | None:
-        """Return a run; one whose worker is gone is marked as interrupted first."""
+        """Return a run; where its worker is dead, mark it as interrupted first."""
         rows = self.tables.read(f"SELECT {COLUMNS} FROM serve_runs WHERE id = ?", (id,))
         if not rows:
             return None
@@ -95,7 +95,7 @@ class RunLog:
         return info
 
     def events(self, id: str, after: int, limit: int = 512) -> list[tuple[int, JsonObject]]:
-        """Return numbered events that come after a number, some at a time."""
+        """Return the numbered events after a number, up to a limit."""
         events: list[tuple[int, JsonObject]] = []
         for seq, data in self.tables.read(EVENTS, (id, after, limit)):
             for place, event in enumerate(json.loads(data)):
@@ -126,7 +126,7 @@ class RunLog:
         return [_run_of(row) for row in rows]
 
     def delete_run(self, id: str) -> None:
-        """Forget a run and its events."""
+        """Delete a run and its events."""
 
         def work(statements: Statements) -> None:
             statements.do("DELETE FROM serve_events WHERE run = ?", (id,))
@@ -135,7 +135,7 @@ class RunLog:
         self.tables.write(work)
 
     def prune(self, older_than: float) -> int:
-        """Forget runs that ended before a time; return how many."""
+        """Delete runs that ended before a time; return how many."""
 
         def work(statements: Statements) -> int:
             old = "SELECT id FROM serve_runs WHERE created < ? AND status <> 'running'"
@@ -149,12 +149,12 @@ class RunLog:
     # -- workers
 
     def beat(self) -> set[str]:
-        """Say that this worker is alive; return the runs of it that somebody asked to stop."""
+        """Write this worker's heartbeat; return its runs with a stop request."""
         self.tables.write(lambda statements: statements.do(BEAT, (self.worker, time.time())))
         return self.runs_to_stop()
 
     def runs_to_stop(self) -> set[str]:
-        """Return the runs of this worker that somebody asked to stop."""
+        """Return the runs of this worker with a stop request."""
         rows = self.tables.read(
             "SELECT id FROM serve_runs WHERE status = 'running' AND worker = ? AND stop_asked = 1",
             (self.worker,),
@@ -167,7 +167,7 @@ class RunLog:
         self.tables.write(lambda statements: statements.do(statement, (id,)))
 
     def mark_interrupted(self) -> int:
-        """Mark the runs of workers that are gone; return how many."""
+        """Mark the runs of dead workers as interrupted; return how many."""
         rows = self.tables.read("SELECT DISTINCT worker FROM serve_runs WHERE status = 'running'")
         dead_workers = [str(row[0]) for row in rows if not self._is_alive(str(row[0]))]
 
@@ -178,7 +178,7 @@ class RunLog:
         return self.tables.write(work) if dead_workers else 0
 
     def leave(self) -> None:
-        """Say that this worker is gone."""
+        """Remove this worker's heartbeat."""
         statement = "DELETE FROM serve_workers WHERE id = ?"
         self.tables.write(lambda statements: statements.do(statement, (self.worker,)))
 
@@ -190,11 +190,11 @@ class RunLog:
     def _is_alive(self, worker: str) -> bool:
         if worker == self.worker:
             return True
-        host, _, remaining = worker.partition("/")
-        pid = remaining.partition("/")[0]
+        host, _, process = worker.partition("/")
+        pid = process.partition("/")[0]
         if host == socket.gethostname() and pid.isdigit():
             if int(pid) == os.getpid():
-                return False  # an earlier process had this number
+                return False  # an earlier process had this pid
             try:
                 os.kill(int(pid), 0)
             except ProcessLookupError:
@@ -207,7 +207,7 @@ class RunLog:
     # -- threads
 
     def put_thread(self, thread: ThreadInfo, *, must_be_new: bool = False) -> ThreadInfo:
-        """Keep a thread; one that is there already is returned as it is, or raises `KeyError`."""
+        """Store a thread; return the existing one where there is one, or raise `KeyError`."""
 
         def work(statements: Statements) -> ThreadInfo:
             statements.lock(f"thread/{thread.owner}/{thread.id}")
@@ -238,7 +238,7 @@ class RunLog:
     def change_thread(
         self, owner: str, id: str, *, app: str | None, metadata: object = None
     ) -> None:
-        """Set the app of a thread, or what its owner noted about it."""
+        """Set the app or the metadata of a thread."""
 
         def work(statements: Statements) -> None:
             where = " WHERE owner = ? AND id = ?"
@@ -251,7 +251,7 @@ class RunLog:
         self.tables.write(work)
 
     def delete_thread(self, owner: str, id: str) -> None:
-        """Forget a thread and its runs."""
+        """Delete a thread and its runs."""
 
         def work(statements: Statements) -> None:
             runs = "SELECT id FROM serve_runs WHERE owner = ? AND thread = ?"
@@ -270,7 +270,7 @@ ADD_THREAD: Final = (
 )
 
 
-def _keep_one(statements: Statements, batch: EventsToKeep) -> None:
+def _write_batch(statements: Statements, batch: EventsToKeep) -> None:
     run = batch.run
     last = batch.first_seq + len(batch.events) - 1
     result = _dump(run.result) if run.result is not None else None

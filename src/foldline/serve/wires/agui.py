@@ -18,7 +18,7 @@ from foldline.serve.live import Events
 from foldline.serve.log.records import RunInfo
 from foldline.serve.reader import ChatReader, Op
 from foldline.serve.server import Call, Server, error_of
-from foldline.serve.sse import PING, EventStream, event
+from foldline.serve.sse import PING, SseResponse, event
 from foldline.serve.wires.approvals import (
     action_requests,
     match_calls,
@@ -42,7 +42,7 @@ VERSION: Final = "1.0"
 
 
 class AguiErrors:
-    """How AG-UI says errors that come before the stream."""
+    """The errors of AG-UI before the stream."""
 
     name = "agui"
     cancels = False
@@ -64,7 +64,7 @@ def routes(server: Server) -> list[Route]:
 
 
 async def run_agent(call: Call) -> Response:
-    """Run an agent, a model or a chain; or carry on with `resume`."""
+    """Run an agent, a model or a chain; or continue with `resume`."""
     body = await call.body()
     app = call.app(call.request.path_params.get("app"))
     thread, run_name = body.name("threadId"), body.name("runId")
@@ -87,9 +87,9 @@ async def run_agent(call: Call) -> Response:
             raise body.refuse("messages", "must have a message")
         await set_conversation(call, app, request, thread, messages)
     run = await call.start(app, request, thread=thread)
-    events = await call.opened(run, app)
+    events = await call.open_stream(run, app)
     view = AguiView(run.info.id, thread, run_name)
-    return EventStream(_stream(call, view, run.info, events), on_leave=call.on_leave(app, run))
+    return SseResponse(_stream(call, view, run.info, events), on_leave=call.on_leave(app, run))
 
 
 async def _stream(
@@ -116,7 +116,7 @@ class AguiView:
         self._calls: list[tuple[str, str, object]] = []
         self._call_ids: dict[int, tuple[str, str]] = {}
         self._interrupts: list[JsonObject] = []
-        self._about: JsonObject = {}
+        self._model_metadata: JsonObject = {}
         self._usage: list[JsonObject] = []
         self._error: str | None = None
 
@@ -135,7 +135,7 @@ class AguiView:
                 self._count += 1
                 self._message = f"{self._id}-{self._count}"
                 self._calls = []
-                self._about = op.data
+                self._model_metadata = op.data
             case "text":
                 if self._text is None:
                     self._text = self._message
@@ -242,8 +242,12 @@ class AguiView:
                 counts["reasoningTokens"] = reasoning_tokens
             if cached_tokens:
                 counts["cachedInputTokens"] = cached_tokens
-            about = {key: self._about[key] for key in ("provider", "model") if self._about.get(key)}
-            self._usage.append({**about, **counts})
+            model_fields = {
+                key: self._model_metadata[key]
+                for key in ("provider", "model")
+                if self._model_metadata.get(key)
+            }
+            self._usage.append({**model_fields, **counts})
 
     def end(self, info: RunInfo) -> Iterator[JsonObject]:
         """Return the last events."""

@@ -1,4 +1,4 @@
-"""One run as one answer of a model wire: what Chat Completions, Responses and Messages have in common."""
+"""`AnswerView`: one run as one answer, shared by Chat Completions, Responses and Messages."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ __all__ = ["AnswerView", "chat_request", "read_chat", "web_citations"]
 
 
 class AnswerView(ABC):
-    """Reads a run's events; subclasses say them in the words of their wire."""
+    """Reads a run's events; subclasses encode them for their wire."""
 
     def __init__(self, app: ServedApp) -> None:
         self.usage: UsageTotal | None = None
-        """None before a message told it."""
+        """None before the first message with usage."""
         self.is_agent = app.kind == "agent"
         self._reader = ChatReader()
         self._error: ServeError | None = None
@@ -33,13 +33,13 @@ class AnswerView(ABC):
         """Return the wire's events of one event of the log."""
 
     def consume(self, events: Iterable[JsonObject]) -> None:
-        """Read events whose pieces nobody wants."""
+        """Read events without encoding them."""
         for item in events:
             for _ in self.pieces(item):
                 pass
 
     def read(self, item: JsonObject) -> Iterator[Op]:
-        """Read an event of the log, and note what it says about usage and failures."""
+        """Yield the operations of an event, and record usage and failures."""
         for op in self._reader.read(item):
             if op.kind == "message-end":
                 self._note_end(op)
@@ -56,15 +56,15 @@ class AnswerView(ABC):
             self.usage.add(usage)
 
     def fail(self, sentence: str) -> None:
-        """Note that the answer cannot end well."""
+        """Record an error, which ends the answer."""
         self._error = ServeError("upstream", sentence)
 
     def finish_reason(self, op: Op) -> str:
-        """Return why a message ended; an agent's calls of tools are its own business."""
+        """Return why a message ended; the tool calls of an agent are not shown to the client."""
         return "stop" if self.is_agent and op.text == "tool_use" else op.text
 
     def problem(self, info: RunInfo) -> ServeError | None:
-        """Return what must be told instead of an end; None where the run ended well."""
+        """Return the error of the run; None where it succeeded."""
         return error_of(info) if info.status != "success" else self._error
 
 
@@ -80,7 +80,7 @@ async def read_chat(call: Call) -> tuple[Body, ServedApp]:
 def chat_request(
     app: ServedApp, messages: list[Any], options: JsonObject, *, streams: bool = True
 ) -> RunRequest:
-    """Return the run of a conversation."""
+    """Return the request for a run of a conversation."""
     try:
         return RunRequest(app.input_of_chat(messages), options, streams=streams)
     except ValueError as error:

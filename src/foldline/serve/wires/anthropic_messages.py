@@ -16,7 +16,7 @@ from foldline.serve.live import Events
 from foldline.serve.log.records import RunInfo
 from foldline.serve.reader import Op
 from foldline.serve.server import Call, JsonResponse, Server
-from foldline.serve.sse import PING, EventStream, event
+from foldline.serve.sse import PING, SseResponse, event
 from foldline.serve.wires.answer_view import AnswerView, chat_request, read_chat
 from foldline.serve.wires.anthropic_request import decode_messages, decode_options
 from foldline.serve.wires.options import usable_options
@@ -47,7 +47,7 @@ STOP_REASONS: Final = {
 
 
 class AnthropicErrors:
-    """How Anthropic's wire says errors."""
+    """The errors of Anthropic's wire."""
 
     name = "anthropic-messages"
     cancels = True
@@ -81,12 +81,12 @@ async def answer(call: Call) -> Response:
         await call.wait(app, run)
         view.consume(run.events)
         return JsonResponse(view.message_json(run.info))
-    events = await call.opened(run, app)
-    return EventStream(_stream(view, run.info, events), on_leave=call.on_leave(app, run))
+    events = await call.open_stream(run, app)
+    return SseResponse(_stream(view, run.info, events), on_leave=call.on_leave(app, run))
 
 
 async def count_tokens(call: Call) -> Response:
-    """Count what a request would send, without asking anybody."""
+    """Count the tokens of a request without a call of a model."""
     body = await call.body()
     app = call.app(body.name("model"))
     messages = decode_messages(body, call.server.settings)
@@ -118,7 +118,7 @@ async def _stream(
 
 
 class MessageView(AnswerView):
-    """The view of a run as one message of Anthropic's, in events or whole."""
+    """The view of a run as a message of Anthropic, as events or as one object."""
 
     def __init__(self, info: RunInfo, app: ServedApp) -> None:
         super().__init__(app)
@@ -220,7 +220,7 @@ class MessageView(AnswerView):
         yield {"type": "message_stop"}
 
     def message_json(self, info: RunInfo) -> JsonObject:
-        """Return the message, or raise what the run ended with."""
+        """Return the message, or raise the run's error."""
         problem = self.problem(info)
         if problem is not None:
             raise problem

@@ -1,4 +1,4 @@
-"""A request in the form of Anthropic's Messages -> messages and options."""
+"""Decodes requests of Anthropic's Messages into messages and options."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from foldline.serve.wires.request_parts import (
     MOST_PARTS,
     decode_content,
     decode_tools,
+    drop_unset,
     function_choice,
     function_tool,
-    present,
     required_name,
     schema_format,
 )
@@ -31,7 +31,7 @@ __all__ = ["decode_messages", "decode_options"]
 
 
 def decode_messages(body: Body, settings: Settings) -> list[BaseMessage]:
-    """Return the messages of a request, the system's first."""
+    """Return the messages of a request, the system message first."""
     messages: list[BaseMessage] = []
     if body.get("system") is not None:
         messages.append(SystemMessage(_content(body, "system")))
@@ -59,7 +59,7 @@ def _parts(item: Body) -> list[Body]:
 
 
 def _decode_user(item: Body) -> list[BaseMessage]:
-    """Results of tools are messages of their own; what a person says comes after them."""
+    """Return one message per tool result, then the user's message."""
     if isinstance(item.get("content"), str):
         return [HumanMessage(item.text("content"))]
     results: list[BaseMessage] = []
@@ -141,7 +141,7 @@ def decode_options(body: Body, settings: Settings, *, counts: bool = False) -> J
     tools = decode_tools(body, settings, _decode_tool)
     if tools:
         options |= {"tools": tools, **_decode_choice(body)}
-    return present(options)
+    return drop_unset(options)
 
 
 def _decode_tool(tool: Body) -> JsonObject:

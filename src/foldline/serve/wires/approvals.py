@@ -1,4 +1,4 @@
-"""Questions to a person on chat wires: which calls an approval is about, and answers as the middleware reads them."""
+"""Questions to a person on chat wires: the tool calls that need approval, and the answers for the middleware."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = [
 
 
 def action_requests(payload: object) -> list[JsonObject]:
-    """Return the calls that a question asks to approve; none where it asks something else."""
+    """Return the calls that a question asks to approve; an empty list for other questions."""
     actions = payload.get("action_requests") if isinstance(payload, Mapping) else None
     if not isinstance(actions, list):
         return []
@@ -29,21 +29,23 @@ def action_requests(payload: object) -> list[JsonObject]:
 def match_calls(
     payload: object, calls: list[tuple[str, str, object]]
 ) -> list[tuple[str | None, JsonObject]]:
-    """Pair each call to approve with the id of the model's call that it is: the same name and arguments."""
-    left = list(calls)
+    """Pair each call to approve with the id of the model's call of the same name and arguments."""
+    open_calls = list(calls)
     pairs: list[tuple[str | None, JsonObject]] = []
     for action in action_requests(payload):
-        same = [
-            call for call in left if call[1] == action.get("name") and call[2] == action.get("args")
+        matches = [
+            call
+            for call in open_calls
+            if call[1] == action.get("name") and call[2] == action.get("args")
         ]
-        if same:
-            left.remove(same[0])
-        pairs.append((same[0][0] if same else None, action))
+        if matches:
+            open_calls.remove(matches[0])
+        pairs.append((matches[0][0] if matches else None, action))
     return pairs
 
 
 async def latest_run(call: Call, thread: str) -> RunInfo | None:
-    """Return the newest run of a thread of the caller's."""
+    """Return the newest run of a thread of the caller."""
     live = [
         run.info
         for run in call.server.host.live.values()
@@ -59,14 +61,14 @@ async def latest_run(call: Call, thread: str) -> RunInfo | None:
 
 
 async def find_active(call: Call, thread: str) -> RunInfo | None:
-    """Return the run of a thread that is under way."""
+    """Return the active run of a thread."""
     info = await latest_run(call, thread)
     return info if info is not None and not info.is_over else None
 
 
 async def open_questions(call: Call, thread: str) -> list[JsonObject]:
-    """Return the questions that a thread waits for answers to."""
+    """Return the open questions of a thread; raise `ServeError` where there are none."""
     info = await latest_run(call, thread)
     if info is None or info.status != "waiting":
-        raise ServeError("conflict", "there is nothing to answer: the thread asks nothing")
+        raise ServeError("conflict", "there is nothing to answer: the thread has no open question")
     return list((info.result or {}).get("interrupts") or [])

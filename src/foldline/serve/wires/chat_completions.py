@@ -15,7 +15,7 @@ from foldline.serve.body import Body
 from foldline.serve.json_object import JsonObject
 from foldline.serve.live import Events, LiveRun
 from foldline.serve.server import Call, JsonResponse, Server
-from foldline.serve.sse import PING, EventStream, event
+from foldline.serve.sse import PING, SseResponse, event
 from foldline.serve.wires.answer_view import chat_request, read_chat
 from foldline.serve.wires.chat_request import decode_messages, decode_options
 from foldline.serve.wires.completion_view import (
@@ -40,7 +40,7 @@ def routes(server: Server) -> list[Route]:
 
 
 async def complete(call: Call) -> Response:
-    """Answer a conversation, once or `n` times; every answer is a run of its own."""
+    """Answer a conversation, once or `n` times; each answer is a separate run."""
     body, app = await read_chat(call)
     messages = decode_messages(body, call.server.settings)
     options = usable_options(app, decode_options(body, call.server.settings))
@@ -57,7 +57,7 @@ async def complete(call: Call) -> Response:
         return JsonResponse(completion_json(head, views, [run.info for run in runs]))
     events = await _open(call, app, runs)
     pieces = _stream(head, views, runs, events, shows_usage=shows_usage)
-    return EventStream(pieces, on_leave=call.on_leave(app, *runs))
+    return SseResponse(pieces, on_leave=call.on_leave(app, *runs))
 
 
 def _shows_usage(body: Body) -> bool:
@@ -80,11 +80,11 @@ async def _start_runs(call: Call, app: ServedApp, request: RunRequest, count: in
 async def _open(
     call: Call, app: ServedApp, runs: list[LiveRun]
 ) -> dict[int, AsyncGenerator[Events, None]]:
-    """Follow all runs; one that fails before its first word ends them all."""
+    """Follow all runs; where one fails before its first content, stop them all."""
     events: dict[int, AsyncGenerator[Events, None]] = {}
     try:
         for index, run in enumerate(runs):
-            events[index] = await call.opened(run, app)
+            events[index] = await call.open_stream(run, app)
     except Exception:
         for stream in events.values():
             await stream.aclose()
@@ -125,8 +125,8 @@ async def _batches(
     events: dict[int, AsyncGenerator[Events, None]],
 ) -> AsyncGenerator[tuple[int, Events], None]:
     if len(events) == 1:
-        async with aclosing(events[0]) as only:
-            async for batch in only:
+        async with aclosing(events[0]) as batches:
+            async for batch in batches:
                 yield 0, batch
         return
     async with aclosing(ASYNC.merge(events)) as merged:

@@ -1,4 +1,4 @@
-"""A request in the form of OpenAI's Chat Completions -> messages and options."""
+"""Decodes requests of OpenAI's Chat Completions into messages and options."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from foldline.serve.wires.request_parts import (
     decode_content,
     decode_format,
     decode_tools,
+    drop_unset,
     function_tool,
     parallel_option,
-    present,
     required_name,
 )
 
 __all__ = ["decode_messages", "decode_options"]
 
-REFUSED: Final = ("functions", "function_call", "audio", "prediction")
-"""Fields that change the answer and that this server does not give."""
+UNSUPPORTED_FIELDS: Final = ("functions", "function_call", "audio", "prediction")
+"""Fields that would change the answer and that this server does not support."""
 MOST_LOGPROBS: Final = 20
 
 
@@ -114,7 +114,7 @@ def _decode_file(inner: Body) -> JsonObject:
 
 def decode_options(body: Body, settings: Settings) -> JsonObject:
     """Return the options of a request."""
-    for name in REFUSED:
+    for name in UNSUPPORTED_FIELDS:
         if body.get(name):
             raise body.refuse(name, "is not supported by this server")
     longest = body.integer("max_completion_tokens", 1, MOST_TOKENS)
@@ -135,7 +135,7 @@ def decode_options(body: Body, settings: Settings) -> JsonObject:
         options["tools"] = tools
         options["tool_choice"] = decode_choice(body, _name_of_choice)
         options |= parallel_option(body)
-    return present(options)
+    return drop_unset(options)
 
 
 def _decode_logprobs(body: Body) -> JsonObject:

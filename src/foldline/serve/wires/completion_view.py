@@ -1,4 +1,4 @@
-"""The view of a run as one choice of a chat completion, in chunks or whole."""
+"""The view of a run as one choice of a chat completion, as chunks or as one object."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FINISH_REASONS: Final = {
 
 
 def completion_head(info: RunInfo, app: ServedApp) -> JsonObject:
-    """Return what all chunks of a completion begin with; several choices have the id of the first run."""
+    """Return the fields that all chunks of a completion share; the id is that of the first run."""
     return {
         "id": f"chatcmpl-{info.id}",
         "object": "chat.completion.chunk",
@@ -37,7 +37,7 @@ def completion_head(info: RunInfo, app: ServedApp) -> JsonObject:
 
 
 class ChoiceView(AnswerView):
-    """Builds the message of one choice, and the chunks that tell of it."""
+    """Builds the message of one choice, and its chunks."""
 
     def __init__(self, head: JsonObject, app: ServedApp, index: int = 0) -> None:
         super().__init__(app)
@@ -106,7 +106,7 @@ class ChoiceView(AnswerView):
         return None
 
     def _add_text(self, text: str) -> str:
-        """Note a piece of text; answers of one agent's several turns are parted by an empty line."""
+        """Add text; an empty line separates the messages of an agent."""
         if self._separates:
             self._separates = False
             text = f"\n\n{text}"
@@ -135,7 +135,7 @@ class ChoiceView(AnswerView):
         yield self._chunk({}, self._reason)
 
     def choice(self, info: RunInfo) -> JsonObject:
-        """Return the choice, or raise what the run ended with."""
+        """Return the choice, or raise the run's error."""
         problem = self.problem(info)
         if problem is not None:
             raise problem
@@ -172,11 +172,11 @@ def _usage(views: list[ChoiceView]) -> JsonObject:
 
 
 def usage_chunk(head: JsonObject, views: list[ChoiceView]) -> JsonObject:
-    """Return the chunk that tells what all choices used."""
+    """Return the chunk with the usage of all choices."""
     return {**head, "choices": [], "usage": _usage(views)}
 
 
 def completion_json(head: JsonObject, views: list[ChoiceView], infos: list[RunInfo]) -> JsonObject:
-    """Return the completion, or raise what a run ended with."""
+    """Return the completion, or raise a run's error."""
     choices = [view.choice(info) for view, info in zip(views, infos, strict=True)]
     return {**head, "object": "chat.completion", "choices": choices, "usage": _usage(views)}

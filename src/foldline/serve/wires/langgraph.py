@@ -1,4 +1,4 @@
-"""LangGraph's REST surface: assistants, threads, and runs on them. The routes, and how errors are said."""
+"""LangGraph's REST API: the routes of assistants, threads and runs, and the errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["WIRE", "routes"]
 
 
 class LangGraphErrors:
-    """How LangGraph's server says errors."""
+    """The errors of LangGraph's server."""
 
     name = "langgraph"
     cancels = False

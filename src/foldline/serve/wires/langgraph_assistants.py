@@ -1,4 +1,4 @@
-"""LangGraph's assistants: the apps, under the names that its clients use."""
+"""LangGraph's assistants: the served apps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["info", "search_assistants", "show_assistant", "show_graph", "show_sc
 
 
 async def info(call: Call) -> Response:
-    """Say what this server is."""
+    """Return the version and the features of this server."""
     return JsonResponse({"version": "foldline", "flags": {"assistants": True, "crons": False}})
 
 
@@ -55,7 +55,7 @@ async def search_assistants(call: Call) -> Response:
 def _find(call: Call) -> ServedApp:
     app = call.app(call.path("assistant_id"))
     if app.kind == "embeddings":
-        raise ServeError("not_found", f"{app.name} makes embeddings: it is no assistant")
+        raise ServeError("not_found", f"{app.name} makes embeddings: it is not an assistant")
     return app
 
 
@@ -65,12 +65,12 @@ async def show_assistant(call: Call) -> Response:
 
 
 async def show_graph(call: Call) -> Response:
-    """Draw an app."""
+    """Return the graph of an app."""
     return JsonResponse(_find(call).target.get_graph().to_json())
 
 
 async def show_schemas(call: Call) -> Response:
-    """Show what an app takes and gives."""
+    """Return the schemas of an app's input and output."""
     app = _find(call)
     schemas: JsonObject = {"graph_id": app.name, "config_schema": None, "context_schema": None}
     for name, method in (
@@ -79,7 +79,7 @@ async def show_schemas(call: Call) -> Response:
     ):
         try:
             schemas[name] = getattr(app.target, method)().model_json_schema()
-        except Exception:  # noqa: BLE001  a schema that cannot be said is none
+        except Exception:  # noqa: BLE001  an app without a JSON schema has none
             schemas[name] = None
     schemas["state_schema"] = schemas["output_schema"]
     return JsonResponse(schemas)

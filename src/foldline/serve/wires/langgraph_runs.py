@@ -1,4 +1,4 @@
-"""LangGraph's runs: streamed, waited for, or left to run; on a thread or without one."""
+"""LangGraph's runs: streamed, waited for, or in the background; on a thread or without one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from foldline.serve.json_object import JsonObject
 from foldline.serve.live import Events, LiveRun
 from foldline.serve.log.records import RunInfo
 from foldline.serve.server import Call, JsonResponse, error_of
-from foldline.serve.sse import PING, EventStream, event
+from foldline.serve.sse import PING, SseResponse, event
 from foldline.serve.wires.langgraph_view import MODES, RunView
 from foldline.serve.wires.native import decode_config, decode_input, page
 from foldline.serve.wires.thread_state import ensure_thread, find_thread, thread_states
@@ -44,7 +44,7 @@ def run_json(info: RunInfo) -> JsonObject:
 
 
 def decode_run(call: Call, body: Body) -> tuple[ServedApp, RunRequest]:
-    """Return the app and the run that a request asks for."""
+    """Return the app and the run of a request."""
     app = call.app(body.name("assistant_id"))
     if app.kind == "embeddings":
         raise body.refuse("assistant_id", "makes embeddings")
@@ -82,7 +82,7 @@ async def _start(call: Call, body: Body) -> tuple[LiveRun, ServedApp]:
 
 
 async def _make_room(call: Call, thread: str, strategy: str) -> None:
-    """Let one run of a thread end before the next, stop it, or refuse."""
+    """Wait for the active run of a thread, stop it, or refuse the new one."""
     host = call.server.host
     for run in list(host.live.values()):
         if run.info.thread == thread and run.info.owner == call.caller.owner and not run.is_over:
@@ -90,11 +90,11 @@ async def _make_room(call: Call, thread: str, strategy: str) -> None:
                 raise ServeError("conflict", "the thread has a run under way")
             if strategy in ("interrupt", "rollback"):
                 await host.stop(run.info)
-            await run.ended()
+            await run.wait_for_end()
 
 
 async def start_run(call: Call) -> Response:
-    """Start a run and leave it to run."""
+    """Start a run in the background."""
     run, _ = await _start(call, await call.body())
     return JsonResponse(run_json(run.info))
 
@@ -117,14 +117,14 @@ async def stream_run(call: Call) -> Response:
     on_leave = leave if cancels else call.on_leave(app, run)
     headers = {"content-location": head, "location": f"{head}/stream"}
     events = call.server.host.follow(run.info.id)
-    return EventStream(_stream(call, view, events), headers=headers, on_leave=on_leave)
+    return SseResponse(_stream(call, view, events), headers=headers, on_leave=on_leave)
 
 
 def _modes(body: Body) -> list[str]:
     value = body.get("stream_mode")
     modes = [value] if isinstance(value, str) else value if value is not None else ["values"]
     if not isinstance(modes, list) or not all(mode in MODES for mode in modes):
-        raise body.refuse("stream_mode", f"must be some of {', '.join(MODES)}")
+        raise body.refuse("stream_mode", f"must be among {', '.join(MODES)}")
     return modes
 
 
@@ -151,7 +151,7 @@ async def _stream(
 
 
 async def wait_run(call: Call) -> Response:
-    """Start a run; answer with the state it comes to."""
+    """Start a run; answer with its last state."""
     run, app = await _start(call, await call.body())
     await call.wait(app, run)
     return JsonResponse(_output(run.info, run.output))
@@ -188,7 +188,7 @@ async def show_run(call: Call) -> Response:
 
 
 async def delete_run(call: Call) -> Response:
-    """Forget a run."""
+    """Delete a run."""
     info = await _find_run(call)
     if not info.is_over:
         raise ServeError("conflict", "the run is under way: cancel it first")
@@ -202,12 +202,12 @@ async def cancel_run(call: Call) -> Response:
     await call.server.host.stop(info)
     live = call.server.host.live.get(info.id)
     if call.request.query_params.get("wait") in ("1", "true") and live is not None:
-        await live.ended()
+        await live.wait_for_end()
     return Response(status_code=204)
 
 
 async def join_run(call: Call) -> Response:
-    """Wait for a run; answer with the state it came to."""
+    """Wait for a run; answer with its last state."""
     info = await _find_run(call)
     async for _ in call.server.host.follow(info.id):
         pass
@@ -225,8 +225,8 @@ async def follow_run(call: Call) -> Response:
     query = call.request.query_params
     modes = query.getlist("stream_mode") or ["values"]
     if not all(mode in MODES for mode in modes):
-        raise ServeError("invalid_request", f"stream_mode must be some of {', '.join(MODES)}")
+        raise ServeError("invalid_request", f"stream_mode must be among {', '.join(MODES)}")
     text = call.request.headers.get("last-event-id", "0")
     after = int(text) if text.isascii() and text.isdigit() and len(text) < 16 else 0
     view = RunView(info, modes, shows_inner=False)
-    return EventStream(_stream(call, view, call.server.host.follow(info.id), after))
+    return SseResponse(_stream(call, view, call.server.host.follow(info.id), after))

@@ -1,4 +1,4 @@
-"""LangGraph's threads: made, listed, changed, looked at, and forgotten."""
+"""LangGraph's threads: create, list, change, show and delete them."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ async def show_thread(call: Call) -> Response:
 
 
 async def change_thread(call: Call) -> Response:
-    """Note something about a thread."""
+    """Change the metadata of a thread."""
     thread = await find_thread(call, call.path("thread_id"))
     body = await call.body(may_be_empty=True)
     thread.metadata = {**thread.metadata, **body.mapping("metadata")}
@@ -91,13 +91,13 @@ async def change_thread(call: Call) -> Response:
 
 
 async def delete_thread(call: Call) -> Response:
-    """Forget a thread, its runs and its checkpoints."""
+    """Delete a thread, its runs and its checkpoints."""
     thread = await find_thread(call, call.path("thread_id"))
     host = call.server.host
     for run in list(host.live.values()):
         if run.info.thread == thread.id and run.info.owner == call.caller.owner:
             await host.stop(run.info)
-            await run.ended()
+            await run.wait_for_end()
     app = app_of_thread(call, thread)
     if app is not None and app.checkpointer is not None:
         await host.call(app.checkpointer.delete_thread, thread_key(call.caller, thread.id))
@@ -106,14 +106,14 @@ async def delete_thread(call: Call) -> Response:
 
 
 async def show_state(call: Call) -> Response:
-    """Show where a thread stands, or stood at a checkpoint."""
+    """Show the state of a thread, now or at a checkpoint."""
     thread = await find_thread(call, call.path("thread_id"))
     checkpoint = call.request.path_params.get("checkpoint_id")
     return JsonResponse((await thread_states(call, thread, checkpoint=checkpoint))[0])
 
 
 async def show_history(call: Call) -> Response:
-    """Show where a thread stood, the newest first."""
+    """Show the states of a thread, the newest first."""
     thread = await find_thread(call, call.path("thread_id"))
     if call.request.method == "POST":
         limit = (await call.body(may_be_empty=True)).integer("limit", 1, 1_000) or 10
@@ -123,7 +123,7 @@ async def show_history(call: Call) -> Response:
 
 
 async def update_state(call: Call) -> Response:
-    """Change a thread's state as if a step had."""
+    """Change a thread's state as if a step had done it."""
     thread = await find_thread(call, call.path("thread_id"))
     body = await call.body()
     app = app_of_thread(call, thread)

@@ -20,7 +20,7 @@ MODES: Final = (
 
 
 class RunView:
-    """Gives (name, data) of each event, as the modes ask."""
+    """Encodes events as (name, data) pairs of the stream modes."""
 
     def __init__(self, info: RunInfo, modes: list[str], *, shows_inner: bool) -> None:
         self.id = info.id
@@ -32,7 +32,7 @@ class RunView:
         self._builders: dict[tuple[str, ...], MessageBuilder] = {}
 
     def pieces(self, item: JsonObject) -> Iterator[tuple[str, object]]:
-        """Return what one event of the log says in each mode."""
+        """Yield the pairs of one event of the log, in each mode."""
         method, params = item["method"], item["params"]
         data, namespace = params["data"], tuple(params["namespace"])
         if method == "run" and data["event"] == "started":
@@ -64,32 +64,32 @@ class RunView:
         elif mode == "events":
             yield "events", {"event": method, "data": data, "name": self._app}
         elif mode in ("messages", "messages-tuple") and method == "messages":
-            about = {
+            message_metadata = {
                 "langgraph_node": params.get("node"),
                 "run_id": self.id,
                 "thread_id": self._thread,
             }
             if mode == "messages-tuple":
-                yield from self._tuples(data, namespace, about)
+                yield from self._tuples(data, namespace, message_metadata)
             else:
-                yield from self._partials(data, namespace, about)
+                yield from self._partials(data, namespace, message_metadata)
 
     def _tuples(
-        self, data: JsonObject, namespace: tuple[str, ...], about: JsonObject
+        self, data: JsonObject, namespace: tuple[str, ...], message_metadata: JsonObject
     ) -> Iterator[tuple[str, object]]:
         if data["event"] == "message-start":
             self._chunks[namespace] = ChunkView("v0")
         view = self._chunks.get(namespace)
         chunk = view.feed(data) if view is not None else None
         if chunk is not None:
-            yield "messages", [jsonable(chunk), about]
+            yield "messages", [jsonable(chunk), message_metadata]
 
     def _partials(
-        self, data: JsonObject, namespace: tuple[str, ...], about: JsonObject
+        self, data: JsonObject, namespace: tuple[str, ...], message_metadata: JsonObject
     ) -> Iterator[tuple[str, object]]:
         if data["event"] == "message-start":
             self._builders[namespace] = MessageBuilder()
-            yield "messages/metadata", {data["id"]: {"metadata": about}}
+            yield "messages/metadata", {data["id"]: {"metadata": message_metadata}}
         builder = self._builders.get(namespace)
         if builder is None:
             return

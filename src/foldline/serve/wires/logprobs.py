@@ -1,4 +1,4 @@
-"""Log probabilities of tokens, from the forms in which providers give them to that of Chat Completions."""
+"""Converts the log probabilities of providers to the form of Chat Completions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["completion_logprobs"]
 
 
 def completion_logprobs(metadata: Mapping[str, Any]) -> JsonObject | None:
-    """Return a choice's `logprobs` of a message's metadata; None where the provider gave none."""
+    """Return a choice's `logprobs` from a message's metadata; None where there are none."""
     form = metadata.get("logprobs")
     if not isinstance(form, Mapping):
         return None
@@ -23,7 +23,7 @@ def completion_logprobs(metadata: Mapping[str, Any]) -> JsonObject | None:
 
 
 def _from_candidates(form: Mapping[str, Any]) -> list[JsonObject]:
-    """Google's: the chosen tokens, and beside them the likely ones of each place."""
+    """Convert Google's form: the chosen tokens, and a list of likely tokens for each position."""
     alternatives = form.get("topCandidates") or []
     content = []
     for place, candidate in enumerate(form["chosenCandidates"]):

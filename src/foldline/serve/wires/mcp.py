@@ -27,7 +27,7 @@ METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL = -32601, -32602, -32603
 
 
 class McpErrors:
-    """How JSON-RPC says errors."""
+    """The errors of JSON-RPC."""
 
     name = "mcp"
     cancels = True
@@ -51,7 +51,7 @@ def routes(server: Server) -> list[Route]:
 
 
 async def refuse(call: Call) -> Response:
-    """There is no stream to listen to and no session to end."""
+    """Refuse GET and DELETE: there are no streams and no sessions."""
     return JsonResponse(
         _problem(None, METHOD_NOT_FOUND, "POST only"), status_code=405, headers={"allow": "POST"}
     )
@@ -78,7 +78,7 @@ async def _answer_one(call: Call, message: object) -> JsonObject | None:
         return _problem(None, -32600, "a request of JSON-RPC 2.0 is needed")
     id, method = message.get("id"), message.get("method")
     if "method" not in message or id is None:
-        return None  # a notification, or an answer to nothing we asked
+        return None  # a notification, or a response
     handler = METHODS.get(method) if isinstance(method, str) else None
     if handler is None:
         return _problem(id, METHOD_NOT_FOUND, f"there is no method {str(method)[:80]!r}")
@@ -142,14 +142,14 @@ async def _list_tools(call: Call, params: Body) -> JsonObject:
 
 async def _call_tool(call: Call, params: Body) -> JsonObject:
     name = params.text("name", longest=256)
-    named = [
+    matches = [
         app
         for app in call.server.apps.values()
         if app.kind != "embeddings" and _tool_name(app) == name
     ]
-    if not named:
+    if not matches:
         raise ServeError("not_found", f"there is no tool {name[:80]!r}")
-    app = call.app(named[0].name)
+    app = call.app(matches[0].name)
     arguments = params.object("arguments") or Body({})
     if _is_chat(app):
         value = app.input_of_chat([HumanMessage(arguments.text("message"))])

@@ -1,4 +1,4 @@
-"""Pictures, sound and files of requests and answers: from the vendors' shapes to content blocks, and back."""
+"""Converts pictures, audio and files between the vendors' forms and content blocks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def kind_of_media(mime_type: str) -> str:
 
 
 def block_of_url(body: Body, field: str, url: str, kind: str | None = None) -> JsonObject:
-    """Return the block of something that a URL names; a data URL is taken apart."""
+    """Return the block of a URL; a data URL becomes base64 data."""
     if not url.startswith("data:"):
         if not url.startswith(("https://", "http://")):
             raise body.refuse(field, "must begin with https://, http:// or data:")

@@ -1,4 +1,4 @@
-"""Our own wire: `/runs` with their numbered events, and `/threads` of apps that keep conversations."""
+"""The native wire: `/runs` with their numbered events."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from foldline.serve.json_object import JsonObject
 from foldline.serve.live import Events, LiveRun
 from foldline.serve.log.records import RunInfo
 from foldline.serve.server import Call, JsonResponse, Server, error_of
-from foldline.serve.sse import PING, EventStream, event
+from foldline.serve.sse import PING, SseResponse, event
 from foldline.serve.wires.chat_request import decode_options
 from foldline.workflows.interrupts import Command
 
@@ -29,7 +29,7 @@ LOADABLE: Final = "messages"
 
 
 class NativeErrors:
-    """How our own wire says errors."""
+    """The errors of the native wire."""
 
     name = "runs"
     cancels = False
@@ -56,7 +56,7 @@ def routes(server: Server) -> list[Route]:
 
 
 async def create_run(call: Call) -> Response:
-    """Start a run; answer with it at once, with its events (`stream`), or with its end (`wait`)."""
+    """Start a run; answer at once, with its events (`stream`), or with its result (`wait`)."""
     body = await call.body()
     app = call.app(body.name("app") or body.name("assistant_id"))
     if app.kind == "embeddings":
@@ -80,7 +80,7 @@ async def _answer(call: Call, body: Body, run: LiveRun, app: ServedApp) -> Respo
     if body.flag("stream"):
         pieces = _stream(call, run.info, call.server.host.follow(run.info.id))
         headers = {"location": f"/runs/{run.info.id}/events"}
-        return EventStream(pieces, headers=headers, on_leave=call.on_leave(app, run))
+        return SseResponse(pieces, headers=headers, on_leave=call.on_leave(app, run))
     if body.flag("wait"):
         await call.wait(app, run)
         if run.info.status in ("error", "interrupted"):
@@ -124,7 +124,7 @@ async def show_run(call: Call) -> Response:
 
 
 async def delete_run(call: Call) -> Response:
-    """Forget a run that is over."""
+    """Delete a run that has ended."""
     host = call.server.host
     info = await host.find(call.caller, call.path("run_id"))
     if not info.is_over:
@@ -134,13 +134,13 @@ async def delete_run(call: Call) -> Response:
 
 
 async def follow_run(call: Call) -> Response:
-    """Return a run's events from the one after `Last-Event-ID` (or `?after=`) on."""
+    """Return a run's events after `Last-Event-ID` (or `?after=`)."""
     host = call.server.host
     info = await host.find(call.caller, call.path("run_id"))
     text = call.request.headers.get("last-event-id") or call.request.query_params.get("after", "0")
     if not (text.isascii() and text.isdigit() and len(text) < 16):
         raise ServeError("invalid_request", "Last-Event-ID must be the number of an event")
-    return EventStream(_stream(call, info, host.follow(info.id, int(text))))
+    return SseResponse(_stream(call, info, host.follow(info.id, int(text))))
 
 
 async def _stream(
@@ -160,9 +160,9 @@ async def _stream(
         )
     if has_ended:
         return
-    now = await call.server.host.find(call.caller, info.id)
-    if now.status in ("interrupted", "error"):  # its end is in no event: the server had gone away
-        data = {"event": now.status, "error": error_of(now).as_json(), "usage": None}
+    info = await call.server.host.find(call.caller, info.id)
+    if info.status in ("interrupted", "error"):  # the server died, so no event says the end
+        data = {"event": info.status, "error": error_of(info).as_json(), "usage": None}
         yield event({"type": "end", "method": "run", "params": {"data": data}}, "run")
 
 
@@ -176,7 +176,7 @@ async def stop_run(call: Call) -> Response:
 
 
 async def resume_run(call: Call) -> Response:
-    """Carry on with a run: answer its questions (`answers`), or go on after the server went away."""
+    """Resume a run: answer its questions (`answers`), or continue after the server died."""
     body = await call.body(may_be_empty=True)
     info = await call.server.host.find(call.caller, call.path("run_id"))
     app = call.app(info.app)
@@ -196,7 +196,7 @@ async def resume_run(call: Call) -> Response:
 
 
 def decode_input(value: object, app: ServedApp) -> object:
-    """Return an input as the app takes it; serialised messages are read, and nothing else is loaded."""
+    """Return an input as the app takes it; serialised messages and documents are loaded, nothing else."""
     check_media(value)
     if isinstance(value, str) and app.kind == "agent":
         return {"messages": [{"role": "user", "content": value}]}
@@ -206,19 +206,19 @@ def decode_input(value: object, app: ServedApp) -> object:
 
 
 def revive(value: object, depth: int = 0) -> object:
-    """Read serialised messages and documents inside JSON; whatever else is serialised is refused."""
+    """Load the serialised messages and documents in JSON; refuse other serialised objects."""
     if depth > DEEPEST:
         raise ServeError("invalid_request", "the input nests too deep")
     if isinstance(value, dict):
         if value.get("lc") == 1 and value.get("type") == "constructor":
-            return _load_one(value)
+            return _load_object(value)
         return {name: revive(item, depth + 1) for name, item in value.items()}
     if isinstance(value, list):
         return [revive(item, depth + 1) for item in value]
     return value
 
 
-def _load_one(value: JsonObject) -> object:
+def _load_object(value: JsonObject) -> object:
     id = value.get("id")
     name = id[-1] if isinstance(id, list) and id else None
     allowed = isinstance(name, str) and (
@@ -233,7 +233,7 @@ def _load_one(value: JsonObject) -> object:
 
 
 def decode_config(body: Body) -> RunnableConfig:
-    """Return what a request may say about its run: tags, metadata, a limit of steps."""
+    """Return the config that a request may set: tags, metadata, a limit of steps."""
     config = body.object("config")
     if config is None:
         return RunnableConfig()

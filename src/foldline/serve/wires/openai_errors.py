@@ -1,4 +1,4 @@
-"""How OpenAI's wires say errors."""
+"""The errors of OpenAI's wires."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ERROR_CODES: Final[dict[ErrorKind, str]] = {
 
 
 class OpenAIErrors:
-    """How OpenAI's wires say errors."""
+    """The errors of OpenAI's wires."""
 
     def __init__(self, name: str, *, cancels: bool = True) -> None:
         self.name = name

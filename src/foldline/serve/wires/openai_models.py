@@ -1,4 +1,4 @@
-"""What OpenAI's clients ask besides answers: `GET /v1/models`, `POST /v1/embeddings`."""
+"""OpenAI's models and embeddings: `GET /v1/models`, `POST /v1/embeddings`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _model_json(app: ServedApp, created: int) -> JsonObject:
 
 
 async def list_models(call: Call) -> Response:
-    """List what is served and may be used."""
+    """List the models that the caller may use."""
     key = call.caller.key
     apps = [app for app in call.server.apps.values() if key is None or key.allows(app.name)]
     now = int(time.time())
@@ -44,7 +44,7 @@ async def list_models(call: Call) -> Response:
 
 
 async def show_model(call: Call) -> Response:
-    """Show one of them."""
+    """Show a model."""
     return JsonResponse(_model_json(call.app(call.path("model")), int(time.time())))
 
 
@@ -77,7 +77,7 @@ def _embeddings_app(call: Call, body: Body) -> ServedApp:
         name = apps[0].name
     app = call.app(name)
     if app.kind != "embeddings":
-        raise body.refuse("model", "is no embeddings model")
+        raise body.refuse("model", "is not an embeddings model")
     return app
 
 

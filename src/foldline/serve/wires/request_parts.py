@@ -1,4 +1,4 @@
-"""Parts of requests that several wires have in common: content, calls of tools, tools, choices, formats, options."""
+"""Decodes the parts of requests that several wires share: content, tool calls, tools, choices, formats, options."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = [
     "decode_content",
     "decode_format",
     "decode_tools",
+    "drop_unset",
     "function_choice",
     "function_tool",
     "parallel_option",
-    "present",
     "required_name",
     "schema_format",
 ]
@@ -33,7 +33,7 @@ EMPTY_SCHEMA: Final = {"type": "object", "properties": {}}
 def decode_content(
     item: Body, field: str, decode_part: Callable[[Body], JsonObject]
 ) -> str | list[Any]:
-    """Return the content of a message: a text, or blocks."""
+    """Return the content of a message: a string, or blocks."""
     if isinstance(item.get(field), str):
         return item.text(field)
     if not isinstance(item.get(field), list):
@@ -42,7 +42,7 @@ def decode_content(
 
 
 def required_name(item: Body, field: str, sentence: str = "is needed") -> str:
-    """Return a name that must be there."""
+    """Return a name; raise `ServeError` where it is absent."""
     name = item.name(field)
     if name is None:
         raise item.refuse(field, sentence)
@@ -50,7 +50,7 @@ def required_name(item: Body, field: str, sentence: str = "is needed") -> str:
 
 
 def decode_call(id: str, name: str, text: str) -> JsonObject:
-    """Return a call of a tool whose arguments came as text: `invalid_tool_call` where they are no JSON object."""
+    """Return a tool call with arguments from JSON text: an `invalid_tool_call` where they are not an object."""
     args = parse_tool_args(text or "{}")
     if isinstance(args, str):
         return {"id": id, "name": name, "args": text, "error": args, "type": "invalid_tool_call"}
@@ -58,7 +58,7 @@ def decode_call(id: str, name: str, text: str) -> JsonObject:
 
 
 def function_tool(body: Body, schema_field: str = "parameters") -> JsonObject:
-    """Return a client's tool in the form that models take."""
+    """Return a client's tool in OpenAI's form."""
     function: JsonObject = {
         "name": check_tool_name(body),
         "description": body.text("description", ""),
@@ -77,12 +77,12 @@ def decode_tools(
 
 
 def function_choice(name: str) -> JsonObject:
-    """Return the choice of one tool in the form that models take."""
+    """Return the choice of one tool in OpenAI's form."""
     return {"type": "function", "function": {"name": name}}
 
 
 def decode_choice(body: Body, name_of: Callable[[Body], str | None]) -> object:
-    """Return OpenAI's choice of a tool: a word, or a function whose name `name_of` reads."""
+    """Return OpenAI's tool choice: a string, or a function whose name `name_of` reads."""
     choice = body.get("tool_choice")
     if choice is None or choice in ("auto", "none", "required"):
         return choice
@@ -93,7 +93,7 @@ def decode_choice(body: Body, name_of: Callable[[Body], str | None]) -> object:
 
 
 def parallel_option(body: Body) -> JsonObject:
-    """Return whether several tools may be called at once, where the request says so."""
+    """Return the option for parallel tool calls, where the request sets it."""
     if body.get("parallel_tool_calls") is None:
         return {}
     return {"parallel_tool_calls": body.flag("parallel_tool_calls")}
@@ -111,7 +111,7 @@ def schema_format(body: Body) -> JsonObject:
 
 
 def decode_format(form: Body | None, described_in: str | None = None) -> JsonObject | None:
-    """Return the format of an answer; the schema is in a field of the format, or beside its type."""
+    """Return the format of an answer; the schema is in the field `described_in`, or next to the type."""
     kind = form.text("type") if form is not None else "text"
     if form is None or kind == "text":
         return None
@@ -125,6 +125,6 @@ def decode_format(form: Body | None, described_in: str | None = None) -> JsonObj
     return schema_format(described)
 
 
-def present(options: Mapping[str, Any]) -> JsonObject:
-    """Return the options that the request sets."""
+def drop_unset(options: Mapping[str, Any]) -> JsonObject:
+    """Return the options that are not None."""
     return {name: value for name, value in options.items() if value is not None}

@@ -1,4 +1,4 @@
-"""OpenAI's Responses: `POST /v1/responses`; stored ones by id, in a chain by `previous_response_id`."""
+"""OpenAI's Responses: `POST /v1/responses`. Responses are stored and chained by `previous_response_id`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from foldline.serve.json_object import JsonObject
 from foldline.serve.live import Events
 from foldline.serve.log.records import RunInfo
 from foldline.serve.server import Call, JsonResponse, Server
-from foldline.serve.sse import PING, EventStream, event
+from foldline.serve.sse import PING, SseResponse, event
 from foldline.serve.wires.answer_view import chat_request, read_chat
 from foldline.serve.wires.options import usable_options
 from foldline.serve.wires.responses_request import decode_items, decode_options
@@ -45,7 +45,7 @@ def routes(server: Server) -> list[Route]:
 
 
 async def create(call: Call) -> Response:
-    """Answer."""
+    """Answer a request."""
     body, app = await read_chat(call)
     await _resolve_references(call, body)
     messages = decode_items(body, call.server.settings)
@@ -71,12 +71,12 @@ async def create(call: Call) -> Response:
         if problem is not None:
             raise problem
         return JsonResponse(view.response(view.status(run.info)))
-    events = await call.opened(run, app)
-    return EventStream(_stream(call, view, run.info, events), on_leave=call.on_leave(app, run))
+    events = await call.open_stream(run, app)
+    return SseResponse(_stream(call, view, run.info, events), on_leave=call.on_leave(app, run))
 
 
 async def _resolve_references(call: Call, body: Body) -> None:
-    """Put the items that a request names by their ids in their places."""
+    """Replace references to items by the items."""
     items = body.get("input")
     if not isinstance(items, list) or len(items) > call.server.settings.max_messages:
         return
@@ -102,7 +102,7 @@ async def _stream(
     events: AsyncGenerator[Events, None],
     after: int = -1,
 ) -> AsyncGenerator[bytes, None]:
-    """Return the events of a response that come after a number."""
+    """Yield the events of a response after a number."""
     async for batch in events:
         if not batch:
             yield PING
@@ -143,7 +143,7 @@ async def _view(call: Call, info: RunInfo) -> ResponseView:
 
 
 async def _history(call: Call, previous: str) -> list[BaseMessage]:
-    """Return the conversation before: inputs and outputs of the responses that came before."""
+    """Return the inputs and outputs of the previous responses."""
     turns: list[list[BaseMessage]] = []
     id: str | None = previous
     while id is not None:
@@ -165,7 +165,7 @@ async def _history(call: Call, previous: str) -> list[BaseMessage]:
 
 
 async def show(call: Call) -> Response:
-    """Show a stored response; with `stream=true`, its events again, from `starting_after` on."""
+    """Show a stored response; with `stream=true`, its events after `starting_after`."""
     info = await _find(call, call.path("id"))
     query = call.request.query_params
     if query.get("stream") == "true":
@@ -174,7 +174,7 @@ async def show(call: Call) -> Response:
             raise ServeError("invalid_request", "starting_after must be a number")
         view = ResponseView(info, call.app(info.app))
         host = call.server.host
-        return EventStream(_stream(call, view, info, host.follow(info.id), int(text)))
+        return SseResponse(_stream(call, view, info, host.follow(info.id), int(text)))
     view = await _view(call, info)
     return JsonResponse(view.response(view.status(info), _problem(view, info)))
 
@@ -184,7 +184,7 @@ def _problem(view: ResponseView, info: RunInfo) -> ServeError | None:
 
 
 async def delete(call: Call) -> Response:
-    """Forget a response."""
+    """Delete a response."""
     info = await _find(call, call.path("id"))
     if not info.is_over:
         raise ServeError("conflict", "the response is under way: cancel it first")
@@ -202,7 +202,7 @@ async def cancel(call: Call) -> Response:
 
 
 async def inputs(call: Call) -> Response:
-    """Show what a response was asked."""
+    """List the input items of a response."""
     info = await _find(call, call.path("id"))
     items = (info.request or {}).get("input")
     if isinstance(items, str):

@@ -1,4 +1,4 @@
-"""A request in the form of OpenAI's Responses -> messages and options."""
+"""Decodes requests of OpenAI's Responses into messages and options."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from foldline.serve.wires.request_parts import (
     decode_content,
     decode_format,
     decode_tools,
+    drop_unset,
     function_tool,
     parallel_option,
-    present,
     required_name,
 )
 
@@ -129,7 +129,7 @@ def decode_options(body: Body, settings: Settings) -> JsonObject:
         options["tools"] = tools
         options["tool_choice"] = decode_choice(body, check_tool_name)
         options |= parallel_option(body)
-    return present(options)
+    return drop_unset(options)
 
 
 def _decode_tool(tool: Body) -> JsonObject:

@@ -1,4 +1,4 @@
-"""The view of a run as one response of OpenAI's Responses, in events or whole."""
+"""The view of a run as a response of OpenAI's Responses, as events or as one object."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ INCOMPLETE_REASONS = {"length": "max_output_tokens", "content_filter": "content_
 
 
 class ResponseView(AnswerView):
-    """Builds the output items, and the events that tell of them."""
+    """Builds the output items, and their events."""
 
     def __init__(self, info: RunInfo, app: ServedApp) -> None:
         super().__init__(app)
@@ -183,7 +183,7 @@ class ResponseView(AnswerView):
     # -- the whole
 
     def status(self, info: RunInfo) -> str:
-        """Return how the response stands."""
+        """Return the status of the response."""
         if info.status == "running":
             return "in_progress"
         if info.status == "stopped":
@@ -237,7 +237,7 @@ class ResponseView(AnswerView):
             yield self._event(f"response.{status}", response=self.response(status))
             return
         yield self._event("response.failed", response=self.response("failed", problem))
-        # The published event has no inner `error`; with it the SDK raises, as it must.
+        # The published event has no inner `error`, but the SDK raises only with it.
         inner = WIRE.error_body(problem)["error"]
         yield self._event(
             "error", code=inner["code"], message=inner["message"], param=None, error=inner

@@ -21,7 +21,7 @@ from foldline.serve.json_object import JsonObject
 from foldline.serve.live import Events
 from foldline.serve.log.records import RunInfo
 from foldline.serve.server import Call, JsonResponse, Server, error_of
-from foldline.serve.sse import PING, EventStream, event
+from foldline.serve.sse import PING, SseResponse, event
 from foldline.serve.wires.approvals import latest_run, open_questions
 from foldline.serve.wires.langgraph import WIRE
 from foldline.serve.wires.langgraph_runs import decode_run
@@ -31,7 +31,7 @@ from foldline.workflows.interrupts import Command
 __all__ = ["routes"]
 
 LOOK: Final = 0.03
-"""Seconds between looks for the next run of a thread in this process."""
+"""Seconds between two looks for the next run of a thread in this process."""
 LOOK_ELSEWHERE: Final = 0.5
 PING_AFTER: Final = 15.0
 MOST_RUNS: Final = 10_000
@@ -56,7 +56,7 @@ def routes(server: Server) -> list[Route]:
 
 
 async def command(call: Call) -> Response:
-    """Do what a command says; say through which event of the thread it is applied."""
+    """Run a command; answer with the event of the thread through which it is applied."""
     body = await call.body()
     id, method = body.get("id"), body.text("method", longest=64)
     if isinstance(id, bool) or not isinstance(id, int | str):
@@ -120,7 +120,7 @@ async def _run_cancel(call: Call) -> JsonObject:
 
 
 async def _runs(call: Call, thread: str) -> list[RunInfo]:
-    """Return the runs of a thread, the oldest first; those that are not in the log yet too."""
+    """Return the runs of a thread, the oldest first, including those that are not in the log yet."""
     host, owner = call.server.host, call.caller.owner
     logged_runs: list[RunInfo] = await host.call(
         lambda: host.log.runs(owner, thread=thread, limit=MOST_RUNS)
@@ -139,7 +139,7 @@ async def _length(call: Call, thread: str) -> int:
 
 
 class Filter:
-    """Which events a subscriber wants."""
+    """Selects the events of a subscription."""
 
     def __init__(self, body: Body) -> None:
         channels = body.items("channels", most=64)
@@ -173,33 +173,33 @@ class Filter:
 
 
 async def stream(call: Call) -> Response:
-    """Return a thread's events from the one after `since` on, run after run."""
+    """Stream a thread's events after `since`, run after run."""
     filter = Filter(await call.body())
     thread = await find_thread(call, call.path("thread_id"))
-    return EventStream(_events(call, thread.id, filter))
+    return SseResponse(_events(call, thread.id, filter))
 
 
 async def _events(call: Call, thread: str, filter: Filter) -> AsyncGenerator[bytes, None]:
     offset, done = 0, set[str]()
-    last_sign = time.monotonic()
+    last_yield = time.monotonic()
     while not call.server.host.is_closing:
         runs = [info for info in await _runs(call, thread) if info.id not in done]
         for info in runs:
             count = 0
             if info.is_over and offset + info.last_seq <= filter.since:
-                count = info.last_seq  # all of it is known already
+                count = info.last_seq  # the client has all of its events
             else:
                 async for batch in call.server.host.follow(info.id):
                     count += len(batch)
                     yield _encode_events(info, batch, offset, filter)
-                    last_sign = time.monotonic()
+                    last_yield = time.monotonic()
             if not info.is_over or info.status == "interrupted":
                 yield await _end(call, info, offset + count, filter)
             done.add(info.id)
             offset += count
         if not runs:
-            if time.monotonic() - last_sign > PING_AFTER:
-                last_sign = time.monotonic()
+            if time.monotonic() - last_yield > PING_AFTER:
+                last_yield = time.monotonic()
                 yield PING
             await _next_run(call, thread, done)
 
@@ -219,7 +219,7 @@ def _encode_events(info: RunInfo, batch: Events, offset: int, filter: Filter) ->
     text = b""
     for seq, item in batch:
         number = offset + seq
-        published = _published(info, item)
+        published = _to_protocol(info, item)
         if number <= filter.since or published is None:
             continue
         params = published["params"]
@@ -229,8 +229,8 @@ def _encode_events(info: RunInfo, batch: Events, offset: int, filter: Filter) ->
     return text
 
 
-def _published(info: RunInfo, item: JsonObject) -> JsonObject | None:
-    """Return an event of the log as the protocol has it; the root's lifecycle is the run's own."""
+def _to_protocol(info: RunInfo, item: JsonObject) -> JsonObject | None:
+    """Return an event of the log in the protocol's form; the run's events are the root's lifecycle."""
     method, params = item["method"], item["params"]
     if method == "run":
         data = params["data"]
@@ -250,7 +250,7 @@ def _published(info: RunInfo, item: JsonObject) -> JsonObject | None:
 
 
 async def _end(call: Call, info: RunInfo, number: int, filter: Filter) -> bytes:
-    """Write the end of a run whose server went away: it is in no event."""
+    """Encode the end of a run whose server died, which is not in the log."""
     now = await call.server.host.find(call.caller, info.id)
     if now.status != "interrupted" or not filter.takes("lifecycle", [], {}):
         return b""

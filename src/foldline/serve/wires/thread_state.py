@@ -1,4 +1,4 @@
-"""Threads of agents and graphs as LangGraph's surfaces show them: the thread, its state, its history."""
+"""Threads in LangGraph's form: the thread, its state and its history."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STATUSES = {"running": "busy", "waiting": "interrupted", "error": "error"}
 
 
 async def find_thread(call: Call, id: str) -> ThreadInfo:
-    """Return a thread of the caller's."""
+    """Return a thread of the caller."""
     host = call.server.host
     thread: ThreadInfo | None = await host.call(host.log.thread, call.caller.owner, id)
     if thread is None:
@@ -36,7 +36,7 @@ async def find_thread(call: Call, id: str) -> ThreadInfo:
 
 
 async def ensure_thread(call: Call, id: str, app: ServedApp) -> ThreadInfo:
-    """Return a thread, made where it is not there; it belongs to the first app that runs on it."""
+    """Return a thread, created where it does not exist; it belongs to the first app that runs on it."""
     host = call.server.host
     new_thread = ThreadInfo(id, call.caller.owner, app.name, time.time())
     thread: ThreadInfo = await host.call(host.log.put_thread, new_thread)
@@ -86,7 +86,7 @@ def _iso(seconds: float) -> str:
 async def thread_states(
     call: Call, thread: ThreadInfo, *, checkpoint: str | None = None, limit: int | None = None
 ) -> list[JsonObject]:
-    """Return where a thread stands, or with a limit where it stood, the newest first."""
+    """Return the state of a thread, or with a limit its states, the newest first."""
     app = app_of_thread(call, thread)
     if app is None or not app.has_threads:
         return [await _state_without_checkpointer(call, thread)]

@@ -1,4 +1,4 @@
-"""What the messages of one run used, added up; each model wire has its own names for it."""
+"""Adds up the usage of the messages of a run, in the names of each model wire."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class UsageTotal:
     input: int = 0
     output: int = 0
     cached: int = 0
-    """Input tokens that a cache had."""
+    """Input tokens that were read from a cache."""
     cache_written: int = 0
     reasoning: int = 0
 
     def add(self, usage: Mapping[str, Any]) -> None:
-        """Add what one message used."""
+        """Add the usage of a message."""
         inputs = usage.get("input_token_details") or {}
         outputs = usage.get("output_token_details") or {}
         self.input += usage.get("input_tokens") or 0
@@ -33,7 +33,7 @@ class UsageTotal:
         self.reasoning += outputs.get("reasoning") or 0
 
     def add_total(self, other: UsageTotal) -> None:
-        """Add what another run used."""
+        """Add the usage of another run."""
         self.input += other.input
         self.output += other.output
         self.cached += other.cached
@@ -41,7 +41,7 @@ class UsageTotal:
         self.reasoning += other.reasoning
 
     def as_completions(self) -> JsonObject:
-        """Return it in the words of OpenAI's Chat Completions."""
+        """Return the usage in the form of OpenAI's Chat Completions."""
         return {
             "prompt_tokens": self.input,
             "completion_tokens": self.output,
@@ -51,7 +51,7 @@ class UsageTotal:
         }
 
     def as_responses(self) -> JsonObject:
-        """Return it in the words of OpenAI's Responses."""
+        """Return the usage in the form of OpenAI's Responses."""
         return {
             "input_tokens": self.input,
             "output_tokens": self.output,
@@ -61,7 +61,7 @@ class UsageTotal:
         }
 
     def as_messages(self) -> dict[str, int]:
-        """Return it in the words of Anthropic's Messages, whose input tokens are those that no cache had."""
+        """Return the usage in the form of Anthropic's Messages, whose input tokens exclude cached ones."""
         return {
             "input_tokens": max(0, self.input - self.cached - self.cache_written),
             "output_tokens": self.output,

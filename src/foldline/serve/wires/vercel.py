@@ -16,7 +16,7 @@ from foldline.serve.json_object import JsonObject
 from foldline.serve.live import Events
 from foldline.serve.reader import ChatReader, Op
 from foldline.serve.server import Call, JsonResponse, Server, error_of
-from foldline.serve.sse import PING, EventStream, event
+from foldline.serve.sse import PING, SseResponse, event
 from foldline.serve.wires.approvals import find_active, match_calls, open_questions
 from foldline.serve.wires.conversation import client_id, set_conversation
 from foldline.serve.wires.media import block_of_url, data_url
@@ -36,7 +36,7 @@ FINISH_REASONS: Final = {
 
 
 class VercelErrors:
-    """How the AI SDK reads errors of HTTP: it shows the body."""
+    """The errors of the AI SDK, which shows the body of an HTTP error."""
 
     name = "vercel"
     cancels = False
@@ -51,14 +51,14 @@ WIRE: Final = VercelErrors()
 
 def routes(server: Server) -> list[Route]:
     """Return the routes of this wire."""
-    made_routes = []
+    all_routes = []
     for head in ("/api/chat", "/api/chat/{app}"):
-        made_routes += [
+        all_routes += [
             Route(head, server.endpoint(WIRE, chat), methods=["POST"]),
             Route(f"{head}/{{id}}/stream", server.endpoint(WIRE, reconnect), methods=["GET"]),
             Route(f"{head}/{{id}}/stop", server.endpoint(WIRE, stop), methods=["POST"]),
         ]
-    return made_routes
+    return all_routes
 
 
 def _app_name(call: Call, body: Body | None = None) -> str | None:
@@ -67,7 +67,7 @@ def _app_name(call: Call, body: Body | None = None) -> str | None:
 
 
 async def chat(call: Call) -> Response:
-    """Answer a conversation of UI messages, or carry on after approvals."""
+    """Answer a conversation of UI messages, or continue after approvals."""
     body = await call.body()
     app = call.app(_app_name(call, body))
     thread = body.name("id")
@@ -85,25 +85,25 @@ async def chat(call: Call) -> Response:
         messages = [message for item in items for message in _decode_message(item)]
         await set_conversation(call, app, request, thread, messages)
     run = await call.start(app, request, thread=thread)
-    events = await call.opened(run, app)
-    return EventStream(
-        _stream(call, run.info.id, events, is_more=request.command is not None),
+    events = await call.open_stream(run, app)
+    return SseResponse(
+        _stream(call, run.info.id, events, is_continued=request.command is not None),
         headers=HEADERS,
         on_leave=call.on_leave(app, run),
     )
 
 
 async def reconnect(call: Call) -> Response:
-    """Return the whole stream of the chat's run that is under way; 204 where there is none."""
+    """Stream the chat's active run from its start; answer 204 where there is none."""
     info = await find_active(call, call.path("id"))
     if info is None:
         return Response(status_code=204)
     events = call.server.host.follow(info.id)
-    return EventStream(_stream(call, info.id, events), headers=HEADERS)
+    return SseResponse(_stream(call, info.id, events), headers=HEADERS)
 
 
 async def stop(call: Call) -> Response:
-    """End the chat's run that is under way."""
+    """Stop the chat's active run."""
     info = await find_active(call, call.path("id"))
     if info is not None:
         await call.server.host.stop(info)
@@ -111,9 +111,9 @@ async def stop(call: Call) -> Response:
 
 
 async def _stream(
-    call: Call, id: str, events: AsyncGenerator[Events, None], *, is_more: bool = False
+    call: Call, id: str, events: AsyncGenerator[Events, None], *, is_continued: bool = False
 ) -> AsyncGenerator[bytes, None]:
-    view = UiStream(id, is_more=is_more)
+    view = UiStream(id, is_continued=is_continued)
     async for batch in events:
         pieces = b"".join(event(piece) for _, item in batch for piece in view.pieces(item))
         yield pieces or PING
@@ -135,10 +135,10 @@ async def _stream(
 class UiStream:
     """The view of a run as a UI message stream."""
 
-    def __init__(self, id: str, *, is_more: bool) -> None:
+    def __init__(self, id: str, *, is_continued: bool) -> None:
         self._reader = ChatReader()
         self._id = id
-        self._is_more = is_more
+        self._is_continued = is_continued
         self._has_begun = False
         self._is_in_step = False
         self._calls: list[tuple[str, str, object]] = []
@@ -151,12 +151,16 @@ class UiStream:
         """Return the chunks of one event of the log."""
         if not self._has_begun:
             self._has_begun = True
-            yield {"type": "start"} if self._is_more else {"type": "start", "messageId": self._id}
+            yield (
+                {"type": "start"}
+                if self._is_continued
+                else {"type": "start", "messageId": self._id}
+            )
         for op in self._reader.read(item):
             yield from self._take(op)
 
     def close(self) -> Iterator[JsonObject]:
-        """End the step that is open."""
+        """End the open step."""
         if not self._has_begun:
             yield {"type": "start"}
         if self._is_in_step:
@@ -303,7 +307,7 @@ def _answers(questions: list[JsonObject], approvals: JsonObject, others: JsonObj
 
 
 def _decode_message(item: Body) -> list[BaseMessage]:
-    """Return a UI message as messages. Calls that the server ran are its own: clients give no results of them."""
+    """Return a UI message as messages, without tool calls: the server has those in its thread."""
     role = item.text("role")
     parts: list[Any] = []
     for part in item.objects("parts", most=1_000):
