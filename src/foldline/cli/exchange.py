@@ -25,7 +25,7 @@ Approve = Callable[[Mapping[str, Any]], str | None]
 """Called before each tool call: None lets it run; a text is sent to the model instead of a result."""
 
 MOST_TURNS = 20
-"""Answers to one prompt, after which a model that only calls tools is stopped."""
+"""The most answers to one prompt: a model that only calls tools is stopped then."""
 RESENDABLE_BLOCKS = ("text", "reasoning", "image", "audio", "file")
 """Blocks of a cut answer that can be sent back; half a tool call cannot."""
 
@@ -72,7 +72,7 @@ class Exchange:
 
     def run(self, messages: Sequence[BaseMessage], callbacks: Sequence[Any] = ()) -> AIMessage:
         """Run until the model calls no more tools; return its last message."""
-        # One run around all of it, so that a trace is one tree.
+        # One parent run, so that the trace is one tree.
         exchange: Runnable[Any, Any] = RunnableLambda(self._run_turns).with_config(
             run_name=self._run_name
         )

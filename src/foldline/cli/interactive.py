@@ -1,4 +1,4 @@
-"""`foldline chat` alone: a session. Lines that begin with `/` are commands, everything else is said to the model."""
+"""`foldline chat` without a prompt: a session. Lines that begin with `/` are commands, others go to the model."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from foldline.cli.exchange import Approve, Exchange
 from foldline.cli.message_text import heading, text_and_calls
 from foldline.cli.shows import TextShow
 from foldline.cli.start import Code
-from foldline.cli.terminal import note, readable, say
+from foldline.cli.terminal import echo, note, readable
 from foldline.exceptions import FoldlineError, UsageError
 from foldline.messages import messages_to_dict
 from foldline.utils.private_files import open_private
@@ -34,7 +34,7 @@ __all__ = ["Session"]
 PROMPT, MORE = "> ", "... "
 QUOTES = '"""'
 WAKE = 0.2
-"""Seconds between two looks for a Ctrl-C while a line is read."""
+"""Seconds between two checks for a Ctrl-C while a line is read."""
 HELP = """\
 /model [PROVIDER:MODEL]  show or change the model
 /tools [MODULE:TOOL]     show the tools, or add one
@@ -92,14 +92,14 @@ class Session:
                 try:
                     text = read_message()
                     was_interrupted = False
-                    if self._take(text):
+                    if self._handle(text):
                         return Code.FINE
                 except EOFError:
-                    say()
+                    echo()
                     return Code.FINE
                 except KeyboardInterrupt:
                     if was_interrupted:
-                        say()
+                        echo()
                         return Code.INTERRUPTED
                     was_interrupted = True
                     note("\n(Ctrl-C again leaves, so does Ctrl-D)")
@@ -108,32 +108,32 @@ class Session:
 
     def _greet(self) -> None:
         count = len(self._conversation.messages)
-        going_on = f", {count} messages so far" if count else ""
+        length = f", {count} messages so far" if count else ""
         note(
-            f"foldline {__version__}, {name_of(self._model)}, session {self._conversation.name}{going_on}. "
+            f"foldline {__version__}, {name_of(self._model)}, session {self._conversation.name}{length}. "
             "/help shows the commands, Ctrl-D leaves."
         )
 
-    def _take(self, text: str) -> bool:
-        """Do what a line asks; true means: leave."""
+    def _handle(self, text: str) -> bool:
+        """Run a command or send a message; return whether the session ends."""
         if not text.strip():
             return False
-        word, _, argument = text.strip().partition(" ")
+        command, _, argument = text.strip().partition(" ")
         try:
-            if word in self._commands:
-                return self._commands[word](argument.strip())
-            if word.startswith("/") and "\n" not in text and "/" not in word[1:]:
-                near = suggestion(word, self._commands)
-                note(f"there is no command {word}{near}: /help shows those there are", style="red")
+            if command in self._commands:
+                return self._commands[command](argument.strip())
+            if command.startswith("/") and "\n" not in text and "/" not in command[1:]:
+                hint = suggestion(command, self._commands)
+                note(f"there is no command {command}{hint}: /help shows them", style="red")
                 return False
-            self._ask(text)
+            self._send(text)
         except (FoldlineError, OSError) as error:
             if isinstance(error, BrokenPipeError):
                 raise
             note(f"foldline: {error}", style="red")
         return False
 
-    def _ask(self, text: str) -> None:
+    def _send(self, text: str) -> None:
         human = human_message(text, self._files, self._model)
         exchange = Exchange(
             self._model,
@@ -145,7 +145,7 @@ class Session:
         try:
             exchange.run([*self._conversation.messages, human], self._callbacks)
         except KeyboardInterrupt:
-            note("(stopped; what came is kept)" if exchange.messages else "(stopped)")
+            note("(stopped; the answer so far is kept)" if exchange.messages else "(stopped)")
         finally:
             self._conversation.add(human, exchange.messages)
         self._files = []
@@ -183,9 +183,9 @@ class Session:
     def _attach(self, name: str) -> bool:
         if not name:
             raise UsageError("write /attach FILE")
-        human_message("", [name], self._model)  # refused now rather than with the next message
+        human_message("", [name], self._model)  # fails now rather than with the next message
         self._files.append(name)
-        note(f"{name} goes along with the next message")
+        note(f"{name} is attached to the next message")
         return False
 
     def _save(self, name: str) -> bool:
@@ -215,7 +215,7 @@ class Session:
 
 
 def read_message() -> str:
-    """Read one message, which may go over several lines."""
+    """Read one message of one or more lines."""
     line = _read_line(PROMPT)
     if line.lstrip().startswith(QUOTES):
         return _read_quoted(line.lstrip().removeprefix(QUOTES))
@@ -227,17 +227,17 @@ def read_message() -> str:
 
 
 def _read_line(prompt: str) -> str:
-    """Read a line, waking up now and then: a Ctrl-C just before readline waits is else unheard until the next key."""
+    """Read a line, waking at intervals: a Ctrl-C just before readline waits is otherwise lost until a key press."""
     if not hasattr(signal, "setitimer"):
         return readable(input(prompt))
-    before = signal.signal(signal.SIGALRM, lambda *_: None)
+    previous = signal.signal(signal.SIGALRM, lambda *_: None)
     signal.setitimer(signal.ITIMER_REAL, WAKE, WAKE)
     try:
         return readable(input(prompt))
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        if callable(before):
-            signal.signal(signal.SIGALRM, before)
+        if callable(previous):
+            signal.signal(signal.SIGALRM, previous)
 
 
 def _read_quoted(first: str) -> str:
@@ -249,7 +249,7 @@ def _read_quoted(first: str) -> str:
 
 
 def _remember_lines() -> Path | None:
-    """Let the arrow keys find earlier lines, where Python has readline."""
+    """Enable the history of typed lines, where Python has readline."""
     with suppress(ImportError, OSError, FoldlineError):
         import readline
 

@@ -1,6 +1,6 @@
-"""`foldline index`, `ask`, `similar` and `embed`: the files of a folder by meaning, in one SQLite file.
+"""`foldline index`, `ask`, `similar` and `embed`: search by meaning, in one SQLite file.
 
-The same file holds the vectors and the record of what is in; indexing again embeds only what has changed.
+The file holds the vectors and the records of indexed documents; indexing again embeds only what has changed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from foldline.cli.keys import use_stored_keys
 from foldline.cli.logs import is_logging
 from foldline.cli.settings import read_settings, write_settings
 from foldline.cli.shows import NoShow, TextShow
-from foldline.cli.terminal import note, readable, say, table
+from foldline.cli.terminal import echo, note, readable, table
 from foldline.document_loaders import DirectoryLoader, FileLoader, WebBaseLoader
 from foldline.documents import Document, citation_messages, citations
 from foldline.exceptions import UsageError
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
 __all__ = ["ask", "ask_logged", "embed", "embed_piped", "index", "similar"]
 
 CHUNK, OVERLAP = 1000, 100
-"""Characters of a piece, and how many it shares with the next: what MiniLM reads of a text."""
+"""Characters of a piece, and of its overlap with the next: MiniLM reads no more of a text."""
 BATCH = 16
-"""Pieces embedded between two moves of the bar."""
+"""Pieces embedded between two updates of the progress bar."""
 ENCODERS = {
     "local": "foldline.providers.local:LocalEmbeddings",
     "openai": "foldline.providers.openai:OpenAIEmbeddings",
@@ -84,7 +84,7 @@ def _file() -> Path:
 
 @contextmanager
 def _open_index(name: str, encoder: str | None = None) -> Iterator[tuple[SQLiteVectorStore, str]]:
-    """Open an index with the model that it was made with."""
+    """Open an index with its embeddings."""
     indexes = dict(read_settings().get("indexes") or {})
     if name not in indexes and encoder is None:
         names = ", ".join(indexes) or "none yet"
@@ -116,7 +116,7 @@ def index(
     exclude: Sequence[str],
     as_json: bool,
 ) -> int:
-    """Bring files, folders and web pages into an index, and take out what is gone."""
+    """Add files, folders and web pages to an index, and delete what is no longer there."""
     if not paths:
         return _list(as_json=as_json)
     indexes = dict(read_settings().get("indexes") or {})
@@ -136,11 +136,11 @@ def index(
                 progress=lambda done, total: progress.update(done),
             )
     if as_json:
-        say(json.dumps({**result, "index": name, "failed": failures}, ensure_ascii=False))
+        echo(json.dumps({**result, "index": name, "failed": failures}, ensure_ascii=False))
     else:
         for failure in failures:
             note(f"left out: {failure}", style="red")
-        say(
+        echo(
             f"{name}: {count_of(result['num_added'], 'piece')} added, {result['num_skipped']} unchanged, "
             f"{result['num_deleted']} deleted, {count_of(len(failures), 'file')} left out"
         )
@@ -176,7 +176,7 @@ def _pieces(
         failures += [str(failure) for failure in getattr(loader, "errors", ())]
     splitter = RecursiveCharacterTextSplitter(chunk_size=CHUNK, chunk_overlap=OVERLAP)
     pieces = [piece for piece in splitter.split_documents(documents) if piece.page_content.strip()]
-    return [_plain(piece) for piece in pieces], failures
+    return [_with_json_metadata(piece) for piece in pieces], failures
 
 
 def _loader(path: str, glob: Sequence[str], exclude: Sequence[str]) -> BaseLoader:
@@ -196,7 +196,7 @@ def _loader(path: str, glob: Sequence[str], exclude: Sequence[str]) -> BaseLoade
     return FileLoader(place)
 
 
-def _plain(piece: Document) -> Document:
+def _with_json_metadata(piece: Document) -> Document:
     """Return a piece with metadata that JSON can hold; a user's loader may put in anything."""
     metadata = json.loads(json.dumps(piece.metadata, default=str))
     return Document(piece.page_content, metadata=metadata)
@@ -205,7 +205,7 @@ def _plain(piece: Document) -> Document:
 def _list(*, as_json: bool) -> int:
     indexes = read_settings().get("indexes") or {}
     if as_json:
-        say(json.dumps(indexes, ensure_ascii=False))
+        echo(json.dumps(indexes, ensure_ascii=False))
     elif indexes:
         table(("index", "embeddings"), sorted(indexes.items()))
     else:
@@ -225,11 +225,11 @@ def similar(text: str, *, name: str, count: int, as_json: bool) -> int:
             {"score": score, "text": piece.page_content, **piece.metadata}
             for piece, score in matches
         ]
-        say(json.dumps(rows, ensure_ascii=False))
+        echo(json.dumps(rows, ensure_ascii=False))
         return 0
     for document, score in matches:
-        say(f"{score:.3f}  {document.metadata.get('source', '')}", style="bold")
-        say(f"{' '.join(document.page_content.split())[:300]}\n")
+        echo(f"{score:.3f}  {document.metadata.get('source', '')}", style="bold")
+        echo(f"{' '.join(document.page_content.split())[:300]}\n")
     if not matches:
         note(f"the index {name!r} is empty")
     return 0
@@ -274,23 +274,23 @@ def ask(
             {"text": block.text, "sources": [source.number for source in block.sources]}
             for block in answer.blocks
         ]
-        say(
+        echo(
             json.dumps(
                 {"answer": answer.text, "blocks": blocks, "sources": sources}, ensure_ascii=False
             )
         )
         return 0
     sources_named = answer.sources
-    say()
+    echo()
     for number, document in enumerate(documents, 1):
         mark = "*" if any(source.number == number for source in sources_named) else " "
-        say(f"{mark}[{number}] {_where(document)}", style=None if mark == "*" else "dim")
+        echo(f"{mark}[{number}] {_source_label(document)}", style=None if mark == "*" else "dim")
     if not sources_named:
-        note("(the answer names no source: those above are what it was given)")
+        note("(the answer names no source; the model got those above)")
     return 0
 
 
-def _where(document: Document) -> str:
+def _source_label(document: Document) -> str:
     source = str(document.metadata.get("source", ""))
     if "page_label" in document.metadata:
         source += f", page {document.metadata['page_label']}"
@@ -301,7 +301,7 @@ def embed(text: str, *, model: str | None) -> int:
     """Print the vector of a text as JSON."""
     if not text:
         raise UsageError('there is nothing to embed: foldline embed "a text", or pipe one in')
-    say(json.dumps(_encoder(model or LOCAL).embed_query(text)))
+    echo(json.dumps(_encoder(model or LOCAL).embed_query(text)))
     return 0
 
 
@@ -316,5 +316,5 @@ def ask_logged(question: str, *, no_log: bool, **options: Any) -> int:
 
 
 def embed_piped(text: str, *, model: str | None) -> int:
-    """Print the vector of a text, or of what is piped in."""
+    """Print the vector of a text, or of the piped input."""
     return embed(readable(text) if text else with_piped(""), model=model)

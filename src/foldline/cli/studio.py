@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from foldline.cli import places
 from foldline.cli.choose import choose_model, choose_tool, own_object
-from foldline.cli.terminal import note, say
+from foldline.cli.terminal import echo, note
 from foldline.exceptions import MissingExtraError, UsageError
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def studio(
         ) from error
     shown_host = f"[{host}]" if ":" in host else host
     address = f"http://{shown_host}:{server.getsockname()[1]}/?token={token}"
-    say(address)
+    echo(address)
     note(f"(the studio shows {places.place_name(settings.traces)}; Ctrl-C ends)")
     if open_browser:
         webbrowser.open(address)
@@ -77,18 +77,18 @@ def studio(
 
 
 def _names(host: str) -> tuple[str, ...]:
-    """Return the names of this machine, where it listens on all of its addresses."""
+    """Return the names of this machine, where the studio listens on all addresses."""
     return (socket.gethostname(), socket.getfqdn()) if host in ("0.0.0.0", "::") else ()
 
 
 def _app(place: str) -> tuple[str, Any]:
-    name, equals, where = place.partition("=")
+    name, equals, path = place.partition("=")
     if not equals:
-        name, where = place.rpartition(":")[2], place
-    app = own_object(where, "")
+        name, path = place.rpartition(":")[2], place
+    app = own_object(path, "")
     if not hasattr(app, "get_state_history"):
         raise UsageError(
-            f"{where} is not an agent or a graph but a {type(app).__name__}: "
+            f"{path} is not an agent or a graph but a {type(app).__name__}: "
             "name what create_agent or a graph's compile returns"
         )
     return name, app

@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["clean", "note", "progress_bar", "say", "table", "terminal_width"]
+__all__ = ["clean", "echo", "note", "progress_bar", "table", "terminal_width"]
 
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """All control characters except newline and tab."""
@@ -54,10 +54,10 @@ def terminal_width() -> int:
     return max(20, shutil.get_terminal_size().columns - 1)
 
 
-def say(text: str = "", *, end: str = "\n", style: str | None = None) -> None:
+def echo(text: str = "", *, end: str = "\n", style: str | None = None) -> None:
     """Write to stdout, at once."""
     if is_terminal(sys.stdout):
-        # soft_wrap leaves the breaking of lines to the terminal, which does it again when it is resized.
+        # With soft_wrap the terminal breaks the lines, again at each resize.
         console().print(clean(text), end=end, style=style, soft_wrap=True)
     else:
         sys.stdout.write(text + end)
@@ -65,7 +65,7 @@ def say(text: str = "", *, end: str = "\n", style: str | None = None) -> None:
 
 
 def note(text: str, *, style: str = "dim", end: str = "\n") -> None:
-    """Write a remark to stderr, where it is not part of the answer."""
+    """Write a remark to stderr."""
     if is_terminal(sys.stderr):
         console(is_error=True).print(clean(text), style=style, soft_wrap=True, end=end)
     else:
@@ -77,22 +77,22 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Write rows under a header: columns on a terminal, tabs elsewhere (for cut and awk)."""
     if not is_terminal(sys.stdout):
         for row in (header, *rows):
-            say("\t".join(clean(cell).replace("\n", " ") for cell in row))
+            echo("\t".join(clean(cell).replace("\n", " ") for cell in row))
         return
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    drawn = Table(*header, box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
+    grid = Table(*header, box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
     for row in rows:
-        drawn.add_row(*(Text(clean(cell)) for cell in row))
-    console().print(drawn)
+        grid.add_row(*(Text(clean(cell)) for cell in row))
+    console().print(grid)
     sys.stdout.flush()
 
 
 @contextmanager
 def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
-    """Show how far a fetch is, on stderr; nothing is shown before it begins."""
+    """Show the progress of a fetch on stderr, once it begins."""
     if not is_terminal(sys.stderr):
         yield lambda done, total: None
         return
@@ -102,7 +102,7 @@ def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
     with Progress(*columns, console=console(is_error=True), transient=True) as progress:
         task = progress.add_task(label, total=None, visible=False)
 
-        def tell(done: int, total: int) -> None:
+        def report(done: int, total: int) -> None:
             progress.update(task, completed=done, total=total, visible=True)
 
-        yield tell
+        yield report
