@@ -50,10 +50,10 @@ class EmbeddingsTarget(Target):
         """Say what is asked."""
         names = ("model", "dimensions", "output_dimensionality")
         values = {name: getattr(self.embeddings, name, None) for name in names}
-        shown = ", ".join(
+        options = ", ".join(
             f"{name}={value!r}" for name, value in values.items() if value is not None
         )
-        return f"{type(self.embeddings).__name__}({shown})"
+        return f"{type(self.embeddings).__name__}({options})"
 
     def definition(self) -> str | None:
         """Embeddings are not written: whoever resumes the job passes them."""
