@@ -272,7 +272,7 @@ def _run_exchange(
         answer = exchange.run([*conversation.messages, human], callbacks)
     except KeyboardInterrupt:
         _print_whole(exchange.answer, form)
-        remark = "; what came is kept" if conversation.is_kept and exchange.messages else ""
+        remark = "; the answer so far is kept" if conversation.is_kept and exchange.messages else ""
         note(f"(stopped{remark})")
         return Code.INTERRUPTED
     finally:
