@@ -313,7 +313,7 @@ def test_a_notebook_is_text_and_code(write):
 
 
 def test_what_is_no_notebook_says_so(write):
-    with pytest.raises(DocumentError, match="is no notebook"):
+    with pytest.raises(DocumentError, match="is not a notebook"):
         NotebookLoader(write("n.ipynb", "[1]")).load()
 
 

@@ -16,7 +16,7 @@ from foldline.exceptions import DocumentError, MissingExtraError, UsageError
 __all__ = ["PyPDFLoader"]
 
 FACTS = ("title", "author", "subject", "creator", "producer", "creation_date", "modification_date")
-"""What pypdf knows of a file -> the key in the metadata, where it has it."""
+"""Attribute of pypdf -> key in the metadata."""
 LANGCHAIN_FACTS = {"creation_date": "creationdate", "modification_date": "moddate"}
 
 
