@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from foldline.compat.convert import Direction
 
 
-class RunManager(Protocol):
+class ParentRunManager(Protocol):
     """The run managers of both libraries, sync and async."""
 
     def get_child(self) -> object:
@@ -62,7 +62,7 @@ class Adapter:
         """Return the config of a call without callbacks: the adapter's own run reports to them."""
         return {"callbacks": [] if self._direction.source == "foldline" else None}
 
-    def _child_config(self, run_manager: RunManager | None) -> dict[str, Any]:
+    def _child_config(self, run_manager: ParentRunManager | None) -> dict[str, Any]:
         """Return the config of a call inside a run."""
         return self._config({"callbacks": run_manager.get_child() if run_manager else None})
 
@@ -153,7 +153,7 @@ class ChatModelAdapter(Adapter):
         self,
         messages: object,
         stop: list[str] | None = None,
-        run_manager: RunManager | None = None,
+        run_manager: ParentRunManager | None = None,
         **kwargs: Any,
     ) -> object:
         result = self._adapted.generate([self._in(messages)], stop=stop, **self._alone(), **kwargs)
@@ -163,7 +163,7 @@ class ChatModelAdapter(Adapter):
         self,
         messages: object,
         stop: list[str] | None = None,
-        run_manager: RunManager | None = None,
+        run_manager: ParentRunManager | None = None,
         **kwargs: Any,
     ) -> object:
         messages = self._in(messages)
@@ -178,7 +178,7 @@ class ChatModelAdapter(Adapter):
         self,
         messages: object,
         stop: list[str] | None = None,
-        run_manager: RunManager | None = None,
+        run_manager: ParentRunManager | None = None,
         **kwargs: Any,
     ) -> Iterator[Any]:
         for piece in self._adapted.stream(self._in(messages), self._alone(), stop=stop, **kwargs):
@@ -191,7 +191,7 @@ class ChatModelAdapter(Adapter):
         self,
         messages: object,
         stop: list[str] | None = None,
-        run_manager: RunManager | None = None,
+        run_manager: ParentRunManager | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[Any]:
         pieces = self._adapted.astream(self._in(messages), self._alone(), stop=stop, **kwargs)
@@ -241,7 +241,7 @@ class TextModelAdapter(Adapter):
         self,
         prompts: object,
         stop: list[str] | None = None,
-        run_manager: RunManager | None = None,
+        run_manager: ParentRunManager | None = None,
         **kwargs: Any,
     ) -> object:
         return self._out(self._adapted.generate(prompts, stop=stop, **self._alone(), **kwargs))
@@ -250,7 +250,7 @@ class TextModelAdapter(Adapter):
         self,
         prompts: object,
         stop: list[str] | None = None,
-        run_manager: RunManager | None = None,
+        run_manager: ParentRunManager | None = None,
         **kwargs: Any,
     ) -> object:
         return self._out(
@@ -261,7 +261,7 @@ class TextModelAdapter(Adapter):
         self,
         prompt: str,
         stop: list[str] | None = None,
-        run_manager: RunManager | None = None,
+        run_manager: ParentRunManager | None = None,
         **kwargs: Any,
     ) -> Iterator[Any]:
         chunk = self._direction.target_class("outputs", "GenerationChunk")
@@ -274,7 +274,7 @@ class TextModelAdapter(Adapter):
         self,
         prompt: str,
         stop: list[str] | None = None,
-        run_manager: RunManager | None = None,
+        run_manager: ParentRunManager | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[Any]:
         chunk = self._direction.target_class("outputs", "GenerationChunk")
@@ -329,12 +329,12 @@ class RetrieverAdapter(Adapter):
     """A retriever of the other library."""
 
     def _get_relevant_documents(
-        self, query: str, *, run_manager: RunManager | None = None
+        self, query: str, *, run_manager: ParentRunManager | None = None
     ) -> object:
         return self._out(self._adapted.invoke(query, self._child_config(run_manager)))
 
     async def _aget_relevant_documents(
-        self, query: str, *, run_manager: RunManager | None = None
+        self, query: str, *, run_manager: ParentRunManager | None = None
     ) -> object:
         return self._out(await self._adapted.ainvoke(query, self._child_config(run_manager)))
 

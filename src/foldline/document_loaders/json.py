@@ -99,7 +99,7 @@ class JSONLoader(OneFileLoader):
                 description = (
                     f"it has {', '.join(map(str, item))}"
                     if isinstance(item, dict)
-                    else "it is no object"
+                    else "it is not an object"
                 )
                 raise DocumentError(
                     f"{source}: what {self.jq_schema!r} selects has no key {self.content_key!r}: {description}",

@@ -99,7 +99,7 @@ class PyPDFLoader(OneFileLoader):
         except (DocumentError, MemoryError):
             raise
         except Exception as error:
-            raise DocumentError(f"{source}: is no PDF that can be read: {error}", source) from error
+            raise DocumentError(f"{source}: is not a readable PDF: {error}", source) from error
         return reader
 
     def _pages(self, reader: Any, source: str) -> Iterator[str]:  # noqa: ANN401  pypdf's

@@ -133,18 +133,18 @@ FIXED_MESSAGES: Final[tuple[tuple[type[BaseException], ErrorKind, str], ...]] = 
     (
         ModelAuthenticationError,
         "upstream",
-        "the model's provider did not take this server's key: tell whoever runs the server",
+        "the model's provider did not take this server's key: tell the operator of the server",
     ),
     (
         ModelPermissionDeniedError,
         "upstream",
-        "this server may not use that model at its provider: tell whoever runs the server",
+        "this server may not use that model at its provider: tell the operator of the server",
     ),
     (ModelNotFoundError, "upstream", "the model's provider does not have that model"),
     (
         ModelQuotaError,
         "upstream",
-        "this server's account at the provider is used up: tell whoever runs the server",
+        "this server's account at the provider is used up: tell the operator of the server",
     ),
     (ModelRateLimitError, "rate_limit", "the model's provider has too many requests: try later"),
     (RateLimitError, "rate_limit", "too many requests for this model: try later"),

@@ -1,4 +1,4 @@
-"""How endpoints answer: JSON, server-sent events, and errors as sentences. Blocking work goes to a thread."""
+"""Answers of endpoints: JSON, server-sent events, and errors as sentences. Blocking work runs in a thread."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def threaded(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) 
 
 
 def endpoint(function: Endpoint) -> Endpoint:
-    """Answer errors with a sentence: 400 asked wrongly, 404 not there, 409 a file in trouble, 502 a model failed."""
+    """Answer errors with a sentence: 400 a bad request, 404 not found, 409 a damaged file, 502 a failed model."""
 
     @wraps(function)
     async def answer(request: Request) -> Response:
@@ -57,7 +57,7 @@ def endpoint(function: Endpoint) -> Endpoint:
 
 
 def plain_error(error: BaseException) -> str:
-    """Return what an error says, without secrets and without the folders of this machine."""
+    """Return the text of an error, without secrets and without the folders of this machine."""
     text = shorten_paths(Redactor().text(str(error) or type(error).__name__))
     return FOLDERS.sub(lambda match: match[1], text)
 
@@ -67,7 +67,7 @@ FOLDERS = re.compile(r"(?<![\w:/])/(?:[^\s/:'\"]+/)+([^\s/:'\"]+)")
 
 
 async def read_body(request: Request) -> dict[str, Any]:
-    """Return the JSON object that was sent."""
+    """Return the JSON object of a request."""
     body = b""
     async for piece in request.stream():
         body += piece
@@ -76,9 +76,9 @@ async def read_body(request: Request) -> dict[str, Any]:
     try:
         value = json.loads(body or b"{}")
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"what was sent is no JSON: {error}") from error
+        raise UsageError(f"the request is not JSON: {error}") from error
     if not isinstance(value, dict):
-        raise UsageError("what is sent must be a JSON object")
+        raise UsageError("the request must be a JSON object")
     return value
 
 

@@ -85,7 +85,7 @@ class Playground:
             return self._settings.make_model(name, options)
         provider, colon, model_name = name.partition(":")
         if not colon or not model_name or provider not in provider_names():
-            raise UsageError(f"write provider:model, for example {LOCAL}; {name!r} is no model")
+            raise UsageError(f"write provider:model, for example {LOCAL}; {name!r} is not a model")
         if provider == "local" and ("/" in model_name or "\\" in model_name):
             raise UsageError("a model of a file is named when the studio is started: --model")
         model: BaseChatModel = init_chat_model(name, **options)

@@ -112,7 +112,7 @@ class JobTable:
             connection.run(f"UPDATE foldline_jobs SET {sums} WHERE id = ?", values)
 
     def set_cancelled(self) -> None:
-        """Say that nothing more is to be asked; whoever works on the job sees it."""
+        """Mark the job as cancelled; the process that runs it will stop."""
         statement = "UPDATE foldline_jobs SET is_cancelled = 1 WHERE name = ?"
         self.database.write(lambda connection: connection.run(statement, (self.name,)))
 
