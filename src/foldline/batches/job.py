@@ -16,7 +16,14 @@ from foldline._io import ASYNC, BLOCKING, IO
 from foldline._io.drive import drive, drive_each
 from foldline.batches.input_reader import InputReader, open_inputs
 from foldline.batches.options import BatchOptions, check_options
-from foldline.batches.records import BatchReport, BatchResult, Item, ItemOutcome, RejectedRow, State
+from foldline.batches.records import (
+    BatchItem,
+    BatchReport,
+    BatchResult,
+    ItemOutcome,
+    ItemState,
+    RejectedRow,
+)
 from foldline.batches.rows import write_rows
 from foldline.batches.runner import JobRunner, make_batches
 from foldline.batches.store.item_table import StoredResult
@@ -150,14 +157,14 @@ class BatchJob:
 
     def _last_results(self, failures: set[int]) -> Iterator[StoredResult]:
         """Yield the items that no call answered: those out of attempts, and copies of others."""
-        for row in self._store.items.results((State.FAILED,)):
+        for row in self._store.items.results((ItemState.FAILED,)):
             if row.number not in failures:
                 yield row
         if self._runner.copies:
-            rows = self._store.items.results((State.DONE,))
+            rows = self._store.items.results((ItemState.DONE,))
             yield from (row for row in rows if row.source == "copy")
 
-    def _note_keys(self, items: list[Item]) -> None:
+    def _note_keys(self, items: list[BatchItem]) -> None:
         if self._has_keys:
             self._keys.update((item.number, item.key) for item in items if item.key is not None)
 
@@ -169,7 +176,7 @@ class BatchJob:
 
     def failures(self) -> Iterator[BatchResult]:
         """Yield the items that failed."""
-        return (self._stored_result(row) for row in self._store.items.results((State.FAILED,)))
+        return (self._stored_result(row) for row in self._store.items.results((ItemState.FAILED,)))
 
     def rejected(self) -> Iterator[RejectedRow]:
         """Yield the rejected rows: broken lines, duplicate keys."""
@@ -245,7 +252,7 @@ class BatchJob:
         self.close()
 
 
-def _forget_items(items: list[Item]) -> None:
+def _forget_items(items: list[BatchItem]) -> None:
     """Record nothing: `run` needs no keys."""
 
 

@@ -14,14 +14,14 @@ from typing import Any, Final, cast
 
 from foldline._io import IO, Channel
 from foldline.batches.executors import CHUNK, Executor, PortableTarget, workers_of
-from foldline.batches.records import Item, ItemOutcome
+from foldline.batches.records import BatchItem, ItemOutcome
 from foldline.batches.targets.base import Target, error_text
 from foldline.language_models.policies.usage_scope import UsageScope
 from foldline.messages.usage import UsageMetadata, add_usage
 
 __all__ = ["Advance", "LiveCalls", "not_begun"]
 
-Advance = Callable[[list[ItemOutcome], int], list[Item]]
+Advance = Callable[[list[ItemOutcome], int], list[BatchItem]]
 """Writes results and returns the next items: as many as requested, or fewer where no more wait."""
 
 QUICK: Final = 0.001
@@ -65,14 +65,14 @@ class LiveCalls:
         self._start_time = 0.0
         self._highest: dict[str, float] = {}
         """The highest usage of an item for each limit, where an executor's workers cannot share the scope."""
-        self._running: dict[int, tuple[list[Item], Any]] = {}
+        self._running: dict[int, tuple[list[BatchItem], Any]] = {}
         self._next_id = 0
         self.is_out_of_budget = False
 
     async def run(self, advance: Advance, io: IO) -> AsyncGenerator[list[ItemOutcome], None]:
         """Run all items that `advance` returns; yield the outcomes as they are written."""
         done = io.channel()
-        ready: deque[Item] = deque()
+        ready: deque[BatchItem] = deque()
         outcomes: list[ItemOutcome] = []
         write_time, is_dry = perf_counter(), False
         self._start_time = write_time
@@ -141,7 +141,7 @@ class LiveCalls:
         """Whether it is time for a transaction."""
         return self._is_quick or room >= max(1, self._limit_now() // 4) * self._group
 
-    def _start(self, ready: deque[Item], done: Channel, io: IO) -> None:
+    def _start(self, ready: deque[BatchItem], done: Channel, io: IO) -> None:
         while ready and len(self._running) < self._limit_now():
             size = self._affordable(min(self._group, len(ready)))
             if not size:
@@ -151,7 +151,7 @@ class LiveCalls:
             self._running[id] = (items, None)
             self._running[id] = (items, self._launch(id, items, done, io))
 
-    def _launch(self, id: int, items: list[Item], done: Channel, io: IO) -> Any:  # noqa: ANN401  RunningBody or a future
+    def _launch(self, id: int, items: list[BatchItem], done: Channel, io: IO) -> Any:  # noqa: ANN401  RunningBody or a future
         pairs = [(item.number, item.input) for item in items]
         if self._executor is None or self._portable is None:
             return io.start(self._work(id, pairs, done, io))
@@ -231,7 +231,7 @@ class LiveCalls:
     async def _leave(
         self,
         outcomes: list[ItemOutcome],
-        ready: deque[Item],
+        ready: deque[BatchItem],
         advance: Advance,
         done: Channel | None,
     ) -> None:
@@ -252,6 +252,6 @@ def _outcome(future: Any) -> tuple[Any, BaseException | None]:  # noqa: ANN401  
         return None, error
 
 
-def not_begun(item: Item) -> ItemOutcome:
+def not_begun(item: BatchItem) -> ItemOutcome:
     """Return the outcome of an item that is put back."""
     return ItemOutcome(item.number, None, "not begun", "live", is_retryable=True, was_called=False)

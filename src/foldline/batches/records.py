@@ -8,20 +8,20 @@ from typing import Any, Literal, NamedTuple
 
 __all__ = [
     "AnswerSource",
+    "BatchItem",
     "BatchReport",
     "BatchResult",
-    "Item",
     "ItemOutcome",
+    "ItemState",
     "Part",
     "RejectedRow",
-    "State",
 ]
 
 AnswerSource = Literal["live", "batch", "copy"]
 """The source of an answer: a call, the provider's batch, or an item with the same content."""
 
 
-class State(IntEnum):
+class ItemState(IntEnum):
     """The state of an item."""
 
     WAITING = 0
@@ -36,7 +36,7 @@ class State(IntEnum):
     CANCELLED = 6
 
 
-class Item(NamedTuple):
+class BatchItem(NamedTuple):
     """An input that is taken from the store for a call."""
 
     number: int

@@ -20,7 +20,7 @@ from foldline.batches.options import BatchOptions, Mode
 from foldline.batches.progress import JobProgress
 from foldline.batches.provider import BatchApi
 from foldline.batches.provider_batches import ProviderBatches
-from foldline.batches.records import BatchReport, Item, ItemOutcome
+from foldline.batches.records import BatchItem, BatchReport, ItemOutcome
 from foldline.batches.store.job_store import JobStore
 from foldline.batches.targets.base import Target
 from foldline.exceptions import BudgetExceeded, FoldlineError, StoreError, UsageError
@@ -64,7 +64,7 @@ class JobRunner:
         return report
 
     async def run(
-        self, io: IO, note_items: Callable[[list[Item]], None]
+        self, io: IO, note_items: Callable[[list[BatchItem]], None]
     ) -> AsyncGenerator[list[ItemOutcome], None]:
         """Lock the job and run all waiting items; yield written outcomes. `note_items` gets the items taken."""
         await io.call(self._store.lock)
@@ -89,7 +89,7 @@ class JobRunner:
         self._raise_if_stopped(await io.call(self._store.job.report, with_errors=False))
 
     async def _run_items(
-        self, io: IO, note_items: Callable[[list[Item]], None]
+        self, io: IO, note_items: Callable[[list[BatchItem]], None]
     ) -> AsyncGenerator[list[ItemOutcome], None]:
         api = await self._choose_api(io)
         if api is not None:
@@ -104,7 +104,7 @@ class JobRunner:
         if self._mode != "provider" and not self._budget.is_spent:
             calls = self._live_calls()
 
-            def advance(outcomes: list[ItemOutcome], count: int) -> list[Item]:
+            def advance(outcomes: list[ItemOutcome], count: int) -> list[BatchItem]:
                 items = self._advance(outcomes, count)
                 note_items(items)
                 return items
@@ -180,7 +180,7 @@ class JobRunner:
             executor=executor,
         )
 
-    def _advance(self, outcomes: list[ItemOutcome], count: int) -> list[Item]:
+    def _advance(self, outcomes: list[ItemOutcome], count: int) -> list[BatchItem]:
         """Write results and take the next items; read more inputs where there are too few."""
         count = count if self._may_send() else 0
         items = self._store.items.advance(outcomes, self._attempts, self._cursor, count)
@@ -193,7 +193,7 @@ class JobRunner:
         self._cursor = _number_after(items, self._cursor) if count else self._cursor
         return items
 
-    def _take_more(self, items: list[Item], count: int) -> None:
+    def _take_more(self, items: list[BatchItem], count: int) -> None:
         """Take further items: read more inputs, then start again at the first items."""
         store = self._store.items
         while len(items) < count and not self._inputs.is_over:
@@ -275,5 +275,5 @@ def make_batches(
     )
 
 
-def _number_after(items: list[Item], number: int) -> int:
+def _number_after(items: list[BatchItem], number: int) -> int:
     return items[-1].number + 1 if items else number

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 
 from foldline._io import ASYNC
-from foldline.chat_history._values import Readable, pack, unpack_all
+from foldline.chat_history._values import ReadMessages, pack, unpack_all
 from foldline.chat_history.base import BaseChatMessageHistory
 from foldline.exceptions import UsageError
 from foldline.messages import BaseMessage
@@ -32,7 +32,7 @@ class StoredChatMessageHistory(BaseChatMessageHistory):
     def _append(self, texts: list[str]) -> None:
         """Add rows, all or none, and return when they are stored."""
 
-    def read(self) -> Readable:
+    def read(self) -> ReadMessages:
         """Return the messages, with the damaged rows in `.reports`."""
         return unpack_all(self._rows())
 

@@ -26,7 +26,7 @@ def unpack(text: str | bytes, place: str) -> BaseMessage:
     return loaded
 
 
-class Readable(list[BaseMessage]):
+class ReadMessages(list[BaseMessage]):
     """The messages that could be read; `reports` says which could not."""
 
     def __init__(self) -> None:
@@ -34,9 +34,9 @@ class Readable(list[BaseMessage]):
         self.reports: list[str] = []
 
 
-def unpack_all(rows: list[tuple[str | bytes, str]]) -> Readable:
+def unpack_all(rows: list[tuple[str | bytes, str]]) -> ReadMessages:
     """Decode rows of (text, place): a damaged one is omitted and reported, the others are returned (F-K02)."""
-    messages = Readable()
+    messages = ReadMessages()
     for text, place in rows:
         try:
             messages.append(unpack(text, place))

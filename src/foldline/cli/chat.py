@@ -25,7 +25,7 @@ from foldline.cli.choose import (
     read_options,
 )
 from foldline.cli.conversation import Conversation
-from foldline.cli.exchange import Exchange, Show
+from foldline.cli.exchange import ChatExchange, Show
 from foldline.cli.inputs import fragment_text
 from foldline.cli.logs import is_logging
 from foldline.cli.markdown import extract_code
@@ -181,7 +181,7 @@ def chat(
             ).run()
         if json_schema is not None:
             return _ask_for_schema(chat_model, conversation, human, json_schema, callbacks)
-        exchange = Exchange(
+        exchange = ChatExchange(
             chat_model,
             chosen_tools,
             answer_form.show(),
@@ -262,7 +262,7 @@ def open_log(stack: ExitStack, *, is_wanted: bool, is_needed: bool = False) -> l
 
 
 def _run_exchange(
-    exchange: Exchange,
+    exchange: ChatExchange,
     conversation: Conversation,
     human: HumanMessage,
     form: AnswerForm,

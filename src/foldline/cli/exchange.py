@@ -1,4 +1,4 @@
-"""`Exchange`: one prompt with the model's answers, tool calls and their results, until the model is done.
+"""`ChatExchange`: one prompt with the model's answers, tool calls and their results, until the model is done.
 
 `messages` always holds what came so far, so that a Ctrl-C or a broken connection loses nothing: an answer that was cut
 is marked `incomplete`, and a tool call without a result gets one that says so, because providers demand one.
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from foldline.language_models.base_chat_model import BaseChatModel
     from foldline.tools.base import BaseTool
 
-__all__ = ["Approve", "Exchange", "Show"]
+__all__ = ["Approve", "ChatExchange", "Show"]
 
 Approve = Callable[[Mapping[str, Any]], str | None]
 """Called before each tool call: None lets it run; a text is sent to the model instead of a result."""
@@ -43,7 +43,7 @@ class Show(Protocol):
         """End the answer; None where it broke off."""
 
 
-class Exchange:
+class ChatExchange:
     """Runs a model on a list of messages, with its tool calls, until it has an answer."""
 
     def __init__(

@@ -15,7 +15,7 @@ from foldline.cli import places
 from foldline.cli.attach import human_message
 from foldline.cli.choose import choose_model, choose_tool, name_of, prepare
 from foldline.cli.conversation import Conversation
-from foldline.cli.exchange import Approve, Exchange
+from foldline.cli.exchange import Approve, ChatExchange
 from foldline.cli.message_text import heading, text_and_calls
 from foldline.cli.shows import TextShow
 from foldline.cli.start import Code
@@ -135,7 +135,7 @@ class Session:
 
     def _send(self, text: str) -> None:
         human = human_message(text, self._files, self._model)
-        exchange = Exchange(
+        exchange = ChatExchange(
             self._model,
             self._tools,
             TextShow(is_styled=self._is_styled),

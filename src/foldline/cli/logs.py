@@ -23,7 +23,7 @@ from foldline.tracers import TraceStore
 from foldline.tracers.schemas import Run
 from foldline.utils.strings import suggestion
 
-__all__ = ["Entry", "entries", "is_logging", "logs", "newest_messages"]
+__all__ = ["LogEntry", "entries", "is_logging", "logs", "newest_messages"]
 
 COMMANDS = ("foldline chat", "foldline ask")
 """Names of the runs that are commands."""
@@ -33,7 +33,7 @@ SWITCHES = ("on", "off", "status", "path")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LogEntry:
     """A prompt and its answer."""
 
     id: str
@@ -100,7 +100,7 @@ def _switch(action: str) -> int:
 
 def _matching_entries(
     what: str | None, limit: int, search: str | None, model: str | None, session: str | None
-) -> Iterator[Entry]:
+) -> Iterator[LogEntry]:
     count = 0
     is_filtered = any((what, search, model, session))
     for entry in entries(MOST_LOOKED_AT if is_filtered else limit):
@@ -121,7 +121,7 @@ def _matching_entries(
         )
 
 
-def entries(limit: int) -> Iterator[Entry]:
+def entries(limit: int) -> Iterator[LogEntry]:
     """Return the newest prompts, newest first."""
     store = TraceStore(places.traces_place())
     if not store.exists():
@@ -138,7 +138,7 @@ def entries(limit: int) -> Iterator[Entry]:
                 return
 
 
-def _entry(run: Run) -> Entry:
+def _entry(run: Run) -> LogEntry:
     models = [child for child in _all_runs(run) if child.run_type == "llm"]
     described = models[-1].metadata if models else {}
     name = ":".join(
@@ -150,7 +150,7 @@ def _entry(run: Run) -> Entry:
         if isinstance(inputs, list)
         else []
     )
-    return Entry(
+    return LogEntry(
         id=str(run.trace_id or run.id),
         time=run.start_time.astimezone().strftime("%Y-%m-%d %H:%M:%S"),
         model=name,
@@ -204,12 +204,12 @@ def _block(block: object) -> str:
     return f"[{kind}]" if kind in ("image", "audio", "video", "file") else ""
 
 
-def _answer(entry: Entry, *, extract: bool) -> str:
+def _answer(entry: LogEntry, *, extract: bool) -> str:
     code = extract_code(entry.answer) if extract else None
     return entry.answer if code is None else code.rstrip("\n")
 
 
-def _show(entry: Entry, *, is_whole: bool) -> None:
+def _show(entry: LogEntry, *, is_whole: bool) -> None:
     facts = [
         entry.time,
         entry.id[-12:],

@@ -29,7 +29,7 @@ MARK = "pass  # foldline-magic-"
 
 
 @dataclass
-class Plan:
+class FilePlan:
     """The changes of one file."""
 
     path: Path
@@ -74,8 +74,8 @@ def _files(path: Path) -> Iterator[Path]:
                 yield folder_path / file
 
 
-def _plan(path: Path) -> Plan:
-    plan = Plan(path)
+def _plan(path: Path) -> FilePlan:
+    plan = FilePlan(path)
     try:
         plan.old_source = plan.new_source = path.read_bytes().decode("utf-8")
     except UnicodeDecodeError as error:
@@ -96,7 +96,7 @@ def _plan(path: Path) -> Plan:
     return plan
 
 
-def _plan_program(plan: Plan) -> None:
+def _plan_program(plan: FilePlan) -> None:
     try:
         result = rewrite(plan.old_source)
     except UnparsableError as error:
@@ -105,7 +105,7 @@ def _plan_program(plan: Plan) -> None:
     plan.findings = [(str(finding.line), finding) for finding in result.findings]
 
 
-def _plan_notebook(plan: Plan) -> None:
+def _plan_notebook(plan: FilePlan) -> None:
     try:
         notebook = json.loads(plan.old_source)
         cells = notebook["cells"]
@@ -166,7 +166,7 @@ def _dump_like(original: str, notebook: object) -> str:
     return text + "\n" if original.endswith("\n") else text
 
 
-def _write(plan: Plan) -> None:
+def _write(plan: FilePlan) -> None:
     """Write a temporary file and rename it, so that the file is never half-written."""
     if not os.access(plan.path, os.W_OK):
         plan.problem = "may not be written: make it writable; it is left as it was"
@@ -186,7 +186,7 @@ def _write(plan: Plan) -> None:
             Path(name).unlink(missing_ok=True)
 
 
-def _report(plans: list[Plan], *, check: bool, diff: bool) -> None:
+def _report(plans: list[FilePlan], *, check: bool, diff: bool) -> None:
     out = sys.stdout
     for plan in plans:
         if diff and plan.new_source != plan.old_source:

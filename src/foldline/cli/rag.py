@@ -21,7 +21,7 @@ from foldline.cli.choose import (
     prepare_encoder,
     read_options,
 )
-from foldline.cli.exchange import Exchange
+from foldline.cli.exchange import ChatExchange
 from foldline.cli.keys import use_stored_keys
 from foldline.cli.logs import is_logging
 from foldline.cli.settings import read_settings, write_settings
@@ -257,7 +257,7 @@ def ask(
         return similar(question, name=name, count=count, as_json=as_json)
     chat_model = choose_model(model, read_options(options))
     prepare(chat_model)
-    exchange = Exchange(
+    exchange = ChatExchange(
         chat_model,
         [],
         NoShow() if as_json else TextShow(),

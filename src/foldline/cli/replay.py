@@ -13,7 +13,7 @@ from typing import Any
 
 from foldline._io import BLOCKING
 from foldline._io.drive import drive
-from foldline.cli.exchange import Exchange, Show
+from foldline.cli.exchange import ChatExchange, Show
 from foldline.cli.shows import EventShow, TextShow
 from foldline.exceptions import UsageError
 from foldline.messages import AIMessage, HumanMessage
@@ -147,4 +147,4 @@ def _play_calls(
             max_retries=0,
             **SETTINGS.get(provider, {}),
         )
-        Exchange(model, [], show).run([HumanMessage("(recorded)")])
+        ChatExchange(model, [], show).run([HumanMessage("(recorded)")])

@@ -193,7 +193,7 @@ def _tree_to_json(run: StoredRun) -> dict[str, Any]:
 
 def _replay(root: StoredRun, model: str | None) -> None:
     """Play the answers of a trace back at their speed, or run another model on the same messages."""
-    from foldline.cli.exchange import Exchange
+    from foldline.cli.exchange import ChatExchange
     from foldline.cli.shows import TextShow
     from foldline.load import load
     from foldline.testing.recorded import RecordedChatModel
@@ -211,7 +211,7 @@ def _replay(root: StoredRun, model: str | None) -> None:
 
             chat_model = choose_model(model, {})
             prepare(chat_model, has_tools=False)
-            Exchange(chat_model, [], TextShow()).run(messages)
+            ChatExchange(chat_model, [], TextShow()).run(messages)
             continue
         answer = ((run.outputs or {}).get("generations") or [[{}]])[0][0].get("message")
         if answer is None:
@@ -219,7 +219,7 @@ def _replay(root: StoredRun, model: str | None) -> None:
             continue
         drive(BLOCKING.sleep(min(run.time_to_first_token or run.latency or 0.0, 5.0)))
         call = {"messages": run.inputs["messages"][0], "answer": answer}
-        Exchange(RecordedChatModel.of([call]), [], TextShow()).run(messages)
+        ChatExchange(RecordedChatModel.of([call]), [], TextShow()).run(messages)
 
 
 # -- deleting

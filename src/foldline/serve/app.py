@@ -20,7 +20,7 @@ from foldline.serve.keys import KeyStore
 from foldline.serve.log.run_log import RunLog
 from foldline.serve.metrics import Metrics
 from foldline.serve.openapi import openapi_json
-from foldline.serve.server import Call, JsonResponse, Server
+from foldline.serve.server import JsonResponse, Server, WireCall
 from foldline.serve.settings import Settings
 from foldline.serve.studio_mount import studio_routes
 from foldline.serve.wires import (
@@ -133,6 +133,6 @@ class _Ready:
         return JsonResponse({"status": "ready"})
 
 
-async def _metrics(call: Call) -> Response:
+async def _metrics(call: WireCall) -> Response:
     host = call.server.host
     return PlainTextResponse(host.metrics.text(len(host.live), host.commits))

@@ -21,10 +21,10 @@ from foldline.serve.estimate import Estimate
 from foldline.serve.json_object import JsonObject
 from foldline.serve.keys import Caller
 from foldline.serve.live import Committer, Events, LiveRun
-from foldline.serve.log.records import RunInfo, RunStatus
+from foldline.serve.log.records import RunRecord, RunStatus
 from foldline.serve.log.run_log import RunLog
 from foldline.serve.metrics import Metrics
-from foldline.serve.quotas import Quotas, Reservation
+from foldline.serve.quotas import QuotaReservation, Quotas
 from foldline.serve.running import run_app
 from foldline.serve.settings import Settings
 from foldline.utils.uuid import uuid7
@@ -46,7 +46,7 @@ class _Work:
     run: LiveRun
     app: ServedApp
     request: RunRequest
-    reservation: Reservation | None
+    reservation: QuotaReservation | None
 
 
 class RunHost:
@@ -151,7 +151,7 @@ class RunHost:
         if len(self.live) >= self.settings.max_runs:
             raise ServeError("overloaded", "the server has too many runs under way", 1.0)
         reservation = await self._reserve(caller, app, request)
-        info = RunInfo(
+        info = RunRecord(
             run_id or str(uuid7()), caller.owner, app.name, wire, thread, "running", time.time(),
             self.log.worker, logged_request,
         )  # fmt: skip
@@ -163,7 +163,7 @@ class RunHost:
 
     async def _reserve(
         self, caller: Caller, app: ServedApp, request: RunRequest
-    ) -> Reservation | None:
+    ) -> QuotaReservation | None:
         key = caller.key
         if key is None or not key.is_limited:
             return None
@@ -173,7 +173,7 @@ class RunHost:
                 "permission",
                 f"this key has a budget, and the prices of {app.name!r} are not known: the server needs them",
             )
-        reservation: Reservation = await self.call(
+        reservation: QuotaReservation = await self.call(
             lambda: self.quotas.reserve(key, tokens=estimate.tokens, cost=estimate.cost or 0.0)
         )
         return reservation
@@ -299,7 +299,7 @@ class RunHost:
         if run.task is not None and not run.is_ending:
             run.task.cancel()
 
-    async def stop(self, info: RunInfo) -> None:
+    async def stop(self, info: RunRecord) -> None:
         """Stop a run: at once where this worker runs it, within a second otherwise."""
         live = self.live.get(info.id)
         if live is not None:
@@ -310,10 +310,10 @@ class RunHost:
 
     # -- reading
 
-    async def find(self, caller: Caller, id: str) -> RunInfo:
+    async def find(self, caller: Caller, id: str) -> RunRecord:
         """Return a run of the caller; raise `ServeError` where there is none or another owner has it."""
         live = self.live.get(id)
-        info: RunInfo | None = live.info if live else await self.call(self.log.run, id)
+        info: RunRecord | None = live.info if live else await self.call(self.log.run, id)
         if info is None or info.owner != caller.owner:
             raise ServeError("not_found", f"there is no run {id[:80]!r}")
         return info
@@ -329,7 +329,7 @@ class RunHost:
             return
         last_yield = time.monotonic()
         while True:
-            info: RunInfo | None = await self.call(self.log.run, id)
+            info: RunRecord | None = await self.call(self.log.run, id)
             batch = await self.call(self.log.events, id, after)
             if batch:
                 after = batch[-1][0]

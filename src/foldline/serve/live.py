@@ -16,7 +16,7 @@ from foldline._io.serving import BackgroundTask, Notice, Workers
 from foldline.exceptions import FoldlineError
 from foldline.serve.errors import ServeError
 from foldline.serve.json_object import JsonObject
-from foldline.serve.log.records import EventsToKeep, RunInfo, RunStatus, make_event
+from foldline.serve.log.records import EventsToKeep, RunRecord, RunStatus, make_event
 from foldline.serve.log.run_log import RunLog
 
 __all__ = ["Committer", "Events", "LiveRun"]
@@ -32,7 +32,7 @@ WAIT_PER_RUN: Final = 0.0005
 class LiveRun:
     """A run of this process."""
 
-    def __init__(self, info: RunInfo, committer: Committer, largest: int) -> None:
+    def __init__(self, info: RunRecord, committer: Committer, largest: int) -> None:
         self.info = info
         self.events: list[JsonObject] = []
         self.logged_count = 0

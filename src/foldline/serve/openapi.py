@@ -11,7 +11,7 @@ from starlette.routing import BaseRoute, Route
 
 from foldline import __version__
 from foldline.serve.json_object import JsonObject
-from foldline.serve.server import Call, JsonResponse
+from foldline.serve.server import JsonResponse, WireCall
 
 __all__ = ["describe", "openapi_json"]
 
@@ -162,7 +162,7 @@ BODIES: Final[JsonObject] = {
 APP_PARAMETERS: Final = frozenset({"app", "assistant_id", "model"})
 
 
-async def openapi_json(call: Call) -> Response:
+async def openapi_json(call: WireCall) -> Response:
     """Describe the server to a caller, with the names of the apps that it may use."""
     key = call.caller.key
     names = [name for name in call.server.apps if key is None or key.allows(name)]

@@ -14,7 +14,7 @@ from foldline.serve.errors import ServeError
 from foldline.serve.keys import ApiKey
 from foldline.serve.log.sql import Statements, Tables
 
-__all__ = ["Quotas", "Reservation"]
+__all__ = ["QuotaReservation", "Quotas"]
 
 MINUTE: Final = 60
 DAY: Final = 86_400
@@ -30,7 +30,7 @@ FORGET: Final = "DELETE FROM serve_spending WHERE owner = ? AND kind = ? AND slo
 
 
 @dataclass(frozen=True, slots=True)
-class Reservation:
+class QuotaReservation:
     """The estimated usage that a request reserved before it ran."""
 
     key: ApiKey
@@ -47,10 +47,10 @@ class Quotas:
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
 
-    def reserve(self, key: ApiKey, *, tokens: float, cost: float) -> Reservation:
+    def reserve(self, key: ApiKey, *, tokens: float, cost: float) -> QuotaReservation:
         """Reserve the estimated usage of a request; raise `ServeError` where it exceeds a limit."""
 
-        def work(statements: Statements) -> Reservation:
+        def work(statements: Statements) -> QuotaReservation:
             statements.lock(f"quota/{key.id}")
             now = int(time.time())
             _check_minute(statements, key, "requests", key.rpm, 1, now)
@@ -62,11 +62,13 @@ class Quotas:
                 statements.do(ADD, (key.id, "tokens", now, tokens))
             if key.budget is not None:
                 statements.do(ADD, (key.id, "cost", now // DAY, cost))
-            return Reservation(key, now, tokens, cost, remaining)
+            return QuotaReservation(key, now, tokens, cost, remaining)
 
         return self._tables.write(work)
 
-    def settle(self, reservation: Reservation, *, tokens: float | None, cost: float | None) -> None:
+    def settle(
+        self, reservation: QuotaReservation, *, tokens: float | None, cost: float | None
+    ) -> None:
         """Replace the reserved usage by the real one; None leaves the reservation."""
         key = reservation.key
 

@@ -1,4 +1,4 @@
-"""`Server` and `Call`: what all wires share: authentication, the choice of the app, starting and following runs."""
+"""`Server` and `WireCall`: what all wires share: authentication, the choice of the app, starting and following runs."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from foldline.serve.host import RunHost
 from foldline.serve.json_object import JsonObject
 from foldline.serve.keys import Caller, KeyStore
 from foldline.serve.live import Events, LiveRun
-from foldline.serve.log.records import RunInfo
+from foldline.serve.log.records import RunRecord
 from foldline.serve.settings import Settings
 from foldline.serve.sse import SseResponse, cancel_on_disconnect, dump
 from foldline.utils.strings import suggestion
 from foldline.utils.uuid import uuid7
 
-__all__ = ["Call", "Handler", "JsonResponse", "Server", "Wire"]
+__all__ = ["Handler", "JsonResponse", "Server", "Wire", "WireCall"]
 
 logger = logging.getLogger("foldline.serve")
 
@@ -56,7 +56,7 @@ class JsonResponse(Response):
 
 
 @dataclass(slots=True)
-class Call:
+class WireCall:
     """One request to a wire."""
 
     server: Server
@@ -190,7 +190,7 @@ async def _rejoin(
             yield batch
 
 
-def error_of(info: RunInfo) -> ServeError:
+def error_of(info: RunRecord) -> ServeError:
     """Return the error for a run that did not succeed."""
     if info.status == "error":
         return ServeError.from_json((info.result or {}).get("error") or {})
@@ -212,7 +212,7 @@ def thread_key(caller: Caller, thread: str) -> str:
     return f"{caller.owner}:{thread}" if caller.owner else thread
 
 
-Handler = Callable[[Call], Awaitable[Response]]
+Handler = Callable[[WireCall], Awaitable[Response]]
 
 
 class Server:
@@ -255,7 +255,7 @@ class Server:
                 if not self.host.is_open:  # mounted into an app that does not run our lifespan
                     await self.host.open()
                 caller = await self.caller(request)
-                response = await handler(Call(self, wire, request, caller))
+                response = await handler(WireCall(self, wire, request, caller))
                 if isinstance(response, SseResponse):
                     await self._admit(response)
                 return response

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from foldline.batches.records import RejectedRow, State
+from foldline.batches.records import ItemState, RejectedRow
 from foldline.batches.store.databases import Connection
 from foldline.batches.store.job_table import JobTable
 from foldline.exceptions import StoreError
@@ -91,7 +91,7 @@ class InputTable:
             if dedupe and same_as is None:
                 contents[item.digest] = id
             copies += same_as is not None
-            state = State.WAITING if same_as is None else State.COPY
+            state = ItemState.WAITING if same_as is None else ItemState.COPY
             rows.append((id, job.row.id, int(state), same_as, item.key, item.digest, item.input))
         return rows, refusals, copies
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from foldline.batches.records import Item, ItemOutcome, State
+from foldline.batches.records import BatchItem, ItemOutcome, ItemState
 from foldline.batches.store.databases import Connection
 from foldline.batches.store.job_table import OPEN, JobTable
 from foldline.exceptions import UsageError
@@ -36,9 +36,9 @@ COPY_STATE: Final = (
     "(SELECT f.id FROM foldline_job_items f WHERE f.id = foldline_job_items.same_as AND f.state = ?)"
 )
 END_STATES: Final = (
-    (State.DONE, "done"),
-    (State.FAILED, "failed"),
-    (State.CANCELLED, "cancelled"),
+    (ItemState.DONE, "done"),
+    (ItemState.FAILED, "failed"),
+    (ItemState.CANCELLED, "cancelled"),
 )
 
 
@@ -66,10 +66,10 @@ class ItemTable:
 
     def advance(
         self, outcomes: Sequence[ItemOutcome], attempts: int, start: int, count: int
-    ) -> list[Item]:
+    ) -> list[BatchItem]:
         """Write the outcomes of items, and take the next ones after a number, which count as in a call."""
 
-        def work(connection: Connection) -> list[Item]:
+        def work(connection: Connection) -> list[BatchItem]:
             self.write_outcomes(connection, outcomes, attempts)
             items = self._select(connection, start, count) if count else []
             connection.each(
@@ -80,14 +80,14 @@ class ItemTable:
 
         return self._job.database.write(work)
 
-    def waiting(self, start: int, count: int) -> list[Item]:
+    def waiting(self, start: int, count: int) -> list[BatchItem]:
         """Return the next waiting items without taking them."""
         return self._job.database.read(lambda connection: self._select(connection, start, count))
 
-    def _select(self, connection: Connection, start: int, count: int) -> list[Item]:
-        values = (self._job.row.id, State.WAITING, self._job.id_of(start), count)
+    def _select(self, connection: Connection, start: int, count: int) -> list[BatchItem]:
+        values = (self._job.row.id, ItemState.WAITING, self._job.id_of(start), count)
         rows = connection.rows(TAKE, values)
-        return [Item(self._job.number_of(row[0]), *row[1:]) for row in rows]
+        return [BatchItem(self._job.number_of(row[0]), *row[1:]) for row in rows]
 
     def write_outcomes(
         self, connection: Connection, outcomes: Sequence[ItemOutcome], attempts: int
@@ -115,7 +115,7 @@ class ItemTable:
             is_done = outcome.error is None
             counts["done" if is_done else "failed"] += 1
             counts["unpriced"] += is_done and outcome.cost is None
-            state = int(State.DONE if is_done else State.FAILED)
+            state = int(ItemState.DONE if is_done else ItemState.FAILED)
             ends.append((state, *outcome[1:7], id))
         connection.each(FINISH, ends)
         connection.each(PUT_BACK, returns)
@@ -155,7 +155,7 @@ class ItemTable:
         def work(connection: Connection) -> None:
             count = connection.run(
                 f"UPDATE foldline_job_items SET state = ? WHERE {OPEN}",
-                (State.WAITING, self._job.row.id, State.IN_CALL),
+                (ItemState.WAITING, self._job.row.id, ItemState.IN_CALL),
             )
             self._job.count(connection, repeated_calls=count)
 
@@ -193,7 +193,7 @@ class ItemTable:
         def work(connection: Connection) -> None:
             count = connection.run(
                 f"UPDATE foldline_job_items SET state = 6 WHERE {OPEN}",
-                (self._job.row.id, State.WAITING),
+                (self._job.row.id, ItemState.WAITING),
             )
             self._job.count(connection, cancelled=count)
 
@@ -218,7 +218,7 @@ class ItemTable:
     # -- read
 
     def results(
-        self, states: tuple[State, ...] = (State.DONE, State.FAILED)
+        self, states: tuple[ItemState, ...] = (ItemState.DONE, ItemState.FAILED)
     ) -> Iterator[StoredResult]:
         """Yield finished items in the order of their inputs, a page at a time."""
         start, end = self._job.id_of(0), self._job.last_id
@@ -230,7 +230,7 @@ class ItemTable:
             start = rows[-1][0] + 1
 
     def _result(self, row: tuple[Any, ...]) -> StoredResult:
-        error = row[10] if row[2] == State.FAILED else None
+        error = row[10] if row[2] == ItemState.FAILED else None
         return StoredResult(
             self._job.number_of(row[0]), row[1], row[9], error, row[4] or "live", row[3], *row[5:8]
         )

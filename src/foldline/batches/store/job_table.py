@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
-from foldline.batches.records import BatchReport, State
+from foldline.batches.records import BatchReport, ItemState
 from foldline.batches.store.databases import Connection, JobDatabase
 from foldline.exceptions import StoreError
 
@@ -129,7 +129,7 @@ class JobTable:
             row = connection.rows(query, (self.row.id,))[0]
             report = BatchReport(self.name, **dict(zip(COUNTS, row, strict=True)))
             query = f"SELECT count(*) FROM foldline_job_items WHERE {OPEN}"
-            report.sent = connection.rows(query, (self.row.id, State.IN_BATCH))[0][0]
+            report.sent = connection.rows(query, (self.row.id, ItemState.IN_BATCH))[0][0]
             report.waiting = report.items - report.finished - report.sent
             if with_errors and report.failed:
                 report.errors = dict(connection.rows(ERRORS, (self.row.id,)))

@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from foldline.serve.json_object import JsonObject
 
-__all__ = ["OVER", "EventsToKeep", "RunInfo", "RunStatus", "ThreadInfo", "make_event"]
+__all__ = ["OVER", "EventsToKeep", "RunRecord", "RunStatus", "ThreadInfo", "make_event"]
 
 RunStatus = Literal["running", "success", "waiting", "error", "stopped", "interrupted"]
 """`waiting`: it asks a person. `interrupted`: its server died, and it can be resumed."""
@@ -15,7 +15,7 @@ OVER: Final[frozenset[str]] = frozenset({"success", "waiting", "error", "stopped
 
 
 @dataclass(slots=True)
-class RunInfo:
+class RunRecord:
     """A run: its owner, app and request, and how it ended."""
 
     id: str
@@ -61,7 +61,7 @@ class RunInfo:
 class EventsToKeep:
     """Events of one run that are written together, with the run's new state."""
 
-    run: RunInfo
+    run: RunRecord
     first_seq: int
     events: list[JsonObject]
     is_new: bool = False

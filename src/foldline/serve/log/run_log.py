@@ -15,7 +15,7 @@ from typing import Any, Final
 from uuid import uuid4
 
 from foldline.serve.json_object import JsonObject
-from foldline.serve.log.records import EventsToKeep, RunInfo, ThreadInfo
+from foldline.serve.log.records import EventsToKeep, RunRecord, ThreadInfo
 from foldline.serve.log.sql import Row, Statements, Tables, open_tables
 
 __all__ = ["RunLog", "worker_name"]
@@ -84,7 +84,7 @@ class RunLog:
 
         self.tables.write(work)
 
-    def run(self, id: str) -> RunInfo | None:
+    def run(self, id: str) -> RunRecord | None:
         """Return a run; where its worker is dead, mark it as interrupted first."""
         rows = self.tables.read(f"SELECT {COLUMNS} FROM serve_runs WHERE id = ?", (id,))
         if not rows:
@@ -111,7 +111,7 @@ class RunLog:
         status: str | None = None,
         limit: int = 20,
         offset: int = 0,
-    ) -> list[RunInfo]:
+    ) -> list[RunRecord]:
         """Return an owner's runs, the newest first."""
         statement = f"SELECT {COLUMNS} FROM serve_runs WHERE owner = ?"
         values: list[Any] = [owner]
@@ -182,7 +182,7 @@ class RunLog:
         statement = "DELETE FROM serve_workers WHERE id = ?"
         self.tables.write(lambda statements: statements.do(statement, (self.worker,)))
 
-    def _interrupt(self, info: RunInfo) -> None:
+    def _interrupt(self, info: RunRecord) -> None:
         values = (time.time(), info.id)
         self.tables.write(lambda statements: statements.do(INTERRUPT, values))
         info.status, info.finished = "interrupted", values[0]
@@ -288,11 +288,11 @@ def _write_batch(statements: Statements, batch: EventsToKeep) -> None:
         statements.do(ADD_EVENTS, (run.id, batch.first_seq, last, _dump(batch.events)))
 
 
-def _run_of(row: Row) -> RunInfo:
+def _run_of(row: Row) -> RunRecord:
     id, owner, app, wire, thread, status, created, worker, request, finished, seq, result, stop = (
         row
     )
-    return RunInfo(
+    return RunRecord(
         id,
         owner,
         app,

@@ -15,9 +15,9 @@ from foldline.serve.body import Body
 from foldline.serve.errors import ServeError
 from foldline.serve.json_object import JsonObject
 from foldline.serve.live import Events
-from foldline.serve.log.records import RunInfo
+from foldline.serve.log.records import RunRecord
 from foldline.serve.reader import ChatReader, Op
-from foldline.serve.server import Call, Server, error_of
+from foldline.serve.server import Server, WireCall, error_of
 from foldline.serve.sse import PING, SseResponse, event
 from foldline.serve.wires.approvals import (
     action_requests,
@@ -63,7 +63,7 @@ def routes(server: Server) -> list[Route]:
     ]
 
 
-async def run_agent(call: Call) -> Response:
+async def run_agent(call: WireCall) -> Response:
     """Run an agent, a model or a chain; or continue with `resume`."""
     body = await call.body()
     app = call.app(call.request.path_params.get("app"))
@@ -93,7 +93,7 @@ async def run_agent(call: Call) -> Response:
 
 
 async def _stream(
-    call: Call, view: AguiView, info: RunInfo, events: AsyncGenerator[Events, None]
+    call: WireCall, view: AguiView, info: RunRecord, events: AsyncGenerator[Events, None]
 ) -> AsyncGenerator[bytes, None]:
     yield event(view.start())
     async for batch in events:
@@ -249,7 +249,7 @@ class AguiView:
             }
             self._usage.append({**model_fields, **counts})
 
-    def end(self, info: RunInfo) -> Iterator[JsonObject]:
+    def end(self, info: RunRecord) -> Iterator[JsonObject]:
         """Return the last events."""
         yield from self._close_text()
         usage = {"usage": self._usage} if self._usage else {}
@@ -270,7 +270,7 @@ class AguiView:
 # -- requests
 
 
-async def _answers(call: Call, body: Body, app: ServedApp, thread: str) -> JsonObject:
+async def _answers(call: WireCall, body: Body, app: ServedApp, thread: str) -> JsonObject:
     if not app.has_threads:
         raise ServeError("conflict", f"{app.name} keeps no threads: nothing waits for an answer")
     questions = {item["interrupt_id"]: item for item in await open_questions(call, thread)}
@@ -296,7 +296,7 @@ def _decision(entry: Body, count: int) -> object:
     return payload
 
 
-def _decode_tools(body: Body, app: ServedApp, call: Call) -> list[JsonObject]:
+def _decode_tools(body: Body, app: ServedApp, call: WireCall) -> list[JsonObject]:
     if body.get("tools") and app.kind != "model":
         raise body.refuse("tools", f"are not taken by {app.name}, which has its own")
     return decode_tools(body, call.server.settings, function_tool)

@@ -10,9 +10,9 @@ from foldline.serve.apps import RunRequest, ServedApp
 from foldline.serve.body import Body
 from foldline.serve.errors import ServeError, failure_of
 from foldline.serve.json_object import JsonObject
-from foldline.serve.log.records import RunInfo
+from foldline.serve.log.records import RunRecord
 from foldline.serve.reader import ChatReader, Op
-from foldline.serve.server import Call, error_of
+from foldline.serve.server import WireCall, error_of
 from foldline.serve.wires.usage import UsageTotal
 
 __all__ = ["AnswerView", "chat_request", "read_chat", "web_citations"]
@@ -63,12 +63,12 @@ class AnswerView(ABC):
         """Return why a message ended; the tool calls of an agent are not shown to the client."""
         return "stop" if self.is_agent and op.text == "tool_use" else op.text
 
-    def problem(self, info: RunInfo) -> ServeError | None:
+    def problem(self, info: RunRecord) -> ServeError | None:
         """Return the error of the run; None where it succeeded."""
         return error_of(info) if info.status != "success" else self._error
 
 
-async def read_chat(call: Call) -> tuple[Body, ServedApp]:
+async def read_chat(call: WireCall) -> tuple[Body, ServedApp]:
     """Read a request to a model wire: the body, and the app that it names."""
     body = await call.body()
     app = call.app(body.name("model"))

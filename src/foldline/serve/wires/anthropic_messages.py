@@ -13,9 +13,9 @@ from foldline.serve.errors import ErrorKind, ServeError
 from foldline.serve.estimate import Estimate
 from foldline.serve.json_object import JsonObject
 from foldline.serve.live import Events
-from foldline.serve.log.records import RunInfo
+from foldline.serve.log.records import RunRecord
 from foldline.serve.reader import Op
-from foldline.serve.server import Call, JsonResponse, Server
+from foldline.serve.server import JsonResponse, Server, WireCall
 from foldline.serve.sse import PING, SseResponse, event
 from foldline.serve.wires.answer_view import AnswerView, chat_request, read_chat
 from foldline.serve.wires.anthropic_request import decode_messages, decode_options
@@ -69,7 +69,7 @@ def routes(server: Server) -> list[Route]:
     ]
 
 
-async def answer(call: Call) -> Response:
+async def answer(call: WireCall) -> Response:
     """Answer a conversation."""
     body, app = await read_chat(call)
     messages = decode_messages(body, call.server.settings)
@@ -85,7 +85,7 @@ async def answer(call: Call) -> Response:
     return SseResponse(_stream(view, run.info, events), on_leave=call.on_leave(app, run))
 
 
-async def count_tokens(call: Call) -> Response:
+async def count_tokens(call: WireCall) -> Response:
     """Count the tokens of a request without a call of a model."""
     body = await call.body()
     app = call.app(body.name("model"))
@@ -99,7 +99,7 @@ async def count_tokens(call: Call) -> Response:
 
 
 async def _stream(
-    view: MessageView, info: RunInfo, events: AsyncGenerator[Events, None]
+    view: MessageView, info: RunRecord, events: AsyncGenerator[Events, None]
 ) -> AsyncGenerator[bytes, None]:
     async for batch in events:
         if not batch:
@@ -120,7 +120,7 @@ async def _stream(
 class MessageView(AnswerView):
     """The view of a run as a message of Anthropic, as events or as one object."""
 
-    def __init__(self, info: RunInfo, app: ServedApp) -> None:
+    def __init__(self, info: RunRecord, app: ServedApp) -> None:
         super().__init__(app)
         self._id = f"msg_{info.id}"
         self._model = app.name
@@ -219,7 +219,7 @@ class MessageView(AnswerView):
         yield {"type": "message_delta", "delta": delta, "usage": self._usage()}
         yield {"type": "message_stop"}
 
-    def message_json(self, info: RunInfo) -> JsonObject:
+    def message_json(self, info: RunRecord) -> JsonObject:
         """Return the message, or raise the run's error."""
         problem = self.problem(info)
         if problem is not None:

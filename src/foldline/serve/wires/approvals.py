@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from foldline.serve.errors import ServeError
 from foldline.serve.json_object import JsonObject
-from foldline.serve.log.records import RunInfo
-from foldline.serve.server import Call
+from foldline.serve.log.records import RunRecord
+from foldline.serve.server import WireCall
 
 __all__ = [
     "action_requests",
@@ -44,7 +44,7 @@ def match_calls(
     return pairs
 
 
-async def latest_run(call: Call, thread: str) -> RunInfo | None:
+async def latest_run(call: WireCall, thread: str) -> RunRecord | None:
     """Return the newest run of a thread of the caller."""
     live = [
         run.info
@@ -54,19 +54,19 @@ async def latest_run(call: Call, thread: str) -> RunInfo | None:
     if live:
         return max(live, key=lambda info: info.created)
     host = call.server.host
-    infos: list[RunInfo] = await host.call(
+    infos: list[RunRecord] = await host.call(
         lambda: host.log.runs(call.caller.owner, thread=thread, limit=1)
     )
     return await host.find(call.caller, infos[0].id) if infos else None
 
 
-async def find_active(call: Call, thread: str) -> RunInfo | None:
+async def find_active(call: WireCall, thread: str) -> RunRecord | None:
     """Return the active run of a thread."""
     info = await latest_run(call, thread)
     return info if info is not None and not info.is_over else None
 
 
-async def open_questions(call: Call, thread: str) -> list[JsonObject]:
+async def open_questions(call: WireCall, thread: str) -> list[JsonObject]:
     """Return the open questions of a thread; raise `ServeError` where there are none."""
     info = await latest_run(call, thread)
     if info is None or info.status != "waiting":

@@ -14,7 +14,7 @@ from foldline.serve.apps import RunRequest, ServedApp
 from foldline.serve.body import Body
 from foldline.serve.json_object import JsonObject
 from foldline.serve.live import Events, LiveRun
-from foldline.serve.server import Call, JsonResponse, Server
+from foldline.serve.server import JsonResponse, Server, WireCall
 from foldline.serve.sse import PING, SseResponse, event
 from foldline.serve.wires.answer_view import chat_request, read_chat
 from foldline.serve.wires.chat_request import decode_messages, decode_options
@@ -39,7 +39,7 @@ def routes(server: Server) -> list[Route]:
     return [Route("/v1/chat/completions", server.endpoint(WIRE, complete), methods=["POST"])]
 
 
-async def complete(call: Call) -> Response:
+async def complete(call: WireCall) -> Response:
     """Answer a conversation, once or `n` times; each answer is a separate run."""
     body, app = await read_chat(call)
     messages = decode_messages(body, call.server.settings)
@@ -65,7 +65,9 @@ def _shows_usage(body: Body) -> bool:
     return options is not None and options.flag("include_usage")
 
 
-async def _start_runs(call: Call, app: ServedApp, request: RunRequest, count: int) -> list[LiveRun]:
+async def _start_runs(
+    call: WireCall, app: ServedApp, request: RunRequest, count: int
+) -> list[LiveRun]:
     runs: list[LiveRun] = []
     try:
         for _ in range(count):
@@ -78,7 +80,7 @@ async def _start_runs(call: Call, app: ServedApp, request: RunRequest, count: in
 
 
 async def _open(
-    call: Call, app: ServedApp, runs: list[LiveRun]
+    call: WireCall, app: ServedApp, runs: list[LiveRun]
 ) -> dict[int, AsyncGenerator[Events, None]]:
     """Follow all runs; where one fails before its first content, stop them all."""
     events: dict[int, AsyncGenerator[Events, None]] = {}

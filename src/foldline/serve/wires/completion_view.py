@@ -8,7 +8,7 @@ from typing import Final
 from foldline.serve.apps import ServedApp
 from foldline.serve.errors import ServeError
 from foldline.serve.json_object import JsonObject
-from foldline.serve.log.records import RunInfo
+from foldline.serve.log.records import RunRecord
 from foldline.serve.reader import Op
 from foldline.serve.wires.answer_view import AnswerView, web_citations
 from foldline.serve.wires.logprobs import completion_logprobs
@@ -26,7 +26,7 @@ FINISH_REASONS: Final = {
 }
 
 
-def completion_head(info: RunInfo, app: ServedApp) -> JsonObject:
+def completion_head(info: RunRecord, app: ServedApp) -> JsonObject:
     """Return the fields that all chunks of a completion share; the id is that of the first run."""
     return {
         "id": f"chatcmpl-{info.id}",
@@ -134,7 +134,7 @@ class ChoiceView(AnswerView):
             yield self._chunk({"role": "assistant", "content": ""})
         yield self._chunk({}, self._reason)
 
-    def choice(self, info: RunInfo) -> JsonObject:
+    def choice(self, info: RunRecord) -> JsonObject:
         """Return the choice, or raise the run's error."""
         problem = self.problem(info)
         if problem is not None:
@@ -176,7 +176,9 @@ def usage_chunk(head: JsonObject, views: list[ChoiceView]) -> JsonObject:
     return {**head, "choices": [], "usage": _usage(views)}
 
 
-def completion_json(head: JsonObject, views: list[ChoiceView], infos: list[RunInfo]) -> JsonObject:
+def completion_json(
+    head: JsonObject, views: list[ChoiceView], infos: list[RunRecord]
+) -> JsonObject:
     """Return the completion, or raise a run's error."""
     choices = [view.choice(info) for view, info in zip(views, infos, strict=True)]
     return {**head, "object": "chat.completion", "choices": choices, "usage": _usage(views)}

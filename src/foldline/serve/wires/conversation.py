@@ -14,7 +14,7 @@ from foldline.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessag
 from foldline.serve.apps import RunRequest, ServedApp, Snapshot
 from foldline.serve.body import Body
 from foldline.serve.errors import failure_of
-from foldline.serve.server import Call, thread_key
+from foldline.serve.server import WireCall, thread_key
 from foldline.serve.wires.approvals import latest_run
 
 __all__ = ["client_id", "set_conversation"]
@@ -29,7 +29,11 @@ def client_id(item: Body) -> str | None:
 
 
 async def set_conversation(
-    call: Call, app: ServedApp, request: RunRequest, thread: str | None, messages: list[BaseMessage]
+    call: WireCall,
+    app: ServedApp,
+    request: RunRequest,
+    thread: str | None,
+    messages: list[BaseMessage],
 ) -> None:
     """Make a conversation the input of a run; for an existing thread, only its new messages."""
     if thread is not None and app.has_threads and await latest_run(call, thread) is not None:
@@ -41,7 +45,7 @@ async def set_conversation(
 
 
 async def _fit_to_thread(
-    call: Call, app: ServedApp, request: RunRequest, thread: str, messages: list[BaseMessage]
+    call: WireCall, app: ServedApp, request: RunRequest, thread: str, messages: list[BaseMessage]
 ) -> list[BaseMessage]:
     names: dict[str, Any] = {"thread_id": thread_key(call.caller, thread)}
     state = await app.target.aget_state({"configurable": names})

@@ -10,7 +10,7 @@ from starlette.routing import Route
 
 from foldline.serve.errors import ServeError
 from foldline.serve.json_object import JsonObject
-from foldline.serve.server import Call, Server
+from foldline.serve.server import Server, WireCall
 from foldline.serve.wires import langgraph_assistants as assistants
 from foldline.serve.wires import langgraph_runs as runs
 from foldline.serve.wires import langgraph_threads as threads
@@ -35,7 +35,7 @@ WIRE: Final = LangGraphErrors()
 def routes(server: Server) -> list[Route]:
     """Return the routes of this wire."""
 
-    def route(path: str, handler: Callable[[Call], Awaitable[Response]], method: str) -> Route:
+    def route(path: str, handler: Callable[[WireCall], Awaitable[Response]], method: str) -> Route:
         return Route(path, server.endpoint(WIRE, handler), methods=[method])
 
     thread, run = "/threads/{thread_id}", "/threads/{thread_id}/runs/{run_id}"

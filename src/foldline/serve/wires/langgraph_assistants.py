@@ -9,12 +9,12 @@ from starlette.responses import Response
 from foldline.serve.apps import ServedApp
 from foldline.serve.errors import ServeError
 from foldline.serve.json_object import JsonObject
-from foldline.serve.server import Call, JsonResponse
+from foldline.serve.server import JsonResponse, WireCall
 
 __all__ = ["info", "search_assistants", "show_assistant", "show_graph", "show_schemas"]
 
 
-async def info(call: Call) -> Response:
+async def info(call: WireCall) -> Response:
     """Return the version and the features of this server."""
     return JsonResponse({"version": "foldline", "flags": {"assistants": True, "crons": False}})
 
@@ -35,7 +35,7 @@ def _assistant(app: ServedApp) -> JsonObject:
     }
 
 
-async def search_assistants(call: Call) -> Response:
+async def search_assistants(call: WireCall) -> Response:
     """List the apps."""
     body = await call.body(may_be_empty=True)
     graph = body.maybe_text("graph_id")
@@ -52,24 +52,24 @@ async def search_assistants(call: Call) -> Response:
     return JsonResponse(assistants[offset:][: limit if limit is not None else 100])
 
 
-def _find(call: Call) -> ServedApp:
+def _find(call: WireCall) -> ServedApp:
     app = call.app(call.path("assistant_id"))
     if app.kind == "embeddings":
         raise ServeError("not_found", f"{app.name} makes embeddings: it is not an assistant")
     return app
 
 
-async def show_assistant(call: Call) -> Response:
+async def show_assistant(call: WireCall) -> Response:
     """Show an app."""
     return JsonResponse(_assistant(_find(call)))
 
 
-async def show_graph(call: Call) -> Response:
+async def show_graph(call: WireCall) -> Response:
     """Return the graph of an app."""
     return JsonResponse(_find(call).target.get_graph().to_json())
 
 
-async def show_schemas(call: Call) -> Response:
+async def show_schemas(call: WireCall) -> Response:
     """Return the schemas of an app's input and output."""
     app = _find(call)
     schemas: JsonObject = {"graph_id": app.name, "config_schema": None, "context_schema": None}

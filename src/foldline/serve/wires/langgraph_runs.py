@@ -13,8 +13,8 @@ from foldline.serve.body import Body
 from foldline.serve.errors import ErrorKind, ServeError
 from foldline.serve.json_object import JsonObject
 from foldline.serve.live import Events, LiveRun
-from foldline.serve.log.records import RunInfo
-from foldline.serve.server import Call, JsonResponse, error_of
+from foldline.serve.log.records import RunRecord
+from foldline.serve.server import JsonResponse, WireCall, error_of
 from foldline.serve.sse import PING, SseResponse, event
 from foldline.serve.wires.langgraph_view import MODES, RunView
 from foldline.serve.wires.native import decode_config, decode_input, page
@@ -27,7 +27,7 @@ STATUSES: Final = {"success": "success", "waiting": "interrupted", "running": "r
 ERROR_NAMES: Final[dict[ErrorKind, str]] = {"invalid_request": "BadRequestError"}
 
 
-def run_json(info: RunInfo) -> JsonObject:
+def run_json(info: RunRecord) -> JsonObject:
     """Return a run in LangGraph's form."""
     stamp = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(info.created))
     return {
@@ -43,7 +43,7 @@ def run_json(info: RunInfo) -> JsonObject:
     }
 
 
-def decode_run(call: Call, body: Body) -> tuple[ServedApp, RunRequest]:
+def decode_run(call: WireCall, body: Body) -> tuple[ServedApp, RunRequest]:
     """Return the app and the run of a request."""
     app = call.app(body.name("assistant_id"))
     if app.kind == "embeddings":
@@ -67,7 +67,7 @@ def decode_run(call: Call, body: Body) -> tuple[ServedApp, RunRequest]:
     return app, request
 
 
-async def _start(call: Call, body: Body) -> tuple[LiveRun, ServedApp]:
+async def _start(call: WireCall, body: Body) -> tuple[LiveRun, ServedApp]:
     app, request = decode_run(call, body)
     thread = call.request.path_params.get("thread_id")
     if thread is not None:
@@ -81,7 +81,7 @@ async def _start(call: Call, body: Body) -> tuple[LiveRun, ServedApp]:
     return run, app
 
 
-async def _make_room(call: Call, thread: str, strategy: str) -> None:
+async def _make_room(call: WireCall, thread: str, strategy: str) -> None:
     """Wait for the active run of a thread, stop it, or refuse the new one."""
     host = call.server.host
     for run in list(host.live.values()):
@@ -93,13 +93,13 @@ async def _make_room(call: Call, thread: str, strategy: str) -> None:
             await run.wait_for_end()
 
 
-async def start_run(call: Call) -> Response:
+async def start_run(call: WireCall) -> Response:
     """Start a run in the background."""
     run, _ = await _start(call, await call.body())
     return JsonResponse(run_json(run.info))
 
 
-async def stream_run(call: Call) -> Response:
+async def stream_run(call: WireCall) -> Response:
     """Start a run and stream it."""
     body = await call.body()
     modes = _modes(body)
@@ -129,7 +129,7 @@ def _modes(body: Body) -> list[str]:
 
 
 async def _stream(
-    call: Call, view: RunView, events: AsyncGenerator[Events, None], after: int = 0
+    call: WireCall, view: RunView, events: AsyncGenerator[Events, None], after: int = 0
 ) -> AsyncGenerator[bytes, None]:
     async for batch in events:
         if not batch:
@@ -150,28 +150,28 @@ async def _stream(
         yield event({"error": name, "message": problem.message}, "error")
 
 
-async def wait_run(call: Call) -> Response:
+async def wait_run(call: WireCall) -> Response:
     """Start a run; answer with its last state."""
     run, app = await _start(call, await call.body())
     await call.wait(app, run)
     return JsonResponse(_output(run.info, run.output))
 
 
-def _output(info: RunInfo, output: object) -> object:
+def _output(info: RunRecord, output: object) -> object:
     if info.status not in ("success", "waiting"):
         problem = error_of(info)
         return {"__error__": {"error": problem.kind, "message": problem.message}}
     return output if output is not None else (info.result or {}).get("output")
 
 
-async def _find_run(call: Call) -> RunInfo:
+async def _find_run(call: WireCall) -> RunRecord:
     info = await call.server.host.find(call.caller, call.path("run_id"))
     if info.thread != call.path("thread_id"):
         raise ServeError("not_found", f"there is no run {info.id!r} in this thread")
     return info
 
 
-async def list_runs(call: Call) -> Response:
+async def list_runs(call: WireCall) -> Response:
     """List the runs of a thread."""
     thread = await find_thread(call, call.path("thread_id"))
     limit, offset = page(call.request.query_params)
@@ -182,12 +182,12 @@ async def list_runs(call: Call) -> Response:
     return JsonResponse([run_json(item) for item in infos])
 
 
-async def show_run(call: Call) -> Response:
+async def show_run(call: WireCall) -> Response:
     """Show a run."""
     return JsonResponse(run_json(await _find_run(call)))
 
 
-async def delete_run(call: Call) -> Response:
+async def delete_run(call: WireCall) -> Response:
     """Delete a run."""
     info = await _find_run(call)
     if not info.is_over:
@@ -196,7 +196,7 @@ async def delete_run(call: Call) -> Response:
     return Response(status_code=204)
 
 
-async def cancel_run(call: Call) -> Response:
+async def cancel_run(call: WireCall) -> Response:
     """End a run."""
     info = await _find_run(call)
     await call.server.host.stop(info)
@@ -206,7 +206,7 @@ async def cancel_run(call: Call) -> Response:
     return Response(status_code=204)
 
 
-async def join_run(call: Call) -> Response:
+async def join_run(call: WireCall) -> Response:
     """Wait for a run; answer with its last state."""
     info = await _find_run(call)
     async for _ in call.server.host.follow(info.id):
@@ -219,7 +219,7 @@ async def join_run(call: Call) -> Response:
     return JsonResponse(_output(info, output))
 
 
-async def follow_run(call: Call) -> Response:
+async def follow_run(call: WireCall) -> Response:
     """Stream a run again, from the event after `Last-Event-ID` on."""
     info = await _find_run(call)
     query = call.request.query_params

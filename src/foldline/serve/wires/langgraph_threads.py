@@ -10,7 +10,7 @@ from starlette.responses import Response
 from foldline.exceptions import UsageError
 from foldline.serve.errors import ServeError, failure_of
 from foldline.serve.log.records import ThreadInfo
-from foldline.serve.server import Call, JsonResponse, thread_key
+from foldline.serve.server import JsonResponse, WireCall, thread_key
 from foldline.serve.wires.native import decode_input, page
 from foldline.serve.wires.thread_state import (
     app_of_thread,
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 
-async def create_thread(call: Call) -> Response:
+async def create_thread(call: WireCall) -> Response:
     """Make a thread."""
     body = await call.body(may_be_empty=True)
     id = body.name("thread_id") or str(uuid7())
@@ -51,7 +51,7 @@ async def create_thread(call: Call) -> Response:
     return JsonResponse(await thread_json(call, thread))
 
 
-async def search_threads(call: Call) -> Response:
+async def search_threads(call: WireCall) -> Response:
     """List the caller's threads."""
     body = await call.body(may_be_empty=True)
     limit = body.integer("limit", 0, 1_000)
@@ -70,7 +70,7 @@ async def search_threads(call: Call) -> Response:
     return JsonResponse(matches[: limit if limit is not None else 10])
 
 
-async def show_thread(call: Call) -> Response:
+async def show_thread(call: WireCall) -> Response:
     """Show a thread."""
     thread = await find_thread(call, call.path("thread_id"))
     described = await thread_json(call, thread)
@@ -78,7 +78,7 @@ async def show_thread(call: Call) -> Response:
     return JsonResponse(described)
 
 
-async def change_thread(call: Call) -> Response:
+async def change_thread(call: WireCall) -> Response:
     """Change the metadata of a thread."""
     thread = await find_thread(call, call.path("thread_id"))
     body = await call.body(may_be_empty=True)
@@ -90,7 +90,7 @@ async def change_thread(call: Call) -> Response:
     return JsonResponse(await thread_json(call, thread))
 
 
-async def delete_thread(call: Call) -> Response:
+async def delete_thread(call: WireCall) -> Response:
     """Delete a thread, its runs and its checkpoints."""
     thread = await find_thread(call, call.path("thread_id"))
     host = call.server.host
@@ -105,14 +105,14 @@ async def delete_thread(call: Call) -> Response:
     return Response(status_code=204)
 
 
-async def show_state(call: Call) -> Response:
+async def show_state(call: WireCall) -> Response:
     """Show the state of a thread, now or at a checkpoint."""
     thread = await find_thread(call, call.path("thread_id"))
     checkpoint = call.request.path_params.get("checkpoint_id")
     return JsonResponse((await thread_states(call, thread, checkpoint=checkpoint))[0])
 
 
-async def show_history(call: Call) -> Response:
+async def show_history(call: WireCall) -> Response:
     """Show the states of a thread, the newest first."""
     thread = await find_thread(call, call.path("thread_id"))
     if call.request.method == "POST":
@@ -122,7 +122,7 @@ async def show_history(call: Call) -> Response:
     return JsonResponse(await thread_states(call, thread, limit=limit))
 
 
-async def update_state(call: Call) -> Response:
+async def update_state(call: WireCall) -> Response:
     """Change a thread's state as if a step had done it."""
     thread = await find_thread(call, call.path("thread_id"))
     body = await call.body()

@@ -9,7 +9,7 @@ from foldline.messages import AIMessage
 from foldline.messages._view import ChunkView
 from foldline.protocol.fold import MessageBuilder
 from foldline.serve.json_object import JsonObject
-from foldline.serve.log.records import RunInfo
+from foldline.serve.log.records import RunRecord
 from foldline.workflows.events import jsonable
 
 __all__ = ["MODES", "RunView"]
@@ -22,7 +22,7 @@ MODES: Final = (
 class RunView:
     """Encodes events as (name, data) pairs of the stream modes."""
 
-    def __init__(self, info: RunInfo, modes: list[str], *, shows_inner: bool) -> None:
+    def __init__(self, info: RunRecord, modes: list[str], *, shows_inner: bool) -> None:
         self.id = info.id
         self._modes = modes
         self._shows_inner = shows_inner

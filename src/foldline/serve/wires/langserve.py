@@ -20,7 +20,7 @@ from foldline.serve.body import Body
 from foldline.serve.errors import ServeError
 from foldline.serve.json_object import JsonObject
 from foldline.serve.live import LiveRun
-from foldline.serve.server import Call, JsonResponse, Server, error_of
+from foldline.serve.server import JsonResponse, Server, WireCall, error_of
 from foldline.serve.sse import PING, SseResponse, event
 from foldline.serve.wires.native import decode_config, decode_input
 from foldline.workflows.events import jsonable
@@ -63,7 +63,7 @@ def routes(server: Server) -> list[Route]:
     """Return the routes of this wire: under the name of each app, and without a name for the only app."""
 
     def route(
-        path: str, handler: Callable[[Call], Awaitable[Response]], method: str
+        path: str, handler: Callable[[WireCall], Awaitable[Response]], method: str
     ) -> list[Route]:
         endpoint = server.endpoint(WIRE, handler)
         return [
@@ -97,7 +97,7 @@ def as_langserve(value: object) -> object:
     return {name: as_langserve(item) for name, item in value.items()}
 
 
-def _app(call: Call) -> ServedApp:
+def _app(call: WireCall) -> ServedApp:
     app = call.app(call.request.path_params.get("app"))
     if app.kind == "embeddings":
         raise ServeError("not_found", f"{app.name} makes embeddings: use /v1/embeddings")
@@ -116,13 +116,13 @@ def _request(body: Body, app: ServedApp) -> tuple[RunRequest, str | None]:
     return request, thread
 
 
-async def _start(call: Call, app: ServedApp, body: Body, *, streams: bool) -> LiveRun:
+async def _start(call: WireCall, app: ServedApp, body: Body, *, streams: bool) -> LiveRun:
     request, thread = _request(body, app)
     request.streams = streams
     return await call.start(app, request, thread=thread)
 
 
-async def invoke(call: Call) -> Response:
+async def invoke(call: WireCall) -> Response:
     """Run once."""
     app = _app(call)
     run = await _start(call, app, await call.body(), streams=False)
@@ -137,7 +137,7 @@ def _output_of(run: LiveRun) -> object:
     return run.output
 
 
-async def batch(call: Call) -> Response:
+async def batch(call: WireCall) -> Response:
     """Run for each input, `PARALLEL` at a time; where the client disconnects, the active runs end."""
     app = _app(call)
     body = await call.body()
@@ -175,7 +175,7 @@ def _config_of(body: Body) -> object:
     return config
 
 
-async def stream(call: Call) -> Response:
+async def stream(call: WireCall) -> Response:
     """Run once and stream the output."""
     app = _app(call)
     run = await _start(call, app, await call.body(), streams=True)
@@ -183,17 +183,17 @@ async def stream(call: Call) -> Response:
     return _answer(call, app, run, lambda item: _piece(item, app, view))
 
 
-async def stream_log(call: Call) -> Response:
+async def stream_log(call: WireCall) -> Response:
     """Run once and stream patches of a log of the run."""
     return await _stream_steps(call, "stream_log")
 
 
-async def stream_events(call: Call) -> Response:
+async def stream_events(call: WireCall) -> Response:
     """Run once and stream the steps inside."""
     return await _stream_steps(call, "stream_events")
 
 
-async def _stream_steps(call: Call, view: InnerView) -> Response:
+async def _stream_steps(call: WireCall, view: InnerView) -> Response:
     app = _app(call)
     body = await call.body()
     request, thread = _request(body, app)
@@ -217,7 +217,7 @@ def _decode_filters(body: Body) -> JsonObject:
 
 
 def _answer(
-    call: Call, app: ServedApp, run: LiveRun, piece_of: Callable[[JsonObject], object]
+    call: WireCall, app: ServedApp, run: LiveRun, piece_of: Callable[[JsonObject], object]
 ) -> Response:
     return SseResponse(_pieces(run, piece_of), on_leave=call.on_leave(app, run))
 
@@ -263,7 +263,7 @@ def _piece(item: JsonObject, app: ServedApp, view: ChunkView) -> object:
 # -- schemas
 
 
-def _schema(call: Call, method: str) -> Response:
+def _schema(call: WireCall, method: str) -> Response:
     app = _app(call)
     try:
         return JsonResponse(getattr(app.target, method)().model_json_schema())
@@ -271,17 +271,17 @@ def _schema(call: Call, method: str) -> Response:
         raise ServeError("not_found", f"{app.name} has no such schema") from error
 
 
-async def input_schema(call: Call) -> Response:
+async def input_schema(call: WireCall) -> Response:
     """Return the schema of an app's input."""
     return _schema(call, "get_input_schema")
 
 
-async def output_schema(call: Call) -> Response:
+async def output_schema(call: WireCall) -> Response:
     """Return the schema of an app's output."""
     return _schema(call, "get_output_schema")
 
 
-async def config_schema(call: Call) -> Response:
+async def config_schema(call: WireCall) -> Response:
     """Return the schema of the config fields that a request may set."""
     properties = {"tags": {"type": "array"}, "metadata": {"type": "object"}}
     return JsonResponse({"title": "Config", "type": "object", "properties": properties})

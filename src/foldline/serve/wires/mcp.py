@@ -16,7 +16,7 @@ from foldline.serve.body import Body, parse_json, read_bytes
 from foldline.serve.errors import ServeError
 from foldline.serve.json_object import JsonObject
 from foldline.serve.reader import ChatReader, text_of_output
-from foldline.serve.server import Call, JsonResponse, Server, error_of
+from foldline.serve.server import JsonResponse, Server, WireCall, error_of
 from foldline.serve.wires.native import decode_input
 
 __all__ = ["routes"]
@@ -50,14 +50,14 @@ def routes(server: Server) -> list[Route]:
     ]
 
 
-async def refuse(call: Call) -> Response:
+async def refuse(call: WireCall) -> Response:
     """Refuse GET and DELETE: there are no streams and no sessions."""
     return JsonResponse(
         _problem(None, METHOD_NOT_FOUND, "POST only"), status_code=405, headers={"allow": "POST"}
     )
 
 
-async def answer(call: Call) -> Response:
+async def answer(call: WireCall) -> Response:
     """Answer a request, or several."""
     message = parse_json(await read_bytes(call.request, call.server.settings.max_body))
     if isinstance(message, list):
@@ -73,7 +73,7 @@ async def answer(call: Call) -> Response:
     return Response(status_code=202) if answer_json is None else JsonResponse(answer_json)
 
 
-async def _answer_one(call: Call, message: object) -> JsonObject | None:
+async def _answer_one(call: WireCall, message: object) -> JsonObject | None:
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         return _problem(None, -32600, "a request of JSON-RPC 2.0 is needed")
     id, method = message.get("id"), message.get("method")
@@ -93,7 +93,7 @@ def _problem(id: object, code: int, message: str) -> JsonObject:
     return {"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}
 
 
-async def _initialize(call: Call, params: Body) -> JsonObject:
+async def _initialize(call: WireCall, params: Body) -> JsonObject:
     version = params.maybe_text("protocolVersion", longest=32)
     return {
         "protocolVersion": version if version in VERSIONS else VERSIONS[-1],
@@ -102,7 +102,7 @@ async def _initialize(call: Call, params: Body) -> JsonObject:
     }
 
 
-async def _ping(call: Call, params: Body) -> JsonObject:
+async def _ping(call: WireCall, params: Body) -> JsonObject:
     return {}
 
 
@@ -130,7 +130,7 @@ def _tool(app: ServedApp) -> JsonObject:
     return {"name": _tool_name(app), "description": f"{what} {app.name}.", "inputSchema": schema}
 
 
-async def _list_tools(call: Call, params: Body) -> JsonObject:
+async def _list_tools(call: WireCall, params: Body) -> JsonObject:
     key = call.caller.key
     tools = [
         _tool(app)
@@ -140,7 +140,7 @@ async def _list_tools(call: Call, params: Body) -> JsonObject:
     return {"tools": tools}
 
 
-async def _call_tool(call: Call, params: Body) -> JsonObject:
+async def _call_tool(call: WireCall, params: Body) -> JsonObject:
     name = params.text("name", longest=256)
     matches = [
         app
@@ -179,7 +179,7 @@ def _last_text(events: list[JsonObject], output: object, app: ServedApp) -> str:
     return text
 
 
-METHODS: Final[dict[str, Callable[[Call, Body], Awaitable[JsonObject]]]] = {
+METHODS: Final[dict[str, Callable[[WireCall, Body], Awaitable[JsonObject]]]] = {
     "initialize": _initialize,
     "ping": _ping,
     "tools/list": _list_tools,

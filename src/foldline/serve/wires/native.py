@@ -16,8 +16,8 @@ from foldline.serve.body import Body, check_media
 from foldline.serve.errors import ServeError
 from foldline.serve.json_object import JsonObject
 from foldline.serve.live import Events, LiveRun
-from foldline.serve.log.records import RunInfo
-from foldline.serve.server import Call, JsonResponse, Server, error_of
+from foldline.serve.log.records import RunRecord
+from foldline.serve.server import JsonResponse, Server, WireCall, error_of
 from foldline.serve.sse import PING, SseResponse, event
 from foldline.serve.wires.chat_request import decode_options
 from foldline.workflows.interrupts import Command
@@ -55,7 +55,7 @@ def routes(server: Server) -> list[Route]:
     ]
 
 
-async def create_run(call: Call) -> Response:
+async def create_run(call: WireCall) -> Response:
     """Start a run; answer at once, with its events (`stream`), or with its result (`wait`)."""
     body = await call.body()
     app = call.app(body.name("app") or body.name("assistant_id"))
@@ -76,7 +76,7 @@ async def create_run(call: Call) -> Response:
     return await _answer(call, body, run, app)
 
 
-async def _answer(call: Call, body: Body, run: LiveRun, app: ServedApp) -> Response:
+async def _answer(call: WireCall, body: Body, run: LiveRun, app: ServedApp) -> Response:
     if body.flag("stream"):
         pieces = _stream(call, run.info, call.server.host.follow(run.info.id))
         headers = {"location": f"/runs/{run.info.id}/events"}
@@ -89,12 +89,12 @@ async def _answer(call: Call, body: Body, run: LiveRun, app: ServedApp) -> Respo
     return JsonResponse(run.info.as_json(), status_code=202)
 
 
-async def list_runs(call: Call) -> Response:
+async def list_runs(call: WireCall) -> Response:
     """List the caller's runs, the newest first."""
     query = call.request.query_params
     limit, offset = page(query)
     host = call.server.host
-    infos: list[RunInfo] = await host.call(
+    infos: list[RunRecord] = await host.call(
         lambda: host.log.runs(
             call.caller.owner,
             thread=query.get("thread_id"),
@@ -117,13 +117,13 @@ def page(query: QueryParams) -> tuple[int, int]:
     return numbers[0], numbers[1]
 
 
-async def show_run(call: Call) -> Response:
+async def show_run(call: WireCall) -> Response:
     """Show a run."""
     info = await call.server.host.find(call.caller, call.path("run_id"))
     return JsonResponse(info.as_json())
 
 
-async def delete_run(call: Call) -> Response:
+async def delete_run(call: WireCall) -> Response:
     """Delete a run that has ended."""
     host = call.server.host
     info = await host.find(call.caller, call.path("run_id"))
@@ -133,7 +133,7 @@ async def delete_run(call: Call) -> Response:
     return Response(status_code=204)
 
 
-async def follow_run(call: Call) -> Response:
+async def follow_run(call: WireCall) -> Response:
     """Return a run's events after `Last-Event-ID` (or `?after=`)."""
     host = call.server.host
     info = await host.find(call.caller, call.path("run_id"))
@@ -144,7 +144,7 @@ async def follow_run(call: Call) -> Response:
 
 
 async def _stream(
-    call: Call, info: RunInfo, events: AsyncGenerator[Events, None]
+    call: WireCall, info: RunRecord, events: AsyncGenerator[Events, None]
 ) -> AsyncGenerator[bytes, None]:
     has_ended = False
     async for batch in events:
@@ -166,7 +166,7 @@ async def _stream(
         yield event({"type": "end", "method": "run", "params": {"data": data}}, "run")
 
 
-async def stop_run(call: Call) -> Response:
+async def stop_run(call: WireCall) -> Response:
     """End a run."""
     info = await call.server.host.find(call.caller, call.path("run_id"))
     await call.server.host.stop(info)
@@ -175,7 +175,7 @@ async def stop_run(call: Call) -> Response:
     )
 
 
-async def resume_run(call: Call) -> Response:
+async def resume_run(call: WireCall) -> Response:
     """Resume a run: answer its questions (`answers`), or continue after the server died."""
     body = await call.body(may_be_empty=True)
     info = await call.server.host.find(call.caller, call.path("run_id"))

@@ -13,7 +13,7 @@ from starlette.routing import Route
 from foldline.serve.apps import ServedApp
 from foldline.serve.body import Body
 from foldline.serve.json_object import JsonObject
-from foldline.serve.server import Call, JsonResponse, Server
+from foldline.serve.server import JsonResponse, Server, WireCall
 from foldline.serve.wires.openai_errors import OpenAIErrors
 
 __all__ = ["routes"]
@@ -35,7 +35,7 @@ def _model_json(app: ServedApp, created: int) -> JsonObject:
     return {"id": app.name, "object": "model", "created": created, "owned_by": owner}
 
 
-async def list_models(call: Call) -> Response:
+async def list_models(call: WireCall) -> Response:
     """List the models that the caller may use."""
     key = call.caller.key
     apps = [app for app in call.server.apps.values() if key is None or key.allows(app.name)]
@@ -43,12 +43,12 @@ async def list_models(call: Call) -> Response:
     return JsonResponse({"object": "list", "data": [_model_json(app, now) for app in apps]})
 
 
-async def show_model(call: Call) -> Response:
+async def show_model(call: WireCall) -> Response:
     """Show a model."""
     return JsonResponse(_model_json(call.app(call.path("model")), int(time.time())))
 
 
-async def embed(call: Call) -> Response:
+async def embed(call: WireCall) -> Response:
     """Turn texts into vectors."""
     body = await call.body()
     app = _embeddings_app(call, body)
@@ -68,7 +68,7 @@ async def embed(call: Call) -> Response:
     return JsonResponse({"object": "list", "data": data, "model": app.name, "usage": usage})
 
 
-def _embeddings_app(call: Call, body: Body) -> ServedApp:
+def _embeddings_app(call: WireCall, body: Body) -> ServedApp:
     name = body.name("model")
     if name is None:
         apps = [app for app in call.server.apps.values() if app.kind == "embeddings"]

@@ -14,8 +14,8 @@ from foldline.serve.body import Body
 from foldline.serve.errors import ServeError
 from foldline.serve.json_object import JsonObject
 from foldline.serve.live import Events
-from foldline.serve.log.records import RunInfo
-from foldline.serve.server import Call, JsonResponse, Server
+from foldline.serve.log.records import RunRecord
+from foldline.serve.server import JsonResponse, Server, WireCall
 from foldline.serve.sse import PING, SseResponse, event
 from foldline.serve.wires.answer_view import chat_request, read_chat
 from foldline.serve.wires.options import usable_options
@@ -44,7 +44,7 @@ def routes(server: Server) -> list[Route]:
     ]
 
 
-async def create(call: Call) -> Response:
+async def create(call: WireCall) -> Response:
     """Answer a request."""
     body, app = await read_chat(call)
     await _resolve_references(call, body)
@@ -75,7 +75,7 @@ async def create(call: Call) -> Response:
     return SseResponse(_stream(call, view, run.info, events), on_leave=call.on_leave(app, run))
 
 
-async def _resolve_references(call: Call, body: Body) -> None:
+async def _resolve_references(call: WireCall, body: Body) -> None:
     """Replace references to items by the items."""
     items = body.get("input")
     if not isinstance(items, list) or len(items) > call.server.settings.max_messages:
@@ -96,9 +96,9 @@ async def _resolve_references(call: Call, body: Body) -> None:
 
 
 async def _stream(
-    call: Call,
+    call: WireCall,
     view: ResponseView,
-    info: RunInfo,
+    info: RunRecord,
     events: AsyncGenerator[Events, None],
     after: int = -1,
 ) -> AsyncGenerator[bytes, None]:
@@ -120,7 +120,7 @@ async def _stream(
     yield b"".join(event(piece, piece["type"]) for piece in view.tail(info))
 
 
-async def _find(call: Call, id: str) -> RunInfo:
+async def _find(call: WireCall, id: str) -> RunRecord:
     if not id.startswith(PREFIX):
         raise ServeError("not_found", f"there is no response {id[:80]!r}")
     try:
@@ -132,7 +132,7 @@ async def _find(call: Call, id: str) -> RunInfo:
     return info
 
 
-async def _view(call: Call, info: RunInfo) -> ResponseView:
+async def _view(call: WireCall, info: RunRecord) -> ResponseView:
     view = ResponseView(info, call.app(info.app))
     host = call.server.host
     after = 0
@@ -142,7 +142,7 @@ async def _view(call: Call, info: RunInfo) -> ResponseView:
     return view
 
 
-async def _history(call: Call, previous: str) -> list[BaseMessage]:
+async def _history(call: WireCall, previous: str) -> list[BaseMessage]:
     """Return the inputs and outputs of the previous responses."""
     turns: list[list[BaseMessage]] = []
     id: str | None = previous
@@ -164,7 +164,7 @@ async def _history(call: Call, previous: str) -> list[BaseMessage]:
     return [message for turn in reversed(turns) for message in turn]
 
 
-async def show(call: Call) -> Response:
+async def show(call: WireCall) -> Response:
     """Show a stored response; with `stream=true`, its events after `starting_after`."""
     info = await _find(call, call.path("id"))
     query = call.request.query_params
@@ -179,11 +179,11 @@ async def show(call: Call) -> Response:
     return JsonResponse(view.response(view.status(info), _problem(view, info)))
 
 
-def _problem(view: ResponseView, info: RunInfo) -> ServeError | None:
+def _problem(view: ResponseView, info: RunRecord) -> ServeError | None:
     return view.problem(info) if info.is_over else None
 
 
-async def delete(call: Call) -> Response:
+async def delete(call: WireCall) -> Response:
     """Delete a response."""
     info = await _find(call, call.path("id"))
     if not info.is_over:
@@ -193,7 +193,7 @@ async def delete(call: Call) -> Response:
     return JsonResponse({"id": f"{PREFIX}{info.id}", "object": "response", "deleted": True})
 
 
-async def cancel(call: Call) -> Response:
+async def cancel(call: WireCall) -> Response:
     """End a response that is under way."""
     info = await _find(call, call.path("id"))
     await call.server.host.stop(info)
@@ -201,7 +201,7 @@ async def cancel(call: Call) -> Response:
     return JsonResponse(view.response("cancelled" if not info.is_over else view.status(info)))
 
 
-async def inputs(call: Call) -> Response:
+async def inputs(call: WireCall) -> Response:
     """List the input items of a response."""
     info = await _find(call, call.path("id"))
     items = (info.request or {}).get("input")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from foldline.serve.apps import ServedApp
 from foldline.serve.errors import ServeError
 from foldline.serve.json_object import JsonObject
-from foldline.serve.log.records import RunInfo
+from foldline.serve.log.records import RunRecord
 from foldline.serve.reader import Op
 from foldline.serve.wires.answer_view import AnswerView, web_citations
 from foldline.serve.wires.media import data_url
@@ -22,7 +22,7 @@ INCOMPLETE_REASONS = {"length": "max_output_tokens", "content_filter": "content_
 class ResponseView(AnswerView):
     """Builds the output items, and their events."""
 
-    def __init__(self, info: RunInfo, app: ServedApp) -> None:
+    def __init__(self, info: RunRecord, app: ServedApp) -> None:
         super().__init__(app)
         self._id = info.id
         self._request: JsonObject = (info.request or {}).get("shown") or {}
@@ -182,7 +182,7 @@ class ResponseView(AnswerView):
 
     # -- the whole
 
-    def status(self, info: RunInfo) -> str:
+    def status(self, info: RunRecord) -> str:
         """Return the status of the response."""
         if info.status == "running":
             return "in_progress"
@@ -229,7 +229,7 @@ class ResponseView(AnswerView):
             "background": False,
         }
 
-    def tail(self, info: RunInfo) -> Iterator[JsonObject]:
+    def tail(self, info: RunRecord) -> Iterator[JsonObject]:
         """Return the last event."""
         problem = self.problem(info)
         if problem is None:

@@ -19,8 +19,8 @@ from foldline.serve.body import Body
 from foldline.serve.errors import ServeError
 from foldline.serve.json_object import JsonObject
 from foldline.serve.live import Events
-from foldline.serve.log.records import RunInfo
-from foldline.serve.server import Call, JsonResponse, Server, error_of
+from foldline.serve.log.records import RunRecord
+from foldline.serve.server import JsonResponse, Server, WireCall, error_of
 from foldline.serve.sse import PING, SseResponse, event
 from foldline.serve.wires.approvals import latest_run, open_questions
 from foldline.serve.wires.langgraph import WIRE
@@ -55,7 +55,7 @@ def routes(server: Server) -> list[Route]:
     ]
 
 
-async def command(call: Call) -> Response:
+async def command(call: WireCall) -> Response:
     """Run a command; answer with the event of the thread through which it is applied."""
     body = await call.body()
     id, method = body.get("id"), body.text("method", longest=64)
@@ -82,7 +82,7 @@ async def command(call: Call) -> Response:
     return JsonResponse({"type": "success", "id": id, "result": result, "meta": meta})
 
 
-async def _run_start(call: Call, params: Body) -> JsonObject:
+async def _run_start(call: WireCall, params: Body) -> JsonObject:
     app, request = decode_run(call, params)
     id = call.path("thread_id")
     await ensure_thread(call, id, app)
@@ -94,7 +94,7 @@ async def _run_start(call: Call, params: Body) -> JsonObject:
     return {"run_id": run.info.id, "through": through}
 
 
-async def _input_respond(call: Call, params: Body) -> JsonObject:
+async def _input_respond(call: WireCall, params: Body) -> JsonObject:
     id = call.path("thread_id")
     thread = await find_thread(call, id)
     app = call.app(thread.app)
@@ -110,7 +110,7 @@ async def _input_respond(call: Call, params: Body) -> JsonObject:
     return {"run_id": run.info.id, "through": through}
 
 
-async def _run_cancel(call: Call) -> JsonObject:
+async def _run_cancel(call: WireCall) -> JsonObject:
     await find_thread(call, call.path("thread_id"))
     info = await latest_run(call, call.path("thread_id"))
     if info is None or info.is_over:
@@ -119,10 +119,10 @@ async def _run_cancel(call: Call) -> JsonObject:
     return {"run_id": info.id}
 
 
-async def _runs(call: Call, thread: str) -> list[RunInfo]:
+async def _runs(call: WireCall, thread: str) -> list[RunRecord]:
     """Return the runs of a thread, the oldest first, including those that are not in the log yet."""
     host, owner = call.server.host, call.caller.owner
-    logged_runs: list[RunInfo] = await host.call(
+    logged_runs: list[RunRecord] = await host.call(
         lambda: host.log.runs(owner, thread=thread, limit=MOST_RUNS)
     )
     logged_ids = {info.id for info in logged_runs}
@@ -134,7 +134,7 @@ async def _runs(call: Call, thread: str) -> list[RunInfo]:
     return sorted([*logged_runs, *new_runs], key=lambda info: (info.created, info.id))
 
 
-async def _length(call: Call, thread: str) -> int:
+async def _length(call: WireCall, thread: str) -> int:
     return sum(info.last_seq for info in await _runs(call, thread))
 
 
@@ -172,14 +172,14 @@ class Filter:
         )
 
 
-async def stream(call: Call) -> Response:
+async def stream(call: WireCall) -> Response:
     """Stream a thread's events after `since`, run after run."""
     filter = Filter(await call.body())
     thread = await find_thread(call, call.path("thread_id"))
     return SseResponse(_events(call, thread.id, filter))
 
 
-async def _events(call: Call, thread: str, filter: Filter) -> AsyncGenerator[bytes, None]:
+async def _events(call: WireCall, thread: str, filter: Filter) -> AsyncGenerator[bytes, None]:
     offset, done = 0, set[str]()
     last_yield = time.monotonic()
     while not call.server.host.is_closing:
@@ -204,7 +204,7 @@ async def _events(call: Call, thread: str, filter: Filter) -> AsyncGenerator[byt
             await _next_run(call, thread, done)
 
 
-async def _next_run(call: Call, thread: str, done: set[str]) -> None:
+async def _next_run(call: WireCall, thread: str, done: set[str]) -> None:
     end = time.monotonic() + LOOK_ELSEWHERE
     while time.monotonic() < end and not call.server.host.is_closing:
         for run in call.server.host.live.values():
@@ -213,7 +213,7 @@ async def _next_run(call: Call, thread: str, done: set[str]) -> None:
         await ASYNC.sleep(LOOK)
 
 
-def _encode_events(info: RunInfo, batch: Events, offset: int, filter: Filter) -> bytes:
+def _encode_events(info: RunRecord, batch: Events, offset: int, filter: Filter) -> bytes:
     if not batch:
         return PING
     text = b""
@@ -229,7 +229,7 @@ def _encode_events(info: RunInfo, batch: Events, offset: int, filter: Filter) ->
     return text
 
 
-def _to_protocol(info: RunInfo, item: JsonObject) -> JsonObject | None:
+def _to_protocol(info: RunRecord, item: JsonObject) -> JsonObject | None:
     """Return an event of the log in the protocol's form; the run's events are the root's lifecycle."""
     method, params = item["method"], item["params"]
     if method == "run":
@@ -249,7 +249,7 @@ def _to_protocol(info: RunInfo, item: JsonObject) -> JsonObject | None:
     return item
 
 
-async def _end(call: Call, info: RunInfo, number: int, filter: Filter) -> bytes:
+async def _end(call: WireCall, info: RunRecord, number: int, filter: Filter) -> bytes:
     """Encode the end of a run whose server died, which is not in the log."""
     now = await call.server.host.find(call.caller, info.id)
     if now.status != "interrupted" or not filter.takes("lifecycle", [], {}):

@@ -9,8 +9,8 @@ from foldline._config import RunnableConfig
 from foldline.serve.apps import ServedApp, Snapshot
 from foldline.serve.errors import ServeError, failure_of
 from foldline.serve.json_object import JsonObject
-from foldline.serve.log.records import RunInfo, ThreadInfo
-from foldline.serve.server import Call, thread_key
+from foldline.serve.log.records import RunRecord, ThreadInfo
+from foldline.serve.server import WireCall, thread_key
 from foldline.serve.wires.approvals import latest_run
 from foldline.workflows.events import jsonable
 
@@ -26,7 +26,7 @@ __all__ = [
 STATUSES = {"running": "busy", "waiting": "interrupted", "error": "error"}
 
 
-async def find_thread(call: Call, id: str) -> ThreadInfo:
+async def find_thread(call: WireCall, id: str) -> ThreadInfo:
     """Return a thread of the caller."""
     host = call.server.host
     thread: ThreadInfo | None = await host.call(host.log.thread, call.caller.owner, id)
@@ -35,7 +35,7 @@ async def find_thread(call: Call, id: str) -> ThreadInfo:
     return thread
 
 
-async def ensure_thread(call: Call, id: str, app: ServedApp) -> ThreadInfo:
+async def ensure_thread(call: WireCall, id: str, app: ServedApp) -> ThreadInfo:
     """Return a thread, created where it does not exist; it belongs to the first app that runs on it."""
     host = call.server.host
     new_thread = ThreadInfo(id, call.caller.owner, app.name, time.time())
@@ -48,14 +48,14 @@ async def ensure_thread(call: Call, id: str, app: ServedApp) -> ThreadInfo:
     return thread
 
 
-def app_of_thread(call: Call, thread: ThreadInfo) -> ServedApp | None:
+def app_of_thread(call: WireCall, thread: ThreadInfo) -> ServedApp | None:
     """Return the app that a thread belongs to; None before the first run."""
     return None if thread.app is None else call.app(thread.app)
 
 
-async def thread_json(call: Call, thread: ThreadInfo) -> JsonObject:
+async def thread_json(call: WireCall, thread: ThreadInfo) -> JsonObject:
     """Return a thread in LangGraph's form."""
-    run: RunInfo | None = await latest_run(call, thread.id)
+    run: RunRecord | None = await latest_run(call, thread.id)
     stamp = _iso(thread.created)
     return {
         "thread_id": thread.id,
@@ -70,7 +70,7 @@ async def thread_json(call: Call, thread: ThreadInfo) -> JsonObject:
     }
 
 
-def _by_task(run: RunInfo | None) -> JsonObject:
+def _by_task(run: RunRecord | None) -> JsonObject:
     questions = ((run.result or {}).get("interrupts") or []) if run is not None else []
     return {"0": [_question(item) for item in questions]} if questions else {}
 
@@ -84,7 +84,7 @@ def _iso(seconds: float) -> str:
 
 
 async def thread_states(
-    call: Call, thread: ThreadInfo, *, checkpoint: str | None = None, limit: int | None = None
+    call: WireCall, thread: ThreadInfo, *, checkpoint: str | None = None, limit: int | None = None
 ) -> list[JsonObject]:
     """Return the state of a thread, or with a limit its states, the newest first."""
     app = app_of_thread(call, thread)
@@ -107,7 +107,7 @@ async def thread_states(
         raise failure_of(error) from error
 
 
-async def _state_without_checkpointer(call: Call, thread: ThreadInfo) -> JsonObject:
+async def _state_without_checkpointer(call: WireCall, thread: ThreadInfo) -> JsonObject:
     run = await latest_run(call, thread.id)
     output = (run.result or {}).get("output") if run is not None else None
     values = output if isinstance(output, dict) else {} if output is None else {"output": output}

@@ -15,7 +15,7 @@ from foldline.serve.errors import ServeError
 from foldline.serve.json_object import JsonObject
 from foldline.serve.live import Events
 from foldline.serve.reader import ChatReader, Op
-from foldline.serve.server import Call, JsonResponse, Server, error_of
+from foldline.serve.server import JsonResponse, Server, WireCall, error_of
 from foldline.serve.sse import PING, SseResponse, event
 from foldline.serve.wires.approvals import find_active, match_calls, open_questions
 from foldline.serve.wires.conversation import client_id, set_conversation
@@ -61,12 +61,12 @@ def routes(server: Server) -> list[Route]:
     return all_routes
 
 
-def _app_name(call: Call, body: Body | None = None) -> str | None:
+def _app_name(call: WireCall, body: Body | None = None) -> str | None:
     name = call.request.path_params.get("app")
     return name if name is not None else body.name("app") if body is not None else None
 
 
-async def chat(call: Call) -> Response:
+async def chat(call: WireCall) -> Response:
     """Answer a conversation of UI messages, or continue after approvals."""
     body = await call.body()
     app = call.app(_app_name(call, body))
@@ -93,7 +93,7 @@ async def chat(call: Call) -> Response:
     )
 
 
-async def reconnect(call: Call) -> Response:
+async def reconnect(call: WireCall) -> Response:
     """Stream the chat's active run from its start; answer 204 where there is none."""
     info = await find_active(call, call.path("id"))
     if info is None:
@@ -102,7 +102,7 @@ async def reconnect(call: Call) -> Response:
     return SseResponse(_stream(call, info.id, events), headers=HEADERS)
 
 
-async def stop(call: Call) -> Response:
+async def stop(call: WireCall) -> Response:
     """Stop the chat's active run."""
     info = await find_active(call, call.path("id"))
     if info is not None:
@@ -111,7 +111,7 @@ async def stop(call: Call) -> Response:
 
 
 async def _stream(
-    call: Call, id: str, events: AsyncGenerator[Events, None], *, is_continued: bool = False
+    call: WireCall, id: str, events: AsyncGenerator[Events, None], *, is_continued: bool = False
 ) -> AsyncGenerator[bytes, None]:
     view = UiStream(id, is_continued=is_continued)
     async for batch in events:
