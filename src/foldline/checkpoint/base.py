@@ -44,6 +44,10 @@ class BaseCheckpointSaver(ABC):
 
     __repr__ = short_repr
 
+    def __class_getitem__(cls, _: object) -> type[Self]:
+        """Return the class: `BaseCheckpointSaver[str]` is for checkers."""
+        return cls
+
     is_instant: bool = False
     """Whether its methods never block, so that async calls need no thread."""
 

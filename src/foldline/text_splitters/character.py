@@ -36,7 +36,7 @@ class CharacterTextSplitter(TextSplitter):
         super().__init__(**kwargs)
         self._separator = separator
         self._is_separator_regex = is_separator_regex
-        self._pattern = _pattern(separator, is_regex=is_separator_regex)
+        self._pattern = pattern_of(separator, is_regex=is_separator_regex)
 
     def split_text(self, text: str) -> list[str]:
         """Split a text into chunks."""
@@ -71,7 +71,7 @@ class RecursiveCharacterTextSplitter(TextSplitter):
         self._separators = separators or ["\n\n", "\n", " ", ""]
         self._is_separator_regex = is_separator_regex
         self._patterns = [
-            _pattern(separator, is_regex=is_separator_regex) for separator in self._separators
+            pattern_of(separator, is_regex=is_separator_regex) for separator in self._separators
         ]
 
     @classmethod
@@ -154,7 +154,8 @@ def _first_that_cuts(
     return patterns[-1], []
 
 
-def _pattern(separator: str, *, is_regex: bool) -> Pattern | None:
+def pattern_of(separator: str, *, is_regex: bool) -> Pattern | None:
+    """Return what finds a separator; None for the empty one, which is between all characters."""
     if not separator:
         return None
     try:

@@ -1,4 +1,4 @@
-"""OpenAI itself as a host of the chat-completions wire."""
+"""OpenAI as a host of the chat-completions API."""
 
 from __future__ import annotations
 
@@ -13,4 +13,5 @@ OPENAI = Host(
     url_variables=("OPENAI_BASE_URL", "OPENAI_API_BASE"),
     reasoning_field=None,
     max_tokens_field="max_completion_tokens",
+    tells_nulls=True,
 )
