@@ -193,11 +193,11 @@ class AgentExecutor(Acting):
                 return found
         return None
 
-    async def _remembered(
+    async def _save_to_memory(
         self, inputs: Values, outputs: Values, run: Run, *, only_outputs: bool
     ) -> Values:
         kept = {key: one for key, one in outputs.items() if key not in ASIDE}
-        return await super()._remembered(inputs, kept, run, only_outputs=only_outputs)
+        return await super()._save_to_memory(inputs, kept, run, only_outputs=only_outputs)
 
     # -- the steps under LangChain's names
 
