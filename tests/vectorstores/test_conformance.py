@@ -287,7 +287,7 @@ def test_strange_texts_come_back_as_they_were_or_are_refused(store, call, plane)
     plane._vector = lambda text: [1.0, 0.0]
     for text in strange:
         if isinstance(store, PostgresVectorStore) and text in strange[:2]:
-            with pytest.raises(UsageError, match="PostgreSQL cannot hold"):
+            with pytest.raises(UsageError, match="PostgreSQL cannot store"):
                 call.run(store, "add_texts", [text], [{"m": text}])
             continue
         (name,) = call.run(store, "add_texts", [text], [{"m": text}])

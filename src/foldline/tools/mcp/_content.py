@@ -15,7 +15,7 @@ Block = dict[str, Any]
 PLAIN = "application/octet-stream"
 
 
-def from_mcp(result: Any) -> str | list[Block]:  # noqa: ANN401  an object of the mcp package, which is an extra
+def from_mcp(result: Any) -> str | list[Block]:  # noqa: ANN401  an object of the mcp package, which is optional
     """Say a result as content: one text alone as text, everything else as blocks."""
     blocks = [_block(item) for item in result.content]
     if not blocks and result.structured_content is not None:
@@ -26,7 +26,7 @@ def from_mcp(result: Any) -> str | list[Block]:  # noqa: ANN401  an object of th
     return blocks
 
 
-def _block(item: Any) -> Block:  # noqa: ANN401  an object of the mcp package, which is an extra
+def _block(item: Any) -> Block:  # noqa: ANN401  an object of the mcp package, which is optional
     if item.type == "text":
         return {"type": "text", "text": item.text}
     if item.type in ("image", "audio"):
@@ -40,7 +40,7 @@ def _block(item: Any) -> Block:  # noqa: ANN401  an object of the mcp package, w
     return {"type": "text", "text": str(content_of(item.model_dump(mode="json")))}
 
 
-def _resource(resource: Any) -> Block:  # noqa: ANN401  an object of the mcp package, which is an extra
+def _resource(resource: Any) -> Block:  # noqa: ANN401  an object of the mcp package, which is optional
     text = getattr(resource, "text", None)
     if text is not None:
         return {"type": "text", "text": text}
@@ -50,7 +50,7 @@ def _resource(resource: Any) -> Block:  # noqa: ANN401  an object of the mcp pac
     return {"type": block, "base64": resource.blob, "mime_type": kind}
 
 
-def to_mcp(content: str | Sequence[Any], *, is_error: bool = False) -> Any:  # noqa: ANN401  an object of the mcp package, which is an extra
+def to_mcp(content: str | Sequence[Any], *, is_error: bool = False) -> Any:  # noqa: ANN401  an object of the mcp package, which is optional
     """Make a result of content; a JSON object is also said as structured content."""
     types = part("mcp.types")
     blocks = [content] if isinstance(content, str) else list(content)

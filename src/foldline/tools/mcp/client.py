@@ -94,11 +94,11 @@ class MCPClient:
         """Return the server's tools."""
         return await self._tools(ASYNC)
 
-    def call(self, name: str, arguments: Mapping[str, Any]) -> Any:  # noqa: ANN401  an object of the mcp package, which is an extra
+    def call(self, name: str, arguments: Mapping[str, Any]) -> Any:  # noqa: ANN401  an object of the mcp package, which is optional
         """Call a tool by the server's name; give the result as the official package has it."""
         return drive(self._call(BLOCKING, name, arguments))
 
-    async def acall(self, name: str, arguments: Mapping[str, Any]) -> Any:  # noqa: ANN401  an object of the mcp package, which is an extra
+    async def acall(self, name: str, arguments: Mapping[str, Any]) -> Any:  # noqa: ANN401  an object of the mcp package, which is optional
         """Call a tool by the server's name; give the result as the official package has it."""
         return await self._call(ASYNC, name, arguments)
 
@@ -115,12 +115,12 @@ class MCPClient:
         tools_by_name(tools)
         return tools
 
-    async def _page(self, io: IO, cursor: str | None) -> Any:  # noqa: ANN401  an object of the mcp package, which is an extra
+    async def _page(self, io: IO, cursor: str | None) -> Any:  # noqa: ANN401  an object of the mcp package, which is optional
         return await self._use(
             io, lambda client: client.list_tools(cursor=cursor, cache_mode="bypass")
         )
 
-    def _tool(self, described: Any) -> MCPTool:  # noqa: ANN401  an object of the mcp package, which is an extra
+    def _tool(self, described: Any) -> MCPTool:  # noqa: ANN401  an object of the mcp package, which is optional
         hints = described.annotations
         about = {} if hints is None else hints.model_dump(mode="json", exclude_none=True)
         name = f"{self._prefix}_{described.name}" if self._prefix else described.name
@@ -138,7 +138,7 @@ class MCPClient:
         tool._client, tool._server_name = self, described.name
         return tool
 
-    async def _call(self, io: IO, name: str, arguments: Mapping[str, Any]) -> Any:  # noqa: ANN401  an object of the mcp package, which is an extra
+    async def _call(self, io: IO, name: str, arguments: Mapping[str, Any]) -> Any:  # noqa: ANN401  an object of the mcp package, which is optional
         return await self._use(
             io,
             lambda client: client.call_tool(
@@ -148,7 +148,7 @@ class MCPClient:
 
     # -- the session
 
-    async def _use(self, io: IO, body: Callable[[Any], Coroutine[Any, Any, Any]]) -> Any:  # noqa: ANN401  an object of the mcp package, which is an extra
+    async def _use(self, io: IO, body: Callable[[Any], Coroutine[Any, Any, Any]]) -> Any:  # noqa: ANN401  an object of the mcp package, which is optional
         """Run a body with the session, on its loop."""
         loop = self._running()
         failures = (
@@ -226,10 +226,10 @@ class MCPTool(BaseTool):
     _client: MCPClient | None = PrivateAttr(default=None)
     _server_name: str = PrivateAttr(default="")
 
-    def _run(self, **kwargs: Any) -> Any:  # noqa: ANN401  an object of the mcp package, which is an extra
+    def _run(self, **kwargs: Any) -> Any:  # noqa: ANN401  an object of the mcp package, which is optional
         return drive(self._both(BLOCKING, kwargs))
 
-    async def _arun(self, **kwargs: Any) -> Any:  # noqa: ANN401  an object of the mcp package, which is an extra
+    async def _arun(self, **kwargs: Any) -> Any:  # noqa: ANN401  an object of the mcp package, which is optional
         return await self._both(ASYNC, kwargs)
 
     async def _both(self, io: IO, arguments: dict[str, Any]) -> object:
@@ -250,14 +250,14 @@ def _open(address: Address, seconds: float) -> _InTime:
 class _InTime:
     """A context manager that must be entered in time."""
 
-    def __init__(self, inner: Any, seconds: float) -> None:  # noqa: ANN401  an object of the mcp package, which is an extra
+    def __init__(self, inner: Any, seconds: float) -> None:  # noqa: ANN401  an object of the mcp package, which is optional
         self._inner = inner
         self._seconds = seconds
 
-    async def __aenter__(self) -> Any:  # noqa: ANN401  an object of the mcp package, which is an extra
+    async def __aenter__(self) -> Any:  # noqa: ANN401  an object of the mcp package, which is optional
         return await ASYNC.bounded(self._seconds, self._inner.__aenter__())
 
-    async def __aexit__(self, *error: object) -> Any:  # noqa: ANN401  an object of the mcp package, which is an extra
+    async def __aexit__(self, *error: object) -> Any:  # noqa: ANN401  an object of the mcp package, which is optional
         return await self._inner.__aexit__(*error)
 
 

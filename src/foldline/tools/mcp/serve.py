@@ -89,7 +89,7 @@ def mcp_app(
     token: str | None = None,
     allowed_hosts: Sequence[str] = (),
     injected: Mapping[str, Any] | None = None,
-) -> Any:  # noqa: ANN401  an object of the mcp package, which is an extra
+) -> Any:  # noqa: ANN401  an object of the mcp package, which is optional
     """Return an ASGI application that serves tools; `allowed_hosts` are the names by which clients know it."""
     if not _is_loopback(host) and not token:
         raise SecurityError(
@@ -114,7 +114,7 @@ def mcp_app(
 
 def mcp_server(
     tools: Sequence[BaseTool], *, name: str = "foldline", injected: Mapping[str, Any] | None = None
-) -> Any:  # noqa: ANN401  an object of the mcp package, which is an extra
+) -> Any:  # noqa: ANN401  an object of the mcp package, which is optional
     """Return a server of the official package that has these tools; `injected` gives their injected arguments."""
     types, by_name = part("mcp.types"), tools_by_name(tools)
     described = [
@@ -125,7 +125,7 @@ def mcp_server(
     async def list_tools(context: object, params: object) -> object:
         return types.ListToolsResult(tools=described)
 
-    async def call_tool(context: object, params: Any) -> object:  # noqa: ANN401  an object of the mcp package, which is an extra
+    async def call_tool(context: object, params: Any) -> object:  # noqa: ANN401  an object of the mcp package, which is optional
         tool = by_name.get(params.name)
         if tool is None:
             return to_mcp(f"there is no tool named {params.name!r}", is_error=True)
