@@ -108,7 +108,7 @@ def test_an_empty_store_and_k_0_give_nothing(store, call):
 
 @pytest.mark.parametrize("k", [-1, 1.5, "2", None, True])
 def test_a_k_that_is_no_count_is_refused(store, k):
-    with pytest.raises(UsageError, match="k is a whole number"):
+    with pytest.raises(UsageError, match="k must be an integer"):
         store.similarity_search("1 0", k=k)
 
 

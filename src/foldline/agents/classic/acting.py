@@ -19,7 +19,7 @@ from foldline.agents.classic.plans import Plan, Steps
 from foldline.chains.base import Chain
 from foldline.exceptions import OutputParserException
 from foldline.outputs.agent import AgentAction, AgentFinish, AgentStep
-from foldline.tools._content import limited
+from foldline.tools._content import limit_content
 from foldline.tools.base import BaseTool
 
 __all__ = ["Acting", "Doing", "ExceptionTool", "InvalidTool"]
@@ -197,7 +197,7 @@ class Acting(Chain):
             own = self._tool_run(run, doing.colors.get(tool.name), extra)
             said = await tool._step(action.tool_input, own)
             if isinstance(said, str) and tool.max_output is not None:
-                said = limited(said, tool.max_output)
+                said = limit_content(said, tool.max_output)
         return AgentStep(action=action, observation=said)
 
     def _tool_run(self, run: Run, color: str | None, extra: Values) -> Run:
