@@ -359,7 +359,8 @@ def test_F_U10_a_flood_is_cut_with_a_notice_for_the_model_only(call):
     message = call.invoke(flood, calling("flood", {"size": 100_000_000}))
 
     assert (
-        message.content == "xxxxxxxxxx\n[cut: 100,000,000 characters, of which a tool may return 10]"
+        message.content
+        == "xxxxxxxxxx\n[cut: 100,000,000 characters, of which a tool may return 10]"
     )
     assert len(call.invoke(flood, {"size": 100})) == 100
     assert call.invoke(flood, calling("flood", {"size": 10})).content == "x" * 10

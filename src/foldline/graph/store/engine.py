@@ -1,4 +1,4 @@
-"""What all stores share: filters, the texts that are embedded, ranking, and `RowStore`, the operations over rows."""
+"""Shared by all stores: filters, embedding, ranking, and `RowStore`, which implements the operations on rows."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from foldline.exceptions import SchemaError, UsageError
 from foldline.graph.store.base import (
     BaseStore,
+    Embedder,
     GetOp,
     IndexConfig,
     Item,
@@ -35,7 +36,7 @@ SEPARATOR = "\x1f"
 
 @dataclass(slots=True)
 class Row:
-    """A value as it is kept."""
+    """A stored value."""
 
     namespace: str
     key: str
@@ -44,7 +45,7 @@ class Row:
     updated_at: str
     until: str | None = None
     vectors: str | None = None
-    """The vectors of its texts, as JSON; None where it is not searched by meaning."""
+    """The vectors of its texts, as JSON; None if it is not embedded."""
 
 
 def join_namespace(namespace: Namespace) -> str:
@@ -53,7 +54,7 @@ def join_namespace(namespace: Namespace) -> str:
 
 
 def split_namespace(text: str) -> Namespace:
-    """Return the namespace that a text says."""
+    """Return the namespace of its text form."""
     return tuple(text.split(SEPARATOR)[:-1])
 
 
@@ -69,7 +70,7 @@ class RowStore(BaseStore):
     def _read(self, namespace: str, key: str) -> Row | None: ...
 
     @abstractmethod
-    def _write(self, rows: list[Row], gone: list[tuple[str, str]]) -> None: ...
+    def _write(self, rows: list[Row], deleted: list[tuple[str, str]]) -> None: ...
 
     @abstractmethod
     def _under(self, prefix: str) -> Iterable[Row]: ...
@@ -78,50 +79,50 @@ class RowStore(BaseStore):
     def _namespaces(self) -> list[str]: ...
 
     def batch(self, ops: Iterable[Op]) -> list[Any]:
-        """Do several things; what is read is read before anything is written."""
-        given = list(ops)
-        results: list[Any] = [None] * len(given)
-        for number, op in enumerate(given):
+        """Execute operations; all reads happen before the writes."""
+        operations = list(ops)
+        results: list[Any] = [None] * len(operations)
+        for index, op in enumerate(operations):
             if isinstance(op, GetOp):
-                results[number] = self._get(op)
+                results[index] = self._get(op)
             elif isinstance(op, SearchOp):
-                results[number] = self._search(op)
+                results[index] = self._search(op)
             elif isinstance(op, ListNamespacesOp):
-                results[number] = self._list(op)
+                results[index] = self._list(op)
         puts = {
-            (op.namespace, op.key): op for op in given if isinstance(op, PutOp)
-        }  # the last one counts
+            (op.namespace, op.key): op for op in operations if isinstance(op, PutOp)
+        }  # of several puts of one key the last one is used
         if puts:
             self._put(list(puts.values()))
         return results
 
     def _get(self, op: GetOp) -> Item | None:
         row = self._read(join_namespace(op.namespace), op.key)
-        return None if row is None or _is_old(row) else _item(row)
+        return None if row is None or _is_expired(row) else _item(row)
 
     def _put(self, ops: list[PutOp]) -> None:
         now = datetime.now(UTC)
-        rows, gone = [], []
-        kept = [op for op in ops if op.value is not None]
-        vectors = self._vectors(kept)
+        rows, deleted = [], []
+        stored = [op for op in ops if op.value is not None]
+        vectors = self._vectors(stored)
         for op in ops:
-            place = join_namespace(op.namespace)
+            namespace = join_namespace(op.namespace)
             if op.value is None:
-                gone.append((place, op.key))
+                deleted.append((namespace, op.key))
                 continue
-            until = None if op.ttl is None else (now + timedelta(minutes=op.ttl)).isoformat()
+            expires_at = None if op.ttl is None else (now + timedelta(minutes=op.ttl)).isoformat()
             rows.append(
                 Row(
-                    place,
+                    namespace,
                     op.key,
                     _text(op),
                     now.isoformat(),
                     now.isoformat(),
-                    until,
+                    expires_at,
                     vectors.get(id(op)),
                 )
             )
-        self._write(rows, gone)
+        self._write(rows, deleted)
 
     def _vectors(self, ops: list[PutOp]) -> dict[int, str]:
         if self._embed is None:
@@ -137,47 +138,51 @@ class RowStore(BaseStore):
                     owners.append(id(op))
         if not texts:
             return {}
-        made = self._embed.embed_documents(texts)
-        found: dict[int, list[Any]] = {}
-        for owner, vector in zip(owners, made, strict=True):
-            found.setdefault(owner, []).append([float(one) for one in vector])
-        return {owner: json.dumps(one) for owner, one in found.items()}
+        vectors = self._embed.embed_documents(texts)
+        vectors_by_op: dict[int, list[Any]] = {}
+        for owner, vector in zip(owners, vectors, strict=True):
+            vectors_by_op.setdefault(owner, []).append([float(number) for number in vector])
+        return {owner: json.dumps(group) for owner, group in vectors_by_op.items()}
 
     def _search(self, op: SearchOp) -> list[SearchItem]:
-        rows = [row for row in self._under(join_namespace(op.namespace_prefix)) if not _is_old(row)]
-        found = [(row, json.loads(row.value)) for row in rows]
+        rows = [
+            row for row in self._under(join_namespace(op.namespace_prefix)) if not _is_expired(row)
+        ]
+        matching = [(row, json.loads(row.value)) for row in rows]
         if op.filter:
-            found = [(row, value) for row, value in found if matches(value, op.filter)]
+            matching = [(row, value) for row, value in matching if matches(value, op.filter)]
         items = []
         if op.query and self._embed is not None:
             query = self._embed.embed_query(op.query)
             scored = [
-                (max(_cosine(query, one) for one in json.loads(row.vectors)), row, value)
-                for row, value in found
+                (max(_cosine(query, vector) for vector in json.loads(row.vectors)), row, value)
+                for row, value in matching
                 if row.vectors
             ]
-            scored.sort(key=lambda one: -one[0])
+            scored.sort(key=lambda entry: -entry[0])
             items = [_search_item(row, value, score) for score, row, value in scored]
         else:
-            found.sort(key=lambda one: one[0].updated_at, reverse=True)
-            items = [_search_item(row, value, None) for row, value in found]
+            matching.sort(key=lambda entry: entry[0].updated_at, reverse=True)
+            items = [_search_item(row, value, None) for row, value in matching]
         return items[op.offset : op.offset + op.limit]
 
     def _list(self, op: ListNamespacesOp) -> list[Namespace]:
-        names = sorted(split_namespace(one) for one in self._namespaces())
-        names = [
-            one for one in names if all(_fits(one, condition) for condition in op.match_conditions)
+        namespaces = sorted(split_namespace(text) for text in self._namespaces())
+        namespaces = [
+            namespace
+            for namespace in namespaces
+            if all(_fits(namespace, condition) for condition in op.match_conditions)
         ]
         if op.max_depth is not None:
-            names = sorted({one[: op.max_depth] for one in names})
-        return names[op.offset : op.offset + op.limit]
+            namespaces = sorted({namespace[: op.max_depth] for namespace in namespaces})
+        return namespaces[op.offset : op.offset + op.limit]
 
 
 def _text(op: PutOp) -> str:
     try:
         return json.dumps(to_jsonable_python(dict(op.value or {})), ensure_ascii=True)
     except (PydanticSerializationError, ValueError, TypeError) as error:
-        raise SchemaError(f"the value of {op.key!r} cannot be kept in a store: {error}") from error
+        raise SchemaError(f"the value of {op.key!r} cannot be stored: {error}") from error
 
 
 def _item(row: Row) -> Item:
@@ -195,7 +200,7 @@ def _search_item(row: Row, value: dict[str, Any], score: float | None) -> Search
     return SearchItem(value, item.key, item.namespace, item.created_at, item.updated_at, score)
 
 
-def _is_old(row: Row) -> bool:
+def _is_expired(row: Row) -> bool:
     return row.until is not None and row.until <= datetime.now(UTC).isoformat()
 
 
@@ -204,58 +209,55 @@ def _fits(namespace: Namespace, condition: MatchCondition) -> bool:
     if len(path) > len(namespace):
         return False
     part = namespace[: len(path)] if condition.match_type == "prefix" else namespace[-len(path) :]
-    return all(wanted in ("*", given) for wanted, given in zip(path, part, strict=True))
+    return all(pattern in ("*", name) for pattern, name in zip(path, part, strict=True))
 
 
-COMPARE = {
-    "$eq": lambda given, wanted: given == wanted,
-    "$ne": lambda given, wanted: given != wanted,
-    "$gt": lambda given, wanted: given > wanted,
-    "$gte": lambda given, wanted: given >= wanted,
-    "$lt": lambda given, wanted: given < wanted,
-    "$lte": lambda given, wanted: given <= wanted,
+COMPARISONS = {
+    "$eq": lambda value, operand: value == operand,
+    "$ne": lambda value, operand: value != operand,
+    "$gt": lambda value, operand: value > operand,
+    "$gte": lambda value, operand: value >= operand,
+    "$lt": lambda value, operand: value < operand,
+    "$lte": lambda value, operand: value <= operand,
 }
 
 
 def matches(value: Mapping[str, Any], filter: Mapping[str, Any]) -> bool:
-    """Whether a value has the fields that a filter names."""
-    return all(_matches(value.get(key), wanted) for key, wanted in filter.items())
+    """Whether a value matches the fields of a filter."""
+    return all(_matches(value.get(key), condition) for key, condition in filter.items())
 
 
-def _matches(given: object, wanted: object) -> bool:
-    if isinstance(wanted, Mapping) and any(str(key).startswith("$") for key in wanted):
-        for name, limit in wanted.items():
-            if name not in COMPARE:
-                raise UsageError(f"a filter knows {', '.join(COMPARE)}, not {name!r}")
+def _matches(value: object, condition: object) -> bool:
+    if isinstance(condition, Mapping) and any(str(key).startswith("$") for key in condition):
+        for name, limit in condition.items():
+            if name not in COMPARISONS:
+                raise UsageError(f"a filter supports {', '.join(COMPARISONS)}, not {name!r}")
             try:
-                if not COMPARE[name](given, limit):
+                if not COMPARISONS[name](value, limit):
                     return False
             except TypeError:
                 return False
         return True
-    if isinstance(wanted, Mapping):
-        return isinstance(given, Mapping) and all(
-            _matches(given.get(key), one) for key, one in wanted.items()
+    if isinstance(condition, Mapping):
+        return isinstance(value, Mapping) and all(
+            _matches(value.get(key), inner) for key, inner in condition.items()
         )
-    return bool(given == wanted)
+    return bool(value == condition)
 
 
 def texts_at(value: Mapping[str, Any], path: str) -> list[str]:
     """Return the texts of a value at a path: `$`, `text`, `facts[*].text`, `facts[0]`, `facts[-1]`."""
     if path == "$":
         return [json.dumps(to_jsonable_python(dict(value)), ensure_ascii=False, sort_keys=True)]
-    found: list[Any] = [value]
+    values: list[Any] = [value]
     for part in re.findall(r"[^.\[\]]+|\[[^\]]*\]", path):
-        following: list[Any] = []
-        for one in found:
-            following += _values_at(one, part)
-        found = following
+        values = [inner for outer in values for inner in _values_at(outer, part)]
     texts = [
-        one if isinstance(one, str) else json.dumps(to_jsonable_python(one), ensure_ascii=False)
-        for one in found
-        if one is not None
+        item if isinstance(item, str) else json.dumps(to_jsonable_python(item), ensure_ascii=False)
+        for item in values
+        if item is not None
     ]
-    return [one for one in texts if one]
+    return [text for text in texts if text]
 
 
 def _values_at(value: object, part: str) -> list[Any]:
@@ -276,27 +278,27 @@ def _values_at(value: object, part: str) -> list[Any]:
 
 
 def _cosine(first: list[float], second: list[float]) -> float:
-    product = sum(one * other for one, other in zip(first, second, strict=True))
-    size = math.sqrt(sum(one * one for one in first)) * math.sqrt(sum(one * one for one in second))
+    product = sum(x * y for x, y in zip(first, second, strict=True))
+    size = math.sqrt(sum(x * x for x in first)) * math.sqrt(sum(y * y for y in second))
     return product / size if size else 0.0
 
 
-def _embedder(index: IndexConfig) -> Any:  # noqa: ANN401  an embedding model, or a function that is one
+def _embedder(index: IndexConfig) -> Embedder:
     embed = index.get("embed")
     if embed is None:
         raise UsageError(
             "an index needs embed=: an Embeddings, or a function from texts to vectors"
         )
     if hasattr(embed, "embed_documents"):
-        return embed
+        return cast("Embedder", embed)
     if callable(embed):
-        return _Function(embed)
+        return _FunctionEmbedder(embed)
     raise UsageError(
         f"embed={embed!r:.60} is neither an Embeddings nor a function from texts to vectors"
     )
 
 
-class _Function:
+class _FunctionEmbedder:
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
 
