@@ -166,8 +166,8 @@ class StateKeys:
         if key in self.managed:
             return f"{where} has {key!r}, which the run computes and nodes cannot write"
         return (
-            f"{where} has {key!r}, which is not a key of the state ({', '.join(self.types)}): declare it in the state's "
-            "schema, or correct the name"
+            f"{where} has {key!r}, which is not a key of the state ({', '.join(self.types)}): declare it in the "
+            "state's schema, or correct the name"
         )
 
     def _validate(self, key: str, value: object, where: str) -> object:

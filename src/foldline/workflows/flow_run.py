@@ -144,8 +144,8 @@ class FlowRun:
             if digest_of(*arguments) == (journal.run or {}).get("args"):
                 return await self._carry_on(journal)
             raise UsageError(
-                f"thread {self.thread_id!r} has an unfinished run of {self.flow.flow_name} with another input: continue "
-                "it with invoke(None), or use another thread"
+                f"thread {self.thread_id!r} has an unfinished run of {self.flow.flow_name} with another input: "
+                "continue it with invoke(None), or use another thread"
             )
         await journal.write(
             self.io,
@@ -224,8 +224,8 @@ class FlowRun:
         if version != self.flow.version and version not in self.flow.accepts:
             raise FlowChangedError(
                 f"thread {self.thread_id!r} was begun by version {version!r} of {self.flow.flow_name}, and this is "
-                f"version {self.flow.version!r}: finish it with that version, or set accepts=[{version!r}] and branch on "
-                "flow_version()"
+                f"version {self.flow.version!r}: finish it with that version, or set accepts=[{version!r}] and branch "
+                "on flow_version()"
             )
 
     def _version(self) -> str | None:
@@ -257,8 +257,8 @@ class FlowRun:
         missing_place = None if self.journal is None else self.journal.unclaimed()
         if missing_place is not None:
             raise FlowChangedError(
-                f"thread {self.thread_id!r}: the first place that differs is {missing_place}: the journal has it, and the "
-                "flow ended without it. Use the code that began this thread, or begin a new one"
+                f"thread {self.thread_id!r}: the first place that differs is {missing_place}: the journal has it, and "
+                "the flow ended without it. Use the code that began this thread, or begin a new one"
             )
         return output
 

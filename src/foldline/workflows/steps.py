@@ -197,8 +197,8 @@ def _check_order(scope: Scope, journal: Journal, place: str) -> None:
     missing_place = journal.unclaimed(scope.path) if scope.checks_order else None
     if missing_place is not None:
         raise FlowChangedError(
-            f"thread {journal.thread_id!r}: the first place that differs is {missing_place}: the journal has it, and the flow "
-            f"reached {place} instead. Use the code that began this thread, or begin a new one"
+            f"thread {journal.thread_id!r}: the first place that differs is {missing_place}: the journal has it, "
+            f"and the flow reached {place} instead. Use the code that began this thread, or begin a new one"
         )
 
 

@@ -213,7 +213,7 @@ class BaseStore(ABC):
     ) -> list[SearchItem]:
         """Find values under a namespace.
 
-        `filter` compares fields (`{"kind": "fact"}`, `{"age": {"$gt": 3}}`); `query` ranks by similarity, with an index.
+        `filter` compares fields (`{"kind": "fact"}`, `{"age": {"$gt": 3}}`); `query` ranks by similarity.
         """
         op = SearchOp(tuple(namespace_prefix), filter, limit, offset, query)
         items: list[SearchItem] = self.batch([op])[0]
