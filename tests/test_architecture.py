@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from tests import langchain_names
@@ -19,7 +20,7 @@ WAITING = {"asyncio", "threading", "concurrent", "anyio", "trio"}
 MAY_WAIT = (
     "_io/",
     "transports/",
-    "providers/local/_bridge.py",
+    "providers/local/_chunk_stream.py",
 )
 """What of src/foldline may import what waits: the transports, one of which leads to a server in this process."""
 
@@ -39,6 +40,7 @@ def short(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
+@cache
 def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
 

@@ -50,7 +50,10 @@ def giving(update, name="node"):
             r"the node 'node' has 'itms', which is not a key of the state \(items, n, names\)",
         ),
         ({"n": "3"}, "has 'n' with a str, which does not match its type int"),
-        ({"names": ["a", 4]}, r"has 'names'\[1\] with a list, which does not match its type list\[str\]"),
+        (
+            {"names": ["a", 4]},
+            r"has 'names'\[1\] with a list, which does not match its type list\[str\]",
+        ),
         ({"items": 4}, "has 'items' with a int, which its reducer cannot merge into a list"),
         (7, "must return a dict that updates the state, a Command or None, not int"),
     ],
@@ -79,7 +82,9 @@ def test_an_unknown_route_is_named(call):
     graph = of(giving({}))
     graph.add_conditional_edges("node", lambda state: "nowhere")
 
-    with pytest.raises(InvalidRouteError, match="of 'node' leads to 'nowhere', which is not a node"):
+    with pytest.raises(
+        InvalidRouteError, match="of 'node' leads to 'nowhere', which is not a node"
+    ):
         call.invoke(graph.compile(), {"n": 1})
 
 
@@ -115,7 +120,9 @@ def test_a_graph_without_a_beginning_is_refused():
 def test_edges_to_and_from_unknown_nodes_are_refused():
     graph = of(giving({}))
     graph.add_edge("node", "lost")
-    with pytest.raises(UsageError, match="an edge from 'node' leads to 'lost', which is not a node"):
+    with pytest.raises(
+        UsageError, match="an edge from 'node' leads to 'lost', which is not a node"
+    ):
         graph.compile()
 
     graph = of(giving({}))
@@ -169,9 +176,7 @@ def test_too_many_steps_are_named(call):
     graph = of(giving({}))
     graph.add_edge("node", "node")
 
-    with pytest.raises(
-        GraphRecursionError, match=r"took 3 steps without finishing \(next: node\)"
-    ):
+    with pytest.raises(GraphRecursionError, match=r"took 3 steps without finishing \(next: node\)"):
         call.invoke(graph.compile(), {"n": 1}, {"recursion_limit": 3})
 
 

@@ -31,7 +31,7 @@ slices = st.fixed_dictionaries(
 )
 
 
-def whole_usage(usage):
+def complete_usage(usage):
     return {"total_tokens": usage["input_tokens"] + usage["output_tokens"], **usage}
 
 
@@ -41,19 +41,21 @@ chunks = st.builds(
     id=st.none() | st.sampled_from(["lc_1", "lc_run-1", "run-1", "p1", "p2"]),
     name=st.none() | names,
     tool_call_chunks=st.lists(slices, max_size=2),
-    usage_metadata=st.none() | usages.map(whole_usage),
+    usage_metadata=st.none() | usages.map(complete_usage),
     response_metadata=metadata_dicts,
     additional_kwargs=json_objects,
     chunk_position=st.none() | st.just("last"),
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(chunks, chunks, chunks)
 def test_addition_is_associative(one, two, three):
     assert (one + two) + three == one + (two + three)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(chunks, chunks, chunks)
 def test_reading_in_between_changes_nothing(one, two, three):
@@ -89,6 +91,7 @@ def test_adding_a_list_is_adding_each(one, others):
     assert one + others == reduce(operator.add, others, one)
 
 
+@pytest.mark.slow
 def test_accumulating_is_linear():
     small = min(seconds(AIMessageChunk, 2_000) for _ in range(5)) / 2_000
     large = min(seconds(AIMessageChunk, 200_000) for _ in range(2)) / 200_000

@@ -102,7 +102,7 @@ class Loop(RunLoop[AgentContext]):
             context.bounds.step()
         step = self.steps[node]
         is_traced = context.run.manager is not None
-        events = self._traced(node, step) if is_traced else step.events(context.run)
+        events = self._traced_events(node, step) if is_traced else step.events(context.run)
         async with aclosing(events):
             async for event in events:
                 yield event
@@ -121,7 +121,7 @@ class Loop(RunLoop[AgentContext]):
             data = {**self._lifecycle("failed"), "error": str(error)}
             self.context.output.publish("lifecycle", None, data)
 
-    async def _traced(
+    async def _traced_events(
         self, node: str, step: ModelStep | ToolStep | HookStep
     ) -> AsyncGenerator[FlowEvent, None]:
         """Run a step as a child run in the traces."""

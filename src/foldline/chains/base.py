@@ -148,19 +148,19 @@ class Chain(LegacyCalls, ABC):
 
     # -- the template
 
-    async def _traced(self, input: object, run: Run) -> Values:
+    async def _invoke_traced(self, input: object, run: Run) -> Values:
         async with aclosing(self._run_with_memory(input, run, stream=False)) as pieces:
             return await anext(pieces)
 
-    def _traced_stream(self, input: object, run: Run) -> AsyncGenerator[Any, None]:
+    def _stream_traced(self, input: object, run: Run) -> AsyncGenerator[Any, None]:
         return self._run_with_memory(input, run, stream=True)
 
-    async def _traced_transform(
+    async def _transform_traced(
         self, inputs: AsyncGenerator[Any, None], run: Run
     ) -> AsyncGenerator[Any, None]:
         input = await add_up(inputs)
         if input is not NOTHING:
-            async with aclosing(self._traced_stream(input, run)) as pieces:
+            async with aclosing(self._stream_traced(input, run)) as pieces:
                 async for piece in pieces:
                     yield piece
 

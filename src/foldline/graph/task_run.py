@@ -101,7 +101,7 @@ class TaskRun:
     ) -> Outcome:
         spec, loop = self.spec, self.loop
         if not spec.retry and spec.timeout is None and spec.cache_policy is None:
-            return await self._once(value, run, current)
+            return await self._call_node(value, run, current)
         key, cache = None, loop.graph.cache
         if spec.cache_policy is not None and cache is not None:
             key = cache_key(spec, value)
@@ -109,14 +109,14 @@ class TaskRun:
             if cached is not None:
                 return loop.decode_cached(spec.name, cached)
         outcome = await run_attempts(
-            run.io, f"the node {spec.name!r}", lambda _: self._once(value, run, current), spec.retry, spec.timeout
+            run.io, f"the node {spec.name!r}", lambda _: self._call_node(value, run, current), spec.retry, spec.timeout
         )  # fmt: skip
         if key is not None and spec.cache_policy is not None and cache is not None:
             namespace, ttl = (loop.graph.name, spec.name), spec.cache_policy.ttl
             await run.io.call(cache.set, namespace, key, loop.encode_cached(outcome), ttl)
         return outcome
 
-    async def _once(
+    async def _call_node(
         self, value: object, run: Run, current: AbstractContextManager[None]
     ) -> Outcome:
         loop, task = self.loop, self.task

@@ -81,7 +81,7 @@ class RunnableParser(
                 cls.__dict__
             )
 
-    async def _once(self, input: object, run: Run) -> T:
+    async def _invoke_body(self, input: object, run: Run) -> T:
         return await self._parse_generations([generation_of(input)], run)
 
     async def _parse_generations(self, result: list[Generation], run: Run) -> T:

@@ -37,8 +37,8 @@ class StrOutputParser(BaseTransformOutputParser[str]):
         """Return the text as it is."""
         return text
 
-    async def _once(self, input: object, run: Run) -> str:
-        return text_of(input) if self._is_ours else await super()._once(input, run)
+    async def _invoke_body(self, input: object, run: Run) -> str:
+        return text_of(input) if self._is_ours else await super()._invoke_body(input, run)
 
     def _reader(self) -> Reader:
         return _TextReader() if self._is_ours else super()._reader()

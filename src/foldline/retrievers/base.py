@@ -1,7 +1,7 @@
 """`BaseRetriever`: a runnable from a question to documents, reported to callbacks as a retriever's run.
 
 A subclass implements `_get_relevant_documents`, `_aget_relevant_documents` or both; foldline's retrievers implement
-`_once` instead, one body for sync and async calls.
+`_invoke_body` instead, one body for sync and async calls.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class BaseRetriever(RunnableSerializable[RetrieverInput, RetrieverOutput]):
 
     # -- the run
 
-    async def _once(self, input: str, run: Run) -> object:
+    async def _invoke_body(self, input: str, run: Run) -> object:
         hook, is_async = self._hook(run)
         parameters = _parameters(cast("Any", hook).__func__)
         arguments = dict(run.kwargs) if parameters.takes_options else {}
@@ -154,25 +154,25 @@ class BaseRetriever(RunnableSerializable[RetrieverInput, RetrieverOutput]):
             )
         return self._get_relevant_documents, False
 
-    async def _traced(self, input: str, run: Run) -> object:
+    async def _invoke_traced(self, input: str, run: Run) -> object:
         if run.manager is None:
-            return await self._once(input, run)
+            return await self._invoke_body(input, run)
         metadata = {**self._get_ls_params(**run.kwargs), **(self.metadata or {})}
         traced_run = run.with_local(None, self.tags, metadata).patched()
         name = run.get("run_name") or self.get_name()
         try:
             await traced_run.begin("retriever", "on_retriever_start", None, input, name=name)
-            documents = await self._once(input, traced_run)
+            documents = await self._invoke_body(input, traced_run)
         except BaseException as error:
             await traced_run.dispatch("on_retriever_error", error)
             raise
         await traced_run.dispatch("on_retriever_end", documents)
         return documents
 
-    async def _traced_stream(self, input: str, run: Run) -> AsyncGenerator[Any, None]:
+    async def _stream_traced(self, input: str, run: Run) -> AsyncGenerator[Any, None]:
         yield await self._step(input, run)
 
-    async def _traced_transform(
+    async def _transform_traced(
         self, inputs: AsyncGenerator[Any, None], run: Run
     ) -> AsyncGenerator[Any, None]:
         question = await add_up(inputs)

@@ -135,7 +135,7 @@ class BM25Retriever(BaseRetriever):
             best_ids = heapq.nlargest(self.k, weights, key=weights.__getitem__)
             return [(self._documents[id_], weights[id_]) for id_ in best_ids]
 
-    async def _once(self, input: str, run: Run) -> object:
+    async def _invoke_body(self, input: str, run: Run) -> object:
         scored_documents = cast(
             "list[tuple[Document, float]]", await run.io.call(self.scores, input)
         )

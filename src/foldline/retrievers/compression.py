@@ -18,7 +18,7 @@ class ContextualCompressionRetriever(BaseRetriever):
     base_retriever: RetrieverLike
     """Finds the documents."""
 
-    async def _once(self, input: str, run: Run) -> list[Document]:
+    async def _invoke_body(self, input: str, run: Run) -> list[Document]:
         documents = await self.base_retriever._step(input, run.child())
         if not documents:
             return []

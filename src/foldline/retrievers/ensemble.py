@@ -54,7 +54,7 @@ class EnsembleRetriever(BaseRetriever):
             )
         return self
 
-    async def _once(self, input: str, run: Run) -> object:
+    async def _invoke_body(self, input: str, run: Run) -> object:
         results: list[list[Document]] = [[] for _ in self.retrievers]
 
         async def ask(index: int) -> object:

@@ -27,7 +27,7 @@ class MergerRetriever(BaseRetriever):
     retrievers: list[RetrieverLike]
     """The retrievers."""
 
-    async def _once(self, input: str, run: Run) -> list[Document]:
+    async def _invoke_body(self, input: str, run: Run) -> list[Document]:
         results: list[list[Document]] = [[] for _ in self.retrievers]
 
         async def ask(index: int) -> object:
@@ -61,7 +61,7 @@ class RePhraseQueryRetriever(BaseRetriever):
         """Make the retriever for a model; a custom prompt takes `question`."""
         return cls(retriever=retriever, llm_chain=prompt | llm)
 
-    async def _once(self, input: str, run: Run) -> list[Document]:
+    async def _invoke_body(self, input: str, run: Run) -> list[Document]:
         answer = await self.llm_chain._step({"question": input}, run.child())
         query = str(answer.text if isinstance(answer, BaseMessage) else answer).strip()
         documents: list[Document] = await self.retriever._step(query, run.child())

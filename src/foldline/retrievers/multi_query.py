@@ -49,7 +49,7 @@ class MultiQueryRetriever(BaseRetriever):
             retriever=retriever, llm_chain=rephrase_prompt | llm, include_original=include_original
         )
 
-    async def _once(self, input: str, run: Run) -> object:
+    async def _invoke_body(self, input: str, run: Run) -> object:
         answer = await self.llm_chain._step({"question": input}, run.child())
         queries = list(
             dict.fromkeys([*_lines(answer), *([input] if self.include_original else [])])

@@ -72,7 +72,7 @@ class MultiVectorRetriever(BaseRetriever):
         values["docstore"] = create_kv_docstore(values.pop("byte_store"))
         return values
 
-    async def _once(self, input: str, run: Run) -> list[Document]:
+    async def _invoke_body(self, input: str, run: Run) -> list[Document]:
         pieces = await self._search_pieces(input, run)
         ids = list(
             dict.fromkeys(

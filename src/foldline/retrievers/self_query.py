@@ -119,7 +119,7 @@ class SelfQueryRetriever(BaseRetriever):
             **kwargs,
         )
 
-    async def _once(self, input: str, run: Run) -> list[Document]:
+    async def _invoke_body(self, input: str, run: Run) -> list[Document]:
         structured_query = await self.query_constructor._step({"query": input}, run.child())
         search_words, options = self.structured_query_translator.visit_structured_query(
             structured_query

