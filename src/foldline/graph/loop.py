@@ -216,7 +216,7 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
                     "node": outcome.name,
                     "values": outcome.result
                     if outcome.result is not None or not outcome.update
-                    else outcome.update,
+                    else plan.keys.without_root(outcome.update),
                 },
             )
         self.publish_state()
@@ -252,9 +252,8 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
         for question in interrupts:
             data = {"interrupt_id": question.id, "payload": question.value}
             self.output.publish("input.requested", None, data)
-        self.output.publish(
-            "values", None, {**self.public_values(), "__interrupt__": tuple(interrupts)}
-        )
+        values = {} if self.plan.output.is_root else self.public_values()
+        self.output.publish("values", None, {**values, "__interrupt__": tuple(interrupts)})
 
     async def ask_branches(
         self, branches: list[Branch], source: str, values: Values, run: Run, runtime: Runtime[Any]
@@ -291,14 +290,17 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
 
     def result(self) -> Any:  # noqa: ANN401  the state in the form of its schema
         """Return the public part of the state, with the open questions."""
-        values: Values = self.public_values()
+        values = self.public_values()
         if self.thread.interrupts:
+            values = {} if self.plan.output.is_root else values
             values["__interrupt__"] = list(self.thread.interrupts)
         return values
 
-    def public_values(self) -> Values:
+    def public_values(self) -> Any:  # noqa: ANN401  a dict, or the value of a state with one value
         """Return the part of the state that callers see."""
         values = self.thread.values
+        if self.plan.output.is_root:
+            return self.plan.keys.without_root(values)
         return {key: values[key] for key in self.plan.output.names if key in values}
 
     def publish_state(self, *, only_values: bool = False) -> None:
@@ -345,7 +347,7 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
                 "id": task.id,
                 "name": task.name,
                 "error": error,
-                "result": update,
+                "result": self.plan.keys.without_root(update),
                 "interrupts": [
                     {"value": question.value, "id": question.id} for question in interrupts
                 ],

@@ -164,11 +164,11 @@ class FlowRun:
             pack(item, f"argument {number} of {self.flow.flow_name}", types.get(number, Any))
             for number, item in enumerate(args)
         ]
-        named = {
+        keywords = {
             key: pack(item, f"argument {key!r} of {self.flow.flow_name}", types.get(key, Any))
             for key, item in kwargs.items()
         }
-        return [positional, named]
+        return [positional, keywords]
 
     def _stored_arguments(self, journal: Journal) -> Arguments:
         record = journal.run or {}

@@ -1,4 +1,4 @@
-"""Shared by all stores: filters, embedding, ranking, and `RowStore`, which implements the operations on rows."""
+"""What all stores share: filters, the texts that are embedded, ranking, and `RowStore`, the operations over rows."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ import json
 import math
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, cast
+from typing import Any
 
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
+from foldline._io import ASYNC, BLOCKING, IO
+from foldline._io.drive import drive
 from foldline.exceptions import SchemaError, UsageError
 from foldline.graph.store.base import (
     BaseStore,
-    Embedder,
     GetOp,
     IndexConfig,
     Item,
@@ -28,15 +29,18 @@ from foldline.graph.store.base import (
     SearchItem,
     SearchOp,
 )
+from foldline.graph.store.embedder import StoreEmbedder, store_embedder
 
 __all__ = ["Row", "RowStore", "join_namespace", "matches", "split_namespace"]
 
 SEPARATOR = "\x1f"
+Vectors = dict[int, list[list[float]]]
+"""The id of an operation -> the vectors of its texts."""
 
 
 @dataclass(slots=True)
 class Row:
-    """A stored value."""
+    """A value as it is kept."""
 
     namespace: str
     key: str
@@ -45,7 +49,7 @@ class Row:
     updated_at: str
     until: str | None = None
     vectors: str | None = None
-    """The vectors of its texts, as JSON; None if it is not embedded."""
+    """The vectors of its texts, as JSON; None where it is not searched by meaning."""
 
 
 def join_namespace(namespace: Namespace) -> str:
@@ -54,7 +58,7 @@ def join_namespace(namespace: Namespace) -> str:
 
 
 def split_namespace(text: str) -> Namespace:
-    """Return the namespace of its text form."""
+    """Return the namespace that a text says."""
     return tuple(text.split(SEPARATOR)[:-1])
 
 
@@ -63,14 +67,14 @@ class RowStore(BaseStore):
 
     def __init__(self, index: IndexConfig | None = None) -> None:
         self.index_config = index
-        self._embed = None if index is None else _embedder(index)
+        self._embed = None if index is None else store_embedder(index)
         self._fields = ["$"] if index is None else list(index.get("fields") or ["$"])
 
     @abstractmethod
     def _read(self, namespace: str, key: str) -> Row | None: ...
 
     @abstractmethod
-    def _write(self, rows: list[Row], deleted: list[tuple[str, str]]) -> None: ...
+    def _write(self, rows: list[Row], gone: list[tuple[str, str]]) -> None: ...
 
     @abstractmethod
     def _under(self, prefix: str) -> Iterable[Row]: ...
@@ -79,110 +83,116 @@ class RowStore(BaseStore):
     def _namespaces(self) -> list[str]: ...
 
     def batch(self, ops: Iterable[Op]) -> list[Any]:
-        """Execute operations; all reads happen before the writes."""
-        operations = list(ops)
-        results: list[Any] = [None] * len(operations)
-        for index, op in enumerate(operations):
+        """Do several things; what is read is read before anything is written."""
+        return drive(self._batch(list(ops), BLOCKING))
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Any]:
+        """Do several things; what is read is read before anything is written."""
+        return await self._batch(list(ops), ASYNC)
+
+    async def _batch(self, ops: list[Op], io: IO) -> list[Any]:
+        vectors = {} if self._embed is None else await self._vectors(ops, self._embed, io)
+        results: list[Any] = await io.call(self._results, ops, vectors)
+        return results
+
+    def _results(self, given: list[Op], vectors: Vectors) -> list[Any]:
+        results: list[Any] = [None] * len(given)
+        for number, op in enumerate(given):
             if isinstance(op, GetOp):
-                results[index] = self._get(op)
+                results[number] = self._get(op)
             elif isinstance(op, SearchOp):
-                results[index] = self._search(op)
+                results[number] = self._search(op, vectors.get(id(op)))
             elif isinstance(op, ListNamespacesOp):
-                results[index] = self._list(op)
+                results[number] = self._list(op)
         puts = {
-            (op.namespace, op.key): op for op in operations if isinstance(op, PutOp)
-        }  # of several puts of one key the last one is used
+            (op.namespace, op.key): op for op in given if isinstance(op, PutOp)
+        }  # the last one counts
         if puts:
-            self._put(list(puts.values()))
+            self._put(list(puts.values()), vectors)
         return results
 
     def _get(self, op: GetOp) -> Item | None:
         row = self._read(join_namespace(op.namespace), op.key)
-        return None if row is None or _is_expired(row) else _item(row)
+        return None if row is None or _is_old(row) else _item(row)
 
-    def _put(self, ops: list[PutOp]) -> None:
+    def _put(self, ops: list[PutOp], vectors: Vectors) -> None:
         now = datetime.now(UTC)
-        rows, deleted = [], []
-        stored = [op for op in ops if op.value is not None]
-        vectors = self._vectors(stored)
+        rows, gone = [], []
         for op in ops:
-            namespace = join_namespace(op.namespace)
+            place = join_namespace(op.namespace)
             if op.value is None:
-                deleted.append((namespace, op.key))
+                gone.append((place, op.key))
                 continue
-            expires_at = None if op.ttl is None else (now + timedelta(minutes=op.ttl)).isoformat()
+            until = None if op.ttl is None else (now + timedelta(minutes=op.ttl)).isoformat()
             rows.append(
                 Row(
-                    namespace,
+                    place,
                     op.key,
                     _text(op),
                     now.isoformat(),
                     now.isoformat(),
-                    expires_at,
-                    vectors.get(id(op)),
+                    until,
+                    json.dumps(vectors[id(op)]) if id(op) in vectors else None,
                 )
             )
-        self._write(rows, deleted)
+        self._write(rows, gone)
 
-    def _vectors(self, ops: list[PutOp]) -> dict[int, str]:
-        if self._embed is None:
-            return {}
+    async def _vectors(self, ops: list[Op], embed: StoreEmbedder, io: IO) -> Vectors:
+        """Embed what is kept and what is asked for; returns the vectors of each operation."""
         texts: list[str] = []
         owners: list[int] = []
-        for op in ops:
-            if op.index is False:
+        last = {(op.namespace, op.key): op for op in ops if isinstance(op, PutOp)}
+        for op in last.values():
+            if op.index is False or op.value is None:
                 continue
             for path in op.index or self._fields:
-                for text in texts_at(op.value or {}, path):
+                for text in texts_at(op.value, path):
                     texts.append(text)
                     owners.append(id(op))
-        if not texts:
-            return {}
-        vectors = self._embed.embed_documents(texts)
-        vectors_by_op: dict[int, list[Any]] = {}
-        for owner, vector in zip(owners, vectors, strict=True):
-            vectors_by_op.setdefault(owner, []).append([float(number) for number in vector])
-        return {owner: json.dumps(group) for owner, group in vectors_by_op.items()}
+        found: Vectors = {}
+        made = await embed.documents(texts, io) if texts else []
+        for owner, vector in zip(owners, made, strict=True):
+            found.setdefault(owner, []).append([float(one) for one in vector])
+        for asked in ops:
+            if isinstance(asked, SearchOp) and asked.query:
+                found[id(asked)] = [await embed.query(asked.query, io)]
+        return found
 
-    def _search(self, op: SearchOp) -> list[SearchItem]:
-        rows = [
-            row for row in self._under(join_namespace(op.namespace_prefix)) if not _is_expired(row)
-        ]
-        matching = [(row, json.loads(row.value)) for row in rows]
+    def _search(self, op: SearchOp, vectors: list[list[float]] | None) -> list[SearchItem]:
+        rows = [row for row in self._under(join_namespace(op.namespace_prefix)) if not _is_old(row)]
+        found = [(row, json.loads(row.value)) for row in rows]
         if op.filter:
-            matching = [(row, value) for row, value in matching if matches(value, op.filter)]
+            found = [(row, value) for row, value in found if matches(value, op.filter)]
         items = []
-        if op.query and self._embed is not None:
-            query = self._embed.embed_query(op.query)
+        if vectors:
+            (query,) = vectors
             scored = [
-                (max(_cosine(query, vector) for vector in json.loads(row.vectors)), row, value)
-                for row, value in matching
+                (max(_cosine(query, one) for one in json.loads(row.vectors)), row, value)
+                for row, value in found
                 if row.vectors
             ]
-            scored.sort(key=lambda entry: -entry[0])
+            scored.sort(key=lambda one: -one[0])
             items = [_search_item(row, value, score) for score, row, value in scored]
         else:
-            matching.sort(key=lambda entry: entry[0].updated_at, reverse=True)
-            items = [_search_item(row, value, None) for row, value in matching]
+            found.sort(key=lambda one: one[0].updated_at, reverse=True)
+            items = [_search_item(row, value, None) for row, value in found]
         return items[op.offset : op.offset + op.limit]
 
     def _list(self, op: ListNamespacesOp) -> list[Namespace]:
-        namespaces = sorted(split_namespace(text) for text in self._namespaces())
-        namespaces = [
-            namespace
-            for namespace in namespaces
-            if all(_fits(namespace, condition) for condition in op.match_conditions)
+        names = sorted(split_namespace(one) for one in self._namespaces())
+        names = [
+            one for one in names if all(_fits(one, condition) for condition in op.match_conditions)
         ]
         if op.max_depth is not None:
-            namespaces = sorted({namespace[: op.max_depth] for namespace in namespaces})
-        return namespaces[op.offset : op.offset + op.limit]
+            names = sorted({one[: op.max_depth] for one in names})
+        return names[op.offset : op.offset + op.limit]
 
 
 def _text(op: PutOp) -> str:
     try:
         return json.dumps(to_jsonable_python(dict(op.value or {})), ensure_ascii=True)
     except (PydanticSerializationError, ValueError, TypeError) as error:
-        raise SchemaError(f"the value of {op.key!r} cannot be stored: {error}") from error
+        raise SchemaError(f"the value of {op.key!r} cannot be kept in a store: {error}") from error
 
 
 def _item(row: Row) -> Item:
@@ -200,7 +210,7 @@ def _search_item(row: Row, value: dict[str, Any], score: float | None) -> Search
     return SearchItem(value, item.key, item.namespace, item.created_at, item.updated_at, score)
 
 
-def _is_expired(row: Row) -> bool:
+def _is_old(row: Row) -> bool:
     return row.until is not None and row.until <= datetime.now(UTC).isoformat()
 
 
@@ -209,55 +219,58 @@ def _fits(namespace: Namespace, condition: MatchCondition) -> bool:
     if len(path) > len(namespace):
         return False
     part = namespace[: len(path)] if condition.match_type == "prefix" else namespace[-len(path) :]
-    return all(pattern in ("*", name) for pattern, name in zip(path, part, strict=True))
+    return all(wanted in ("*", given) for wanted, given in zip(path, part, strict=True))
 
 
-COMPARISONS = {
-    "$eq": lambda value, operand: value == operand,
-    "$ne": lambda value, operand: value != operand,
-    "$gt": lambda value, operand: value > operand,
-    "$gte": lambda value, operand: value >= operand,
-    "$lt": lambda value, operand: value < operand,
-    "$lte": lambda value, operand: value <= operand,
+COMPARE = {
+    "$eq": lambda given, wanted: given == wanted,
+    "$ne": lambda given, wanted: given != wanted,
+    "$gt": lambda given, wanted: given > wanted,
+    "$gte": lambda given, wanted: given >= wanted,
+    "$lt": lambda given, wanted: given < wanted,
+    "$lte": lambda given, wanted: given <= wanted,
 }
 
 
 def matches(value: Mapping[str, Any], filter: Mapping[str, Any]) -> bool:
-    """Whether a value matches the fields of a filter."""
-    return all(_matches(value.get(key), condition) for key, condition in filter.items())
+    """Whether a value has the fields that a filter names."""
+    return all(_matches(value.get(key), wanted) for key, wanted in filter.items())
 
 
-def _matches(value: object, condition: object) -> bool:
-    if isinstance(condition, Mapping) and any(str(key).startswith("$") for key in condition):
-        for name, limit in condition.items():
-            if name not in COMPARISONS:
-                raise UsageError(f"a filter supports {', '.join(COMPARISONS)}, not {name!r}")
+def _matches(given: object, wanted: object) -> bool:
+    if isinstance(wanted, Mapping) and any(str(key).startswith("$") for key in wanted):
+        for name, limit in wanted.items():
+            if name not in COMPARE:
+                raise UsageError(f"a filter knows {', '.join(COMPARE)}, not {name!r}")
             try:
-                if not COMPARISONS[name](value, limit):
+                if not COMPARE[name](given, limit):
                     return False
             except TypeError:
                 return False
         return True
-    if isinstance(condition, Mapping):
-        return isinstance(value, Mapping) and all(
-            _matches(value.get(key), inner) for key, inner in condition.items()
+    if isinstance(wanted, Mapping):
+        return isinstance(given, Mapping) and all(
+            _matches(given.get(key), one) for key, one in wanted.items()
         )
-    return bool(value == condition)
+    return bool(given == wanted)
 
 
 def texts_at(value: Mapping[str, Any], path: str) -> list[str]:
     """Return the texts of a value at a path: `$`, `text`, `facts[*].text`, `facts[0]`, `facts[-1]`."""
     if path == "$":
         return [json.dumps(to_jsonable_python(dict(value)), ensure_ascii=False, sort_keys=True)]
-    values: list[Any] = [value]
+    found: list[Any] = [value]
     for part in re.findall(r"[^.\[\]]+|\[[^\]]*\]", path):
-        values = [inner for outer in values for inner in _values_at(outer, part)]
+        following: list[Any] = []
+        for one in found:
+            following += _values_at(one, part)
+        found = following
     texts = [
-        item if isinstance(item, str) else json.dumps(to_jsonable_python(item), ensure_ascii=False)
-        for item in values
-        if item is not None
+        one if isinstance(one, str) else json.dumps(to_jsonable_python(one), ensure_ascii=False)
+        for one in found
+        if one is not None
     ]
-    return [text for text in texts if text]
+    return [one for one in texts if one]
 
 
 def _values_at(value: object, part: str) -> list[Any]:
@@ -278,32 +291,6 @@ def _values_at(value: object, part: str) -> list[Any]:
 
 
 def _cosine(first: list[float], second: list[float]) -> float:
-    product = sum(x * y for x, y in zip(first, second, strict=True))
-    size = math.sqrt(sum(x * x for x in first)) * math.sqrt(sum(y * y for y in second))
+    product = sum(one * other for one, other in zip(first, second, strict=True))
+    size = math.sqrt(sum(one * one for one in first)) * math.sqrt(sum(one * one for one in second))
     return product / size if size else 0.0
-
-
-def _embedder(index: IndexConfig) -> Embedder:
-    embed = index.get("embed")
-    if embed is None:
-        raise UsageError(
-            "an index needs embed=: an Embeddings, or a function from texts to vectors"
-        )
-    if hasattr(embed, "embed_documents"):
-        return cast("Embedder", embed)
-    if callable(embed):
-        return _FunctionEmbedder(embed)
-    raise UsageError(
-        f"embed={embed!r:.60} is neither an Embeddings nor a function from texts to vectors"
-    )
-
-
-class _FunctionEmbedder:
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._function = function
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        return list(self._function(texts))
-
-    def embed_query(self, text: str) -> list[float]:
-        return list(self._function([text])[0])
