@@ -140,7 +140,7 @@ def test_decisions_that_do_not_fit_are_an_error_and_can_be_given_again(call):
     )
     call.invoke(agent, "?", THREAD)
 
-    with pytest.raises(UsageError, match="1 decisions are needed and 2 came"):
+    with pytest.raises(UsageError, match="1 decisions are needed and 2 were passed"):
         call.invoke(agent, Command(resume={"decisions": [{"type": "approve"}] * 2}), THREAD)
     state = call.invoke(agent, Command(resume={"decisions": [{"type": "approve"}]}), THREAD)
 

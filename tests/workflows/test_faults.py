@@ -262,7 +262,7 @@ def test_a_journal_with_a_missing_entry_is_a_typed_error():
         flow.thread("1")("x")
     del saver._threads["1"][""][0]
 
-    with pytest.raises(SchemaError, match="which is not there: the log is damaged"):
+    with pytest.raises(SchemaError, match="which does not exist: the log is damaged"):
         flow.thread("1").resume(1)
 
 
