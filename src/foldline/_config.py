@@ -148,6 +148,8 @@ def _check_callbacks(key: str, callbacks: object) -> None:
         )
     for handler in callbacks if isinstance(callbacks, list) else ():
         # A proxy that answers like a handler is welcome; a class, or a plain value, is a mistake.
+        if isinstance(handler, BaseCallbackHandler):
+            continue
         if isinstance(handler, type) or not hasattr(handler, "on_chain_start"):
             raise UsageError(
                 f"callbacks must hold instances of BaseCallbackHandler, not {handler!r}"

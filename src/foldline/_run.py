@@ -341,7 +341,8 @@ def _listeners(io: IO, given: RunnableConfig) -> Manager | None:
     callbacks = given.get("callbacks")
     if not callbacks and not _is_hooked():
         return None
-    manager = _manager_class(io).configure(
+    cls = CallbackManager if io.blocking else AsyncCallbackManager
+    manager = cls.configure(
         callbacks, inheritable_tags=given.get("tags"), inheritable_metadata=given.get("metadata")
     )
     return manager if manager.handlers else None

@@ -186,7 +186,8 @@ def _start_hook(
     """Call a hook, or give what is to be waited for where it cannot be called at once."""
     try:
         if (io.blocking or handler.run_inline) and _is_direct(handler, event):
-            return _result(io, getattr(handler, event)(*args, **_copy_arguments(kwargs)))
+            result = getattr(handler, event)(*args, **_copy_arguments(kwargs))
+            return None if result is None else _result(io, result)
         return _call_hook(io, handler, event, ignored, args, kwargs)
     except Exception as error:
         return _failed(io, handler, event, error, args, kwargs)
@@ -215,12 +216,12 @@ def _call_hook(
     result = hook(*args, **_copy_arguments(kwargs))
     if not io.blocking and not handler.run_inline and inspect.iscoroutine(result):
         result = CopiedContext(result)
-    return _result(io, result)
+    return None if result is None else _result(io, result)
 
 
 def _result(io: IO, result: object) -> Awaitable[Any] | None:
-    """Return what is to be waited for of what a hook returned; most return nothing."""
-    return io.settle(result) if result is not None and _is_awaitable(result) else None
+    """Return what is to be waited for of what a hook returned, if anything is."""
+    return io.settle(result) if _is_awaitable(result) else None
 
 
 def direct_hooks(
@@ -319,7 +320,7 @@ def _failed(
 
 def _copy_arguments(kwargs: dict[str, Any]) -> dict[str, Any]:
     """Each handler gets lists and dicts of its own, so that one which changes them harms nobody."""
-    own = dict(kwargs)
+    own = kwargs.copy()
     if (tags := own.get("tags")) is not None:
         own["tags"] = list(tags)
     if (metadata := own.get("metadata")) is not None:

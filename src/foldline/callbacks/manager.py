@@ -369,8 +369,9 @@ class _Manager(BaseCallbackManager):
     ) -> Self:
         """Merge the sources of handlers, tags and metadata into one manager."""
         manager = _manager_of(cls, inheritable_callbacks)
-        for handler in _handlers_of(local_callbacks):
-            manager.add_handler(handler, inherit=False)
+        if local_callbacks:
+            for handler in _handlers_of(local_callbacks):
+                manager.add_handler(handler, inherit=False)
         if inheritable_tags:
             manager.add_tags(inheritable_tags)
         if local_tags:
@@ -405,7 +406,7 @@ def _manager_of(cls: type[M], callbacks: Callbacks) -> M:
     if callbacks is None:
         return cls(handlers=[])
     if isinstance(callbacks, list):
-        return cls(handlers=callbacks.copy(), inheritable_handlers=callbacks.copy())
+        return cls(callbacks.copy(), callbacks.copy())
     return cls(
         handlers=callbacks.handlers.copy(),
         inheritable_handlers=callbacks.inheritable_handlers.copy(),
@@ -437,15 +438,16 @@ def child_manager(
     A private one, which nobody's code may change in place, shares its lists with its parent.
     """
     tags = parent.inheritable_tags
-    child = cls(
-        parent.inheritable_handlers,
-        parent.inheritable_handlers,
-        run_id,
-        tags=[tag, *tags] if tag and tag not in tags else tags,
-        inheritable_tags=tags,
-        metadata=parent.inheritable_metadata,
-        inheritable_metadata=parent.inheritable_metadata,
-    )
+    child = object.__new__(cls)  # past the constructor, which has nothing to check
+    child.__dict__ = {
+        "handlers": parent.inheritable_handlers,
+        "inheritable_handlers": parent.inheritable_handlers,
+        "parent_run_id": run_id,
+        "tags": [tag, *tags] if tag and tag not in tags else tags,
+        "inheritable_tags": tags,
+        "metadata": parent.inheritable_metadata,
+        "inheritable_metadata": parent.inheritable_metadata,
+    }
     return child if is_private else child.copy()
 
 

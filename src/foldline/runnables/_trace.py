@@ -7,7 +7,7 @@ given so far, as in LangChain; one that is closed because a stream beside it fai
 from __future__ import annotations
 
 import warnings
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, cast
 
@@ -119,23 +119,33 @@ def runs_of(
 
 async def begin(runnable: Runnable[Any, Any], value: object, run: Run) -> None:
     """Tell listeners that a run starts."""
+    waiting = _begin_now(runnable, value, run)
+    if waiting is not None:
+        await waiting
+
+
+def _begin_now(runnable: Runnable[Any, Any], value: object, run: Run) -> Awaitable[None] | None:
+    """Tell listeners that a run starts; return what is to be awaited where one of them takes time."""
     if run.manager is None:
-        return
-    extra = {} if runnable._run_type is None else {"run_type": runnable._run_type}
-    name = run.get("run_name") or runnable.get_name()
-    await run.begin("chain", "on_chain_start", runnable._serialized(), value, name=name, **extra)
+        return None
+    details = {"name": run.given.get("run_name") or runnable.get_name()}
+    if runnable._run_type is not None:
+        details["run_type"] = runnable._run_type
+    return run.begin_now("on_chain_start", (runnable._serialized(), value), details)
 
 
 async def call(runnable: Runnable[Any, Any], value: object, run: Run) -> Any:  # noqa: ANN401  what the runnable gives
     """Run once, told."""
     run = runnable._own_run(run)
     try:
-        await begin(runnable, value, run)
+        if (waiting := _begin_now(runnable, value, run)) is not None:
+            await waiting
         output = await runnable._once(value, run)
     except BaseException as error:
         await run.dispatch("on_chain_error", error)
         raise
-    await run.dispatch("on_chain_end", output)
+    if (waiting := run.dispatch_now("on_chain_end", (output,), {})) is not None:
+        await waiting
     return output
 
 

@@ -59,19 +59,22 @@ class CallListeners:
         """Return whether to ask for a stream: as the caller does, or under `invoke` where a handler shows one."""
         if not self._is_invoke:
             return stream
-        can_stream = can_stream and not self._model._streaming_disabled(self._run.kwargs)
-        fields_set = getattr(self._model, "model_fields_set", ())
-        if "streaming" in fields_set and not getattr(self._model, "streaming", None):
-            can_stream = (
-                False  # the program said so (`streaming=False`): it wins over a handler's wish
-            )
         for handler in self._run.handlers:
             if isinstance(handler, V2StreamingHandler):
                 self._shows_events = True
-                return can_stream
-            if can_stream and isinstance(handler, StreamingHandler):
+                return can_stream and self._may_stream()
+            if isinstance(handler, StreamingHandler) and can_stream and self._may_stream():
                 self._emits_tokens = stream = True
         return stream
+
+    def _may_stream(self) -> bool:
+        """Whether a handler's wish for a stream counts: a program that says `streaming=False` wins over it."""
+        model = self._model
+        if model._streaming_disabled(self._run.kwargs):
+            return False
+        return "streaming" not in getattr(model, "model_fields_set", ()) or bool(
+            getattr(model, "streaming", None)
+        )
 
     def choose_events(self, *, stream: bool, generates: bool) -> None:
         """Find out who wants to hear of single events: of an answer that comes whole, nobody.
