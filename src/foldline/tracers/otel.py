@@ -7,7 +7,7 @@ internal spans under their own name. What was said is recorded only where `captu
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 from uuid import UUID
 
 from foldline.callbacks.base import BaseCallbackHandler
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span, SpanContext, TracerProvider
 
     from foldline.outputs import LLMResult
+    from foldline.protocol.events import Event
 
 __all__ = ["OpenTelemetryTracer"]
 
@@ -196,17 +197,11 @@ class OpenTelemetryTracer(BaseCallbackHandler):
         """End the span."""
         self._end(run_id, {"documents": documents})
 
-    def on_llm_error(
-        self,
-        error: BaseException,
-        *,
-        run_id: UUID,
-        response: LLMResult | None = None,
-        **kwargs: object,
-    ) -> None:
+    def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """End the span with an error, and with the partial answer."""
-        has_answer = response is not None and response.generations
-        outputs = llm_outputs(response, dump=False) if response is not None and has_answer else None
+        response: LLMResult | None = kwargs.get("response")
+        has_answer = response is not None and bool(response.generations)
+        outputs = llm_outputs(cast("LLMResult", response), dump=False) if has_answer else None
         self._end(run_id, outputs, error=error)
 
     def on_chain_error(
@@ -270,7 +265,7 @@ class OpenTelemetryTracer(BaseCallbackHandler):
         self._mark_first(run_id)
 
     @inline
-    def on_stream_event(self, event: dict[str, Any], *, run_id: UUID, **kwargs: object) -> None:
+    def on_stream_event(self, event: Event, *, run_id: UUID, **kwargs: object) -> None:
         """Note when the first content arrived."""
         if event.get("event") == "content-block-delta":
             self._mark_first(run_id)
