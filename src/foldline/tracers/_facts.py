@@ -6,8 +6,10 @@ Values are read as they are (messages) and as they were written (`{"lc": 1, "id"
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+from pydantic import BaseModel
 
 from foldline.prices.cost import cost_of, service_of
 from foldline.prices.table import find_prices
@@ -131,7 +133,7 @@ def _find_text(value: Any, keys: tuple[str, ...], *, from_end: bool, depth: int)
         return value
     if value is None or depth > 6:
         return None
-    if isinstance(value, int | float | bool):
+    if isinstance(value, (int, float)):
         return str(value) if depth else None
     if isinstance(value, dict):
         if "generations" in value:
@@ -159,15 +161,26 @@ def _find_text(value: Any, keys: tuple[str, ...], *, from_end: bool, depth: int)
             if text := _find_text(item, keys, from_end=from_end, depth=depth + 1):
                 return text
         return None
-    content = getattr(value, "content", None)
-    if content is not None:
-        return _text_of_message(
-            {"content": content, "tool_calls": getattr(value, "tool_calls", None)}
-        )
+    # Messages and prompts: read past Pydantic, which is slow to say that a field is not there.
+    fields: Any = value.__dict__ if isinstance(value, BaseModel) else {}
+    if "content" not in fields and "messages" not in fields:
+        fields = _Attributes(value)
+    if fields.get("content") is not None:
+        return _text_of_message(fields)
     for name in ("messages", "text", "page_content"):
-        if (inner := getattr(value, name, None)) is not None and not callable(inner):
+        if (inner := fields.get(name)) is not None and not callable(inner):
             return _find_text(inner, keys, from_end=from_end, depth=depth + 1)
     return None
+
+
+class _Attributes:
+    """The attributes of any object, read like a dict."""
+
+    def __init__(self, value: object) -> None:
+        self._value = value
+
+    def get(self, name: str) -> Any:  # noqa: ANN401  whatever the object has
+        return getattr(self._value, name, None)
 
 
 def _text_of_generations(outputs: dict[str, Any]) -> str | None:
@@ -215,35 +228,33 @@ def _short(args: Any) -> str:
 def search_text(name: str, inputs: Any, outputs: Any, error: str | None) -> str:
     """Return the words of a run: its name, all texts in what went in and came out, and its error."""
     texts = [name]
-    length = 0
-    for text in _texts(inputs, 0):
-        texts.append(text)
-        length += len(text)
-        if length > LONGEST_TEXT // 2:
-            break
-    for text in _texts(outputs, 0):
-        texts.append(text)
-        length += len(text)
-        if length > LONGEST_TEXT:
-            break
+    length = _add_texts(inputs, texts, LONGEST_TEXT // 2, 0)
+    _add_texts(outputs, texts, LONGEST_TEXT - length, 0)
     if error:
         texts.append(error.split("\n", 1)[0][:2_000])
     return "\n".join(texts)
 
 
-def _texts(value: Any, depth: int) -> Iterator[str]:
+def _add_texts(value: object, texts: list[str], limit: int, depth: int) -> int:
+    """Add the texts in a JSON value until they are longer than the limit; return the length of those added."""
     if isinstance(value, str):
-        yield value[:LONGEST_TEXT]
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        yield str(value)
-    elif depth > 12:
-        return
-    elif isinstance(value, dict):
+        text = value[:LONGEST_TEXT]
+        texts.append(text)
+        return len(text)
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        texts.append(str(value))
+        return len(texts[-1])
+    if depth > 12 or not isinstance(value, (dict, list)):
+        return 0
+    items: Iterable[object] = value
+    if isinstance(value, dict):
         # The text of a generation is the text of its message.
         skipped = "text" if "message" in value and "generation_info" in value else None
-        for key, item in value.items():
-            if key not in SKIPPED_KEYS and key != skipped:
-                yield from _texts(item, depth + 1)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _texts(item, depth + 1)
+        items = [item for key, item in value.items() if key not in SKIPPED_KEYS and key != skipped]
+    length = 0
+    for item in items:
+        if item is not None:
+            length += _add_texts(item, texts, limit - length, depth + 1)
+            if length > limit:
+                break
+    return length

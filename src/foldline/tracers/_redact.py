@@ -44,8 +44,21 @@ SECRET_ENDINGS = (
     "token",
 )  # fmt: skip
 """How each name ends that `SECRET_NAME` matches."""
-SIGNS = (*(word.lower() for word, _ in SHAPES), "=", *(f'{ending}":' for ending in SECRET_ENDINGS))
+SIGNS = {
+    "=",
+    *(word.lower() for word, _ in SHAPES),
+    *(f'{ending}":' for ending in SECRET_ENDINGS),
+}
 """What JSON text in small letters contains, at least, where there is a secret in it; known values apart."""
+SIGNS_BY_PART = {
+    part: tuple(sign for sign in sorted(SIGNS) if part in sign)
+    for part in ("gh", "pass", "credential")
+} | {
+    sign: (sign,)
+    for sign in sorted(SIGNS)
+    if not any(part in sign for part in ("gh", "pass", "credential"))
+}
+"""A part that signs share -> those signs: one search answers for all of them where it is not there."""
 LONGEST_NAME = 40
 SHORTEST = 8
 """A known value shorter than this is no secret: it would turn up everywhere."""
@@ -69,8 +82,8 @@ class Redactor:
         if any(value in json_text for value in self._known_in_json):
             return True
         small = json_text.lower()
-        for sign in SIGNS:  # noqa: SIM110  `any` of a generator takes three times as long
-            if sign in small:
+        for part, signs in SIGNS_BY_PART.items():
+            if part in small and any(sign in small for sign in signs):
                 return True
         return False
 

@@ -93,6 +93,8 @@ class RowWriter:
         self._encode = _encoder(self._encodable)
         self._names: dict[str, str] = {}
         """Names of runs, and what is written of them."""
+        self._tag_texts: dict[str, str] = {}
+        """Tags of runs, and what is written of them: the same for all runs of a step."""
         self.forms: dict[str, str] = {}
 
     def row(self, record: RunRecord) -> Row | None:
@@ -102,8 +104,8 @@ class RowWriter:
         record.facts = facts
         if is_ended:
             facts = facts | describe_end(record.run_type, record.outputs, record.extra, facts)
-        texts, is_clean = self._texts(record.inputs, record.extra, record.tags, record.outputs)
-        inputs, extra, tags, outputs = texts
+        texts, is_clean = self._texts(record.inputs, record.extra, record.outputs)
+        inputs, extra, outputs = texts
         if not is_clean:
             facts = self._clean(
                 facts,
@@ -121,7 +123,7 @@ class RowWriter:
             "first_token_time": record.first,
             "end_time": record.end,
             "error_class": record.error_class,
-            "tags": tags if record.tags else None,
+            "tags": self._tags(record.tags) if record.tags else None,
             "form": None if record.serialized is None else self._form(record.serialized),
             "extra": extra,
             "inputs": inputs,
@@ -168,6 +170,13 @@ class RowWriter:
         if clean is None:
             clean = self._names[name] = mend_surrogates(self._redactor.text(name))
         return clean
+
+    def _tags(self, tags: list[str]) -> str:
+        key = repr(tags)
+        text = self._tag_texts.get(key)
+        if text is None:
+            text = self._tag_texts[key] = self._texts(tags)[0][0]
+        return text
 
     def _clean(self, facts: dict[str, Any], **words: str | None) -> dict[str, Any]:
         """Take secrets out of the facts; first words are cut from the clean text, where a secret is still whole."""
