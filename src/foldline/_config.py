@@ -132,6 +132,8 @@ def _check_mapping(key: str, value: object) -> None:
 
 
 def _check_run_id(key: str, run_id: object) -> None:
+    if isinstance(run_id, UUID):
+        return
     try:
         UUID(str(run_id))
     except ValueError:

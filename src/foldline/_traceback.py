@@ -56,7 +56,7 @@ class closing(aclosing[T]):
 
     async def __aexit__(self, *exc_info: object) -> None:
         """Close the stream; cut the traceback of an error, which then leaves out the reader's own frame too."""
-        await super().__aexit__(*exc_info)
+        await self.thing.aclose()
         error = exc_info[1]
         if isinstance(error, Exception):
             cut_traceback(error)

@@ -164,7 +164,8 @@ async def _watch(
     whole: Any = NOTHING
     watching = observers(run.handlers)
     try:
-        await begin(runnable, told, run)
+        if (waiting := _begin_now(runnable, told, run)) is not None:
+            await waiting
         async with closing(open_outputs()) as outputs:
             async for output in outputs:
                 whole = plus(whole, output)

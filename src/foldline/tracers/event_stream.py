@@ -15,7 +15,7 @@ from uuid import UUID
 from foldline._config import RunnableConfig
 from foldline._io import ASYNC, BLOCKING, IO
 from foldline._io.drive import drive_each
-from foldline.callbacks.base import BaseCallbackHandler
+from foldline.callbacks.base import BaseCallbackHandler, Metadata
 from foldline.exceptions import UsageError
 from foldline.tracers._filter import Filters, shows, take_filters
 from foldline.tracers._streaming import StreamingHandler, StreamObserver
@@ -49,6 +49,10 @@ class RunInfo(TypedDict):
     parent_ids: list[str]
     outer: RunInfo | None
     shown: bool
+    key: str
+    """Its id as text."""
+    has_pieces: bool
+    """Whether its pieces were seen inside."""
 
 
 class StandardStreamEvent(TypedDict):
@@ -75,8 +79,6 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
         self._send = send
         self._filters = filters or {}
         self._runs: dict[UUID, RunInfo] = {}
-        self._observed: set[UUID] = set()
-        """Runs whose pieces were seen inside."""
 
     # -- runs
 
@@ -101,11 +103,13 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
             "parent_ids": [] if parent is None else [*self._above(parent), run_key(parent)],
             "outer": self._runs.get(run_id),
             "shown": shows(self._filters, name, run_type, tags),
+            "key": run_key(run_id),
+            "has_pieces": False,
         }
         if inputs is not None:
             info["inputs"] = inputs
         self._runs[run_id] = info
-        self._tell("start", run_id, info, data)
+        self._send_event("start", info, data)
 
     def _end(self, run_id: UUID, data: dict[str, Any], what: str = "end") -> None:
         info = self._leave(run_id)
@@ -113,34 +117,28 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
             return
         if "input" not in data and "inputs" in info:
             data["input"] = info["inputs"]
-        self._tell(what, run_id, info, data)
+        self._send_event(what, info, data)
 
     def _leave(self, run_id: UUID) -> RunInfo | None:
         """Forget a run; one of the same id that was there before it, as a parent's may be, is there again."""
         info = self._runs.pop(run_id, None)
-        self._observed.discard(run_id)
         if info is not None and (outer := info["outer"]) is not None:
             self._runs[run_id] = outer
         return info
 
-    def _tell(self, what: str, run_id: UUID, info: RunInfo, data: dict[str, Any]) -> None:
+    def _send_event(self, what: str, info: RunInfo, data: dict[str, Any]) -> None:
         if info["shown"]:
             self._send(
-                self._event(f"on_{info['run_type']}_{what}", info["name"], run_id, info, data)
+                {
+                    "event": f"on_{info['run_type']}_{what}",
+                    "data": data,
+                    "name": info["name"],
+                    "tags": list(info["tags"]),
+                    "run_id": info["key"],
+                    "metadata": dict(info["metadata"]),
+                    "parent_ids": info["parent_ids"].copy(),
+                }
             )
-
-    def _event(
-        self, event: str, name: str, run_id: UUID, info: RunInfo | dict[str, Any], data: object
-    ) -> StreamEvent:
-        return {
-            "event": event,
-            "data": data,
-            "name": name,
-            "tags": list(info["tags"]),
-            "run_id": run_key(run_id),
-            "metadata": dict(info["metadata"]),
-            "parent_ids": list(info["parent_ids"] if "parent_ids" in info else self._above(run_id)),
-        }
 
     def _above(self, run_id: UUID) -> list[str]:
         """Return the ids of the runs above one that runs, outermost first."""
@@ -165,7 +163,7 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
         """A piece of an answer arrived."""
         info = self._runs.get(run_id)
         if info is not None and info["shown"]:
-            self._tell("stream", run_id, info, {"chunk": _piece(info["run_type"], token, chunk)})
+            self._send_event("stream", info, {"chunk": _piece(info["run_type"], token, chunk)})
 
     def on_llm_end(self, response: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """A model answered."""
@@ -192,15 +190,15 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
     def on_chunk(self, run_id: UUID | None, chunk: object) -> None:
         """A piece of a run's output passed by."""
         info = self._runs.get(run_id) if run_id is not None else None
-        if info is not None and run_id is not None:
-            self._observed.add(run_id)
-            self._tell("stream", run_id, info, {"chunk": chunk})
+        if info is not None:
+            info["has_pieces"] = True
+            self._send_event("stream", info, {"chunk": chunk})
 
     def on_root_piece(self, run_id: UUID, piece: Any) -> None:
         """Take a piece that the root gave: one that tells its own runs, in a hand-written `astream`, shows none."""
         info = self._runs.get(run_id)
-        if info is not None and info["run_type"] == "chain" and run_id not in self._observed:
-            self._tell("stream", run_id, info, {"chunk": piece})
+        if info is not None and info["run_type"] == "chain" and not info["has_pieces"]:
+            self._send_event("stream", info, {"chunk": piece})
 
     def on_chain_end(
         self, outputs: object, *, run_id: UUID, inputs: object = None, **kwargs: object
@@ -247,19 +245,21 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
         *,
         run_id: UUID,
         tags: Any = None,
-        metadata: object = None,
+        metadata: Metadata | None = None,
         **kwargs: object,
     ) -> None:
         """An event of the application's own."""
         if shows(self._filters, name, "on_custom_event", tags or []):
             self._send(
-                self._event(
-                    "on_custom_event",
-                    name,
-                    run_id,
-                    {"tags": tags or [], "metadata": metadata or {}},
-                    data,
-                )
+                {
+                    "event": "on_custom_event",
+                    "data": data,
+                    "name": name,
+                    "tags": list(tags or []),
+                    "run_id": run_key(run_id),
+                    "metadata": dict(metadata or {}),
+                    "parent_ids": self._above(run_id).copy(),
+                }
             )
 
     def _forget(self, error: BaseException, *, run_id: UUID, **kwargs: object) -> None:
