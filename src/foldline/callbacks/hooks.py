@@ -75,6 +75,8 @@ def join_hooked(manager: BaseCallbackManager) -> None:
         if handler not in manager.handlers:
             manager.add_handler(handler)
     for hook in HOOKS:
-        source, _, _, variable = hook  # every run asks: by place, an attribute of a tuple takes longer
+        source, _, _, variable = (
+            hook  # every run asks: by place, an attribute of a tuple takes longer
+        )
         if source.get() is not None or (variable is not None and is_on(variable)):
             hook.join(manager)

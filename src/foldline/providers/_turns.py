@@ -18,6 +18,7 @@ from foldline.messages import (
     ToolMessage,
 )
 from foldline.providers._foreign import ForeignBlocks, add_note
+from foldline.providers._wire import CALL_NOTHING
 
 __all__ = ["TurnEncoder"]
 
@@ -62,9 +63,13 @@ class TurnEncoder:
         """Return the system prompt and the turns, each with a list of blocks."""
         system: list[Block] = []
         turns: list[Block] = []
-        self._answered = {one.tool_call_id for one in messages if isinstance(one, ToolMessage)}
+        self._answered = {
+            message.tool_call_id
+            for message in messages
+            if type(message) not in CALL_NOTHING and isinstance(message, ToolMessage)
+        }
         for message in messages:
-            if isinstance(message, SystemMessage) and not turns:
+            if not turns and isinstance(message, SystemMessage):
                 system += self._encode_user(message)
                 continue
             role, blocks = self._turn(message, after=turns[-1]["role"] if turns else None)
@@ -82,6 +87,8 @@ class TurnEncoder:
         return system, turns
 
     def _turn(self, message: BaseMessage, *, after: str | None) -> tuple[str, list[Block]]:
+        if type(message) is HumanMessage:  # as many are, and quickly seen
+            return "user", self._encode_user(message)
         if isinstance(message, AIMessage):
             return self.assistant, self._encode_assistant(message)
         if isinstance(message, ToolMessage):

@@ -71,7 +71,8 @@ class CacheConfig:
 
 def cache_control_of(thing: object) -> dict[str, Any] | None:
     """Read the mark on a block, a message or a tool, whichever way it was put there."""
-    if isinstance(thing, BaseMessage):
+    is_block = type(thing) is dict  # first: to ask whether a dict is a Pydantic model takes longer
+    if not is_block and isinstance(thing, BaseMessage):
         found = thing.additional_kwargs.get(CONTROL)
     elif isinstance(thing, Mapping):
         function, extras = thing.get("function"), thing.get("extras")

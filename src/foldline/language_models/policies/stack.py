@@ -59,7 +59,12 @@ def policies_for(call: CallContext, request: ChatRequest) -> list[Policy]:
     is_in_scope = SCOPE.get() is not None
     is_counted = is_in_scope or call.model.rate_limiter is not None or "prices" in profile
     if settings is NO_SETTINGS and not (
-        has_blocks or takes_names or is_counted or options or request.stop or profile
+        has_blocks
+        or takes_names
+        or is_counted
+        or options
+        or request.stop
+        or profile
         or request.output_file_type
     ):  # as most calls are
         return []

@@ -27,7 +27,7 @@ from foldline.messages.block_translators.pipeline import (
 )
 from foldline.protocol.blocks import ContentBlock
 
-__all__ = ["get_translator", "register_translator", "standard_blocks"]
+__all__ = ["get_translator", "register_translator", "standard_blocks", "translates_text"]
 
 MessageTranslator: TypeAlias = Callable[[Any], list[ContentBlock]]
 
@@ -57,6 +57,11 @@ FINISHERS[google_genai.translate] = google_genai.with_sources
 
 REGISTERED: dict[str, dict[str, MessageTranslator]] = {}
 """Translators of whole messages that programs registered themselves."""
+
+
+def translates_text(provider: str) -> bool:
+    """Whether the plain text of a provider's message may become more than one block of text."""
+    return provider in REGISTERED or TRANSLATORS.get(provider) in FINISHERS
 
 
 def get_translator(provider: str) -> dict[str, MessageTranslator] | None:

@@ -84,11 +84,13 @@ def standard_blocks(
     message_id: str | None = None,
 ) -> list[ContentBlock]:
     """Return content as standard blocks, with reasoning and tool calls that were said beside it."""
+    known = translate or TRANSLATORS.get(provider or "")
+    if isinstance(content, str) and not (calls or additional_kwargs or known in FINISHERS):
+        return [{"type": "text", "text": content}] if content else []  # as most messages are
     items = [content] if isinstance(content, str) else content
     blocks: list[Block] = []
     metadata = metadata or {}
     is_standard = metadata.get("output_version") == "v1"
-    known = translate or TRANSLATORS.get(provider or "")
     translators = (known, *ANY_PROVIDER) if known else ANY_PROVIDER
     for item in items:
         if isinstance(item, str):
