@@ -1,6 +1,6 @@
-"""What every test can ask for: `call` (both colours), `no_leaks`, `no_blocking`; and the network, shut for all.
+"""What every test can ask for: `call` (sync and async), `no_leaks`, `no_blocking`; and the network, shut for all.
 
-A behaviour test takes `call` and so runs twice, once blocking and once on an event loop, without saying so.
+A behaviour test takes `call` and so runs twice, once sync and once async, without saying so.
 """
 
 from __future__ import annotations
@@ -52,10 +52,11 @@ PATIENCE = 2.0
 """Seconds that threads and file descriptors get to go away before they count as leaked."""
 
 
-class Blocking:
-    """Calls a runnable's blocking methods."""
+class SyncCalls:
+    """Calls a runnable's sync methods."""
 
-    colour = "blocking"
+    mode = "sync"
+    is_async = False
 
     def invoke(self, runnable: Any, input: Any, config: Any = None, **kwargs: Any) -> Any:
         return runnable.invoke(input, config, **kwargs)
@@ -91,10 +92,11 @@ class Blocking:
         return list(result) if isinstance(result, Iterator) else result
 
 
-class Async:
-    """Calls the `a…` twins, each call in an event loop of its own."""
+class AsyncCalls:
+    """Calls the async methods, each call in an event loop of its own."""
 
-    colour = "async"
+    mode = "async"
+    is_async = True
 
     def __init__(self) -> None:
         self.left_behind: list[str] = []
@@ -163,8 +165,8 @@ async def supply(items: Iterable[Any]) -> AsyncIterator[Any]:
         yield item
 
 
-@pytest.fixture(params=[Blocking, Async], ids=["blocking", "async"])
-def call(request: pytest.FixtureRequest) -> Blocking | Async:
+@pytest.fixture(params=[SyncCalls, AsyncCalls], ids=["sync", "async"])
+def call(request: pytest.FixtureRequest) -> SyncCalls | AsyncCalls:
     return request.param()
 
 

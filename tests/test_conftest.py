@@ -38,7 +38,7 @@ class Doubler:
             yield item * 2
 
 
-def test_call_invokes_streams_and_transforms_in_both_colours(call):
+def test_call_invokes_streams_and_transforms_sync_and_async(call):
     assert call.invoke(Doubler(), 2) == 4
     assert call.stream(Doubler(), 2) == [2, 2]
     assert call.transform(Doubler(), [1, 2]) == [2, 4]
@@ -91,9 +91,9 @@ def test_a_forgotten_task_is_noticed():
         async def ainvoke(self, input, config=None):
             self.task = asyncio.create_task(asyncio.sleep(60))
 
-    from tests.conftest import Async
+    from tests.conftest import AsyncCalls
 
-    caller = Async()
+    caller = AsyncCalls()
     caller.invoke(Forgetful(), 1)
 
     assert len(caller.left_behind) == 1

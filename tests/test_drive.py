@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from foldline._io.drive import Iterated, drive, drive_each
+from foldline._io.drive import GeneratorStream, drive, drive_each
 from foldline.exceptions import BlockingCallError
 
 
@@ -31,7 +31,7 @@ def test_a_body_that_suspends_is_refused_and_closed():
         finally:
             closed.append(True)
 
-    with pytest.raises(BlockingCallError, match="use the `a…` twin"):
+    with pytest.raises(BlockingCallError, match="use the async method"):
         drive(body())
     assert closed == [True]
 
@@ -82,10 +82,10 @@ def test_a_blocking_generator_in_the_shape_of_a_stream_is_taken_out_again():
         yield 1
         yield 2
 
-    assert list(drive_each(Iterated(count()))) == [1, 2]
+    assert list(drive_each(GeneratorStream(count()))) == [1, 2]
 
     async def read() -> list[int]:
-        return [item async for item in Iterated(count())]
+        return [item async for item in GeneratorStream(count())]
 
     assert drive(read()) == [1, 2]
     assert asyncio.run(read()) == [1, 2]
@@ -103,7 +103,7 @@ def test_an_iterated_stream_can_be_closed_and_thrown_into():
             closed.append(True)
 
     async def body() -> tuple[int, int]:
-        stream = Iterated(count())
+        stream = GeneratorStream(count())
         first = await anext(stream)
         second = await stream.athrow(ValueError("x"))
         await stream.aclose()
@@ -126,7 +126,7 @@ def test_closing_an_iterated_stream_closes_what_it_reads_from_even_if_one_fails_
 
     first = numbers("first")
     second = numbers("second", first, fail=True)
-    stream = drive_each(Iterated(second, (first,)))
+    stream = drive_each(GeneratorStream(second, (first,)))
     assert next(stream) == 1
     with pytest.raises(ValueError, match="second"):
         stream.close()

@@ -26,6 +26,8 @@ READERS = {
     "protocol/events.py": ("DeltaKind",),
     "protocol/fold.py": ("EventKind", "DeltaKind"),
     "protocol/grammar.py": ("EventKind",),
+    "protocol/block_writer.py": ("BlockKind",),
+    "protocol/replay.py": ("EventKind",),
     "protocol/shapes.py": ("EventKind", "DeltaKind", "BlockKind"),
     "language_models/streams/state.py": ("EventKind", "DeltaKind", "BlockKind"),
     "language_models/streams/event_log.py": ("DeltaKind",),
@@ -62,6 +64,12 @@ def checked(source: str, folder: Path) -> str:
     ("module", "case", "without"),
     [
         pytest.param("protocol/grammar.py", 'case "message-reset":', None, id="an event"),
+        pytest.param(
+            "protocol/replay.py",
+            'case "message-reset" | "error":',
+            'case "error":',
+            id="an event of a replay",
+        ),
         pytest.param(
             "language_models/streams/event_log.py",
             'case "text-delta" | "reasoning-delta" | "data-delta" | "tool-call-delta":',

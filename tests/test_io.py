@@ -186,6 +186,7 @@ async def count(to: int, closed: list[Any] | None = None) -> AsyncGenerator[int,
             closed.append(to)
 
 
+@pytest.mark.slow
 def test_merged_streams_give_all_their_items_in_their_order(io, no_leaks):
     async def main() -> list[Any]:
         return await collect(io.merge({"a": count(50), "b": count(30)}))
@@ -210,6 +211,7 @@ def test_merging_closed_while_producers_wait_closes_every_stream(io, no_leaks):
     assert sorted(closed) == [10_000, 10_001, 10_002, 10_003, 10_004]
 
 
+@pytest.mark.slow
 def test_an_error_in_one_stream_ends_the_merge_and_closes_the_others(io, no_leaks):
     closed: list[Any] = []
 
@@ -225,6 +227,7 @@ def test_an_error_in_one_stream_ends_the_merge_and_closes_the_others(io, no_leak
     assert closed == [1_000_000]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [1, 2])
 def test_a_stream_that_is_closed_can_ask_which_failure_it_is_closed_for(io, no_leaks, depth):
     why: list[BaseException | None] = []
@@ -292,7 +295,7 @@ def test_FC09_a_slow_reader_of_merged_streams_holds_up_the_producers(io):
 # -- iterating what users give
 
 
-def test_each_gives_the_items_of_either_colour(io):
+def test_each_gives_the_items_of_sync_and_async_iterators(io):
     assert finish(io, collect(io.each([1, 2]))) == [1, 2]
     assert finish(io, collect(io.each(iter([1, 2])))) == [1, 2]
     if io.blocking:
@@ -373,7 +376,7 @@ def test_a_stream_of_ours_can_be_read_by_blocking_code(io):
     assert finish(io, main()) == [0, 1, 2]
 
 
-def test_errors_pass_through_the_bridge_between_colours(io):
+def test_errors_pass_through_the_bridge_between_sync_and_async(io):
     async def fails() -> AsyncGenerator[int, None]:
         yield 1
         raise ValueError("mine")
@@ -485,7 +488,7 @@ def test_a_hanging_function_does_not_hang_the_interpreter():
 
 
 def test_what_was_shielded_is_cancelled_when_its_grace_is_over(monkeypatch):
-    monkeypatch.setattr(waiting, "GRACE", 0.05)
+    monkeypatch.setattr(waiting, "GRACE_SECONDS", 0.05)
     ended = []
 
     async def hang():

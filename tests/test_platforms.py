@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,15 @@ def unguarded(tree: ast.AST, within: str = "") -> Iterator[tuple[str, ast.AST]]:
         yield from unguarded(node, name)
 
 
+@cache
+def files_with_findings() -> dict[str, list[tuple[str, str]]]:
+    """Return, for each file of the package, (function, what) of every assumption in it."""
+    return {
+        path.relative_to(HOME).as_posix(): list(findings(path.read_text(encoding="utf-8")))
+        for path in sources()
+    }
+
+
 def findings(source: str) -> Iterator[tuple[str, str]]:
     """Yield (function, what) of every assumption in a file."""
     tree = ast.parse(source)
@@ -129,9 +139,8 @@ def is_allowed(file: str, within: str, what: str) -> bool:
 
 def test_nothing_is_assumed_that_a_platform_lacks():
     found = set()
-    for path in sources():
-        file = path.relative_to(HOME).as_posix()
-        for within, what in findings(path.read_text(encoding="utf-8")):
+    for file, assumptions in files_with_findings().items():
+        for within, what in assumptions:
             if not is_allowed(file, within, what):
                 found.add(f"{file}:{within}: {what}")
 
@@ -142,9 +151,8 @@ def test_nothing_is_assumed_that_a_platform_lacks():
 
 def test_every_allowance_is_used():
     used = set()
-    for path in sources():
-        file = path.relative_to(HOME).as_posix()
-        for within, what in findings(path.read_text(encoding="utf-8")):
+    for file, assumptions in files_with_findings().items():
+        for within, what in assumptions:
             used |= {file, f"{file}:{within}", f"{file}:{what}null"}
 
     assert set(ALLOWED) - used == set()

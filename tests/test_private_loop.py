@@ -20,24 +20,24 @@ pytestmark = pytest.mark.timing
 WHO: ContextVar[str] = ContextVar("who", default="nobody")
 
 
-def run(colour: str, body: Any) -> Any:
-    return drive(body(BLOCKING)) if colour == "blocking" else asyncio.run(body(ASYNC))
+def run(mode: str, body: Any) -> Any:
+    return drive(body(BLOCKING)) if mode == "sync" else asyncio.run(body(ASYNC))
 
 
-colours = pytest.mark.parametrize("colour", ["blocking", "async"])
+modes = pytest.mark.parametrize("mode", ["sync", "async"])
 
 
-@colours
-def test_a_body_in_time_gives_its_value_and_sees_the_context(colour):
+@modes
+def test_a_body_in_time_gives_its_value_and_sees_the_context(mode):
     async def who() -> str:
         return WHO.get()
 
     WHO.set("me")
-    assert run(colour, lambda io: io.bounded(5, who())) == "me"
+    assert run(mode, lambda io: io.bounded(5, who())) == "me"
 
 
-@colours
-def test_a_body_that_takes_too_long_is_given_up(colour):
+@modes
+def test_a_body_that_takes_too_long_is_given_up(mode):
     release = threading.Event()
     begin = time.perf_counter()
 
@@ -45,18 +45,18 @@ def test_a_body_that_takes_too_long_is_given_up(colour):
         await io.call(release.wait, 10)
 
     with pytest.raises(OutOfTime, match=r"took longer than 0\.05 s"):
-        run(colour, lambda io: io.bounded(0.05, slow(io)))
+        run(mode, lambda io: io.bounded(0.05, slow(io)))
     release.set()
     assert time.perf_counter() - begin < 5
 
 
-@colours
-def test_a_timeout_of_the_bodys_own_passes(colour):
+@modes
+def test_a_timeout_of_the_bodys_own_passes(mode):
     async def fails() -> None:
         raise TimeoutError("mine")
 
     with pytest.raises(TimeoutError, match="mine"):
-        run(colour, lambda io: io.bounded(5, fails()))
+        run(mode, lambda io: io.bounded(5, fails()))
 
 
 class Resident:
@@ -119,8 +119,9 @@ def test_one_that_fails_to_open_is_tried_again(no_leaks):
     loop.close()
 
 
-@colours
-def test_closing_fails_what_runs_there(colour, no_leaks):
+@pytest.mark.slow
+@modes
+def test_closing_fails_what_runs_there(mode, no_leaks):
     loop = PrivateLoop()
 
     async def forever(io: Any) -> None:
@@ -129,7 +130,7 @@ def test_closing_fails_what_runs_there(colour, no_leaks):
         await loop.run(asyncio.sleep(60), blocking=io.blocking)
 
     with pytest.raises(ConnectionAbortedError, match="closed while in use"):
-        run(colour, forever)
+        run(mode, forever)
 
 
 def test_cancelling_the_one_who_waits_cancels_there_too(no_leaks):

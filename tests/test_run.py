@@ -54,7 +54,7 @@ def test_a_run_begins_once():
 
 def test_what_was_not_begun_is_told_of_nothing():
     recorder = Recorder()
-    drive(Run.blocking({"callbacks": [recorder]}).tell("on_chain_end", 1))
+    drive(Run.blocking({"callbacks": [recorder]}).dispatch("on_chain_end", 1))
 
     assert recorder.finished == []
 
@@ -69,7 +69,7 @@ def test_values_of_the_config():
         Run.blocking({"recursion_limit": 0})
 
 
-def test_patching_merges_config_and_may_change_the_colour():
+def test_patching_merges_config_and_may_change_the_mode():
     first, second = Recorder(), Recorder()
     run = Run.blocking({"callbacks": [first], "tags": ["a"]})
     patched = run.patched({"callbacks": [second], "tags": ["b"]}, {"k": 1}, io=ASYNC)

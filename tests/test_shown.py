@@ -80,7 +80,7 @@ def test_dir_of_a_package_has_public_names_only(package: ModuleType):
 
 
 def test_a_class_shows_its_own_fields_after_its_parent_was_built():
-    OpenAIEmbeddings.model_rebuild(force=True)
+    OpenAIEmbeddings(api_key="k")  # builds the class
     assert "azure_endpoint" in inspect.signature(AzureOpenAIEmbeddings).parameters
 
 

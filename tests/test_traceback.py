@@ -60,6 +60,7 @@ def printed(tmp_path: Path, call: str, **environment: str) -> list[str]:
     return done.stderr.splitlines()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "call",
     [

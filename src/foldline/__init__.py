@@ -1,6 +1,6 @@
 """foldline: everything a model says is one stream of content-block events, and every API is a view of it.
 
-The names of a first program; each is loaded when it is first used, so that `import foldline` costs next to nothing.
+The names of a first program; each is loaded when it is first used, so that `import foldline` is fast.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ __getattr__: Loader = lazy_exports(
 )
 
 
-# What low layers let higher ones add (`_extensions`); loaded when it is first used.
+# Functions that higher layers provide to lower ones (`_extensions`); loaded when they are first used.
 
 
 def _add_messages(left: object, right: object) -> object:
@@ -89,7 +89,7 @@ def _load_provider(name: str) -> None:
     from foldline.providers import REGISTRY, find_provider  # noqa: PLC0415
 
     if name in REGISTRY:
-        with suppress(FoldlineError):  # its extra is missing: it has no rows then
+        with suppress(FoldlineError):  # its extra is missing, so it has no rows
             find_provider(name)
 
 

@@ -1,7 +1,7 @@
-"""What a low layer lets a high one add, without knowing it: the package's front door, above all layers, fills it.
+"""Functions that higher layers provide to lower ones, registered by `foldline/__init__.py`, above all layers.
 
 `message + message` is a prompt, and `trim_messages(max_tokens=100)` without messages is a step of a chain; messages
-know neither prompts nor runnables. `foldline/__init__.py` registers both.
+do not import prompts or runnables.
 """
 
 from __future__ import annotations

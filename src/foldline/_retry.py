@@ -1,7 +1,7 @@
-"""Who owns the retries of a call. One owner: what an outer retry will try again, nothing inside it tries again.
+"""Ownership of the retries of a call: code inside an owner does not retry the errors that the owner retries.
 
-The owner is known through a context variable, so it reaches threads and tasks that the call starts. It stops owning
-when its first output was delivered, because from then on it would not try again itself.
+The owner is in a context variable, so it reaches threads and tasks that the call starts. It stops owning when its
+first output is delivered, because after that it would not retry.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import Callable
 from contextvars import ContextVar, Token
 
 RETRY_AFTER_CAP = 60.0
-"""Seconds a provider may make us wait; a longer Retry-After is raised with its value."""
+"""The longest Retry-After in seconds that is honoured; a longer one is raised with its value."""
 
 
 class RetryOwner:
-    """Somebody who tries again; a context manager around each step of what may be tried again."""
+    """An owner of retries; a context manager around each step of what may be retried."""
 
     __slots__ = ("_handles", "_outer", "_token", "is_active")
 
@@ -27,11 +27,11 @@ class RetryOwner:
 
     @property
     def outer(self) -> RetryOwner | None:
-        """Who owned the retries before."""
+        """The owner outside this one."""
         return self._outer
 
     def takes(self, error: BaseException) -> bool:
-        """Whether this owner, or one further out, decides about this error."""
+        """Return whether this owner, or an outer one, decides about this error."""
         if self.is_active and (self._handles is None or self._handles(error)):
             return True
         return self._outer is not None and self._outer.takes(error)
@@ -48,11 +48,11 @@ _owner: ContextVar[RetryOwner | None] = ContextVar("foldline_retry_owner", defau
 
 
 def owning_retries(handles: Callable[[BaseException], bool] | None = None) -> RetryOwner:
-    """Let the caller be the only one that retries: models called inside the block do not."""
+    """Return an owner: models called inside its block do not retry."""
     return RetryOwner(handles)
 
 
 def is_owned(error: BaseException) -> bool:
-    """Whether somebody above decides if this error is tried again."""
+    """Return whether an owner decides if this error is retried."""
     owner = _owner.get()
     return owner is not None and owner.takes(error)

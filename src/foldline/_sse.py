@@ -1,6 +1,6 @@
-"""Bytes to server-sent events, as the WHATWG grammar has them. Pure: it reads no socket and knows no vendor.
+"""Decodes bytes to server-sent events, by the WHATWG grammar. Pure: it reads no socket and knows no vendor.
 
-However the bytes are cut, the events are the same. Lines end at LF, CR or CRLF and nowhere else. An error found after
+The events do not depend on how the bytes are cut. Lines end at LF, CR or CRLF and nowhere else. An error after
 events in the same slice is raised by the next call, so that those events are not lost.
 """
 
@@ -17,7 +17,7 @@ FIELDS = (b"data:", b"event:", b"id:", b"retry:")
 
 
 class SSEEvent(NamedTuple):
-    """One event: its type (`message` if the server named none), its data, the last id seen."""
+    """One event: its type (`message` by default), its data, the last id."""
 
     event: str
     data: str
@@ -25,7 +25,7 @@ class SSEEvent(NamedTuple):
 
 
 class SSEDecoder:
-    """Decodes a stream fed slice by slice.
+    """Decodes a stream slice by slice.
 
     ```python
     SSEDecoder().feed(b"data: hello\\n\\n")  # [SSEEvent(event="message", data="hello", id="")]
@@ -49,7 +49,7 @@ class SSEDecoder:
     def __init__(self, max_line: int = 1 << 20, max_event: int = 8 << 20) -> None:
         self._max_line = max_line
         self._max_event = max_event
-        self._line: list[bytes] = []  # the line still open, in pieces
+        self._line: list[bytes] = []  # slices of the incomplete line
         self._line_size = 0
         self._data: list[bytes] = []
         self._size = 0
@@ -58,45 +58,45 @@ class SSEDecoder:
         self._is_fresh = True
         self._skip_lf = False
         self.error: ModelError | None = None
-        """What the next call will raise; who gave on the events of this one may raise it now."""
+        """The error that the next call will raise; a caller that has handled the events may raise it now."""
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing is pending: the bytes so far end with a whole event."""
+        """Whether nothing is pending: the bytes so far end with a complete event."""
         return not (self._line or self._data or self._event)
 
     @property
     def is_begun(self) -> bool:
-        """Whether an event has begun and not ended; what is no event stream never begins one."""
+        """Whether an event has begun and not ended; bytes that are not an event stream never begin one."""
         line = b"".join(self._line)
         begins = any(line.startswith(name) or name.startswith(line) for name in FIELDS)
         return bool(self._data or self._event or (line and begins))
 
     def feed(self, data: bytes) -> list[SSEEvent]:
-        """Take the next bytes and give the events they complete."""
+        """Decode the next bytes and return the events they complete."""
         if self.error is not None:
             raise self.error
         if data[-2:] == b"\n\n" and data.find(b"\n") == len(data) - 2 and self._is_plain(data):
             self._is_fresh = False
             return [SSEEvent("message", data[6:-2].decode(), self._id)]
         if b"\r" in data or self._skip_lf:
-            data = self._plain_newlines(data)
+            data = self._normalize_newlines(data)
         if b"\n" not in data:
-            return self._hold(data)
+            return self._buffer(data)
         if self._line:
             self._line.append(data)
             data = b"".join(self._line)
         lines = data.split(b"\n")
-        rest = lines.pop()
-        self._line = [rest] if rest else []
-        self._line_size = len(rest)
+        incomplete_line = lines.pop()
+        self._line = [incomplete_line] if incomplete_line else []
+        self._line_size = len(incomplete_line)
         if self._is_fresh:
             self._is_fresh = False
             lines[0] = lines[0].removeprefix(BOM)
         return self._read(lines)
 
     def end(self) -> list[SSEEvent]:
-        """Say that the bytes are over. An event without its blank line is not one: nothing comes."""
+        """End the stream; an event without its blank line is dropped."""
         if self.error is not None:
             raise self.error
         self._line, self._data, self._event = [], [], ""
@@ -104,7 +104,7 @@ class SSEDecoder:
         return []
 
     def _is_plain(self, data: bytes) -> bool:
-        """Whether this one-line slice is the usual case: one whole small event that is only valid text."""
+        """Return whether this slice is the usual case: one complete small event of one line of ASCII."""
         return (
             data[:6] == b"data: "
             and not (self._line or self._data or self._event or self._skip_lf)
@@ -114,8 +114,8 @@ class SSEDecoder:
             and b"\r" not in data
         )
 
-    def _plain_newlines(self, data: bytes) -> bytes:
-        """Turn CR and CRLF into LF; a CR at the end is a line end now, and eats a coming LF."""
+    def _normalize_newlines(self, data: bytes) -> bytes:
+        """Convert CR and CRLF to LF; a CR at the end ends the line now, and a following LF is skipped."""
         if not data:
             return data
         if self._skip_lf and data[0] == 10:
@@ -126,7 +126,7 @@ class SSEDecoder:
         self._skip_lf = data[-1] == 13
         return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
-    def _hold(self, data: bytes) -> list[SSEEvent]:
+    def _buffer(self, data: bytes) -> list[SSEEvent]:
         if data:
             self._line.append(bytes(data))
             self._line_size += len(data)
@@ -161,7 +161,7 @@ class SSEDecoder:
         if size > self._max_line:
             raise self._too_long()
         self._size += size - start + 1
-        if self._size > self._max_event + 1:  # the last line's newline is not part of the data
+        if self._size > self._max_event + 1:  # the newline of the last line is not part of the data
             raise LimitExceededError(
                 f"an event of the stream is larger than {self._max_event} bytes: "
                 "a model takes larger ones with `limits=Limits(sse_event=...)`"
@@ -199,7 +199,7 @@ class SSEDecoder:
         )
 
     def _fail(self, events: list[SSEEvent], error: ModelError) -> list[SSEEvent]:
-        """Keep the error for the next call if there are events to give first."""
+        """Store the error for the next call if there are events to return first."""
         self.error = error
         self._data = []
         if not events:

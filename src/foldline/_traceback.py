@@ -1,8 +1,8 @@
-"""Tracebacks that end where a program called foldline: the frames of machinery are cut at the public entry points.
+"""Tracebacks that end where a program called foldline: internal frames are cut at the public entry points.
 
-Only an error's path is touched, after it was raised. Frames of the program (and of the libraries that it calls) stay,
-causes and contexts stay, and an error that is none of foldline's own but was raised by its code keeps every frame: it
-may be a defect, and a report of it needs them. `FOLDLINE_DEBUG=1` cuts nothing.
+Only the path of an error is changed, after it was raised. Frames of the program (and of the libraries that it calls),
+causes and contexts stay. An error that is not a FoldlineError but was raised by foldline's code keeps every frame: it
+may be a defect, and a report of it needs them. `FOLDLINE_DEBUG=1` turns this off.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["closing", "cut_traceback", "is_debugging"]
 T = TypeVar("T", bound=AsyncGenerator[Any, None])
 
 HOME = os.path.dirname(os.path.abspath(__file__)) + os.sep
-PLUMBING = tuple(
+WAITING_MODULES = tuple(
     os.path.dirname(os.__file__) + os.sep + part
     for part in ("asyncio" + os.sep, "concurrent" + os.sep, "contextlib.py", "threading.py")
 )
@@ -28,41 +28,40 @@ PLUMBING = tuple(
 
 
 def is_debugging() -> bool:
-    """Say whether `FOLDLINE_DEBUG` asks for every frame."""
+    """Return whether `FOLDLINE_DEBUG` asks for every frame."""
     return os.environ.get("FOLDLINE_DEBUG", "0") not in ("", "0")
 
 
 def cut_traceback(error: BaseException) -> None:
-    """Take foldline's own frames out of the traceback of an error, of its causes and of the errors in a group."""
+    """Remove foldline's frames from the traceback of an error, of its causes and of the errors in a group."""
     if not isinstance(error, Exception) or is_debugging():
         return
-    waiting: list[BaseException | None] = [error]
-    known: set[int] = set()
-    while waiting:
-        current = waiting.pop()
-        if current is None or id(current) in known:
+    pending: list[BaseException | None] = [error]
+    visited: set[int] = set()
+    while pending:
+        current = pending.pop()
+        if current is None or id(current) in visited:
             continue
-        known.add(id(current))
-        BaseException.with_traceback(
-            current, _cut(current)
-        )  # also where a class takes no attribute
-        waiting += (current.__cause__, current.__context__)
+        visited.add(id(current))
+        # Also works for a class that accepts no attributes.
+        BaseException.with_traceback(current, _shortened_traceback(current))
+        pending += (current.__cause__, current.__context__)
         if isinstance(current, BaseExceptionGroup):
-            waiting += current.exceptions
+            pending += current.exceptions
 
 
 class closing(aclosing[T]):
-    """Close a stream at the end of a block, as `contextlib.aclosing` does; an error that passes is cut here."""
+    """Close a stream at the end of a block, as `contextlib.aclosing` does; cut the traceback of an error."""
 
     async def __aexit__(self, *exc_info: object) -> None:
-        """Close the stream; cut the traceback of an error, which then leaves out the reader's own frame too."""
+        """Close the stream; cut the traceback of an error, without the frame of the reader."""
         await self.thing.aclose()
         error = exc_info[1]
         if isinstance(error, Exception):
             cut_traceback(error)
 
 
-def _cut(error: BaseException) -> TracebackType | None:
+def _shortened_traceback(error: BaseException) -> TracebackType | None:
     entries: list[TracebackType] = []
     entry = error.__traceback__
     while entry is not None:
@@ -70,21 +69,21 @@ def _cut(error: BaseException) -> TracebackType | None:
         entry = entry.tb_next
     if not entries or (_is_own(entries[-1]) and not isinstance(error, FoldlineError)):
         return error.__traceback__
-    cut: TracebackType | None = None
-    for entry in reversed(_others(entries)):
-        cut = TracebackType(cut, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
-    return cut
+    shortened: TracebackType | None = None
+    for entry in reversed(_outside_entries(entries)):
+        shortened = TracebackType(shortened, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return shortened
 
 
-def _others(entries: list[TracebackType]) -> list[TracebackType]:
-    """Return the entries that are not foldline's, nor of what it waits through."""
-    others: list[TracebackType] = []
+def _outside_entries(entries: list[TracebackType]) -> list[TracebackType]:
+    """Return the entries that are not foldline's, nor of modules that it waits through."""
+    outside: list[TracebackType] = []
     was_own = False
     for entry in entries:
-        was_own = _is_own(entry) or (was_own and _file(entry).startswith(PLUMBING))
+        was_own = _is_own(entry) or (was_own and _file(entry).startswith(WAITING_MODULES))
         if not was_own:
-            others.append(entry)
-    return others
+            outside.append(entry)
+    return outside
 
 
 def _is_own(entry: TracebackType) -> bool:

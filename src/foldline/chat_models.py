@@ -1,4 +1,4 @@
-"""`init_chat_model`: a chat model by name, `"provider:model"`; or one that each call chooses by its config."""
+"""`init_chat_model`: a chat model by name, `"provider:model"`; or one that is chosen by the config of each call."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from foldline.utils.strings import suggestion
 
 __all__ = ["BaseChatModel", "ConfigurableChatModel", "init_chat_model"]
 
-BEGINNINGS: Final[tuple[tuple[str, str], ...]] = (
+PROVIDER_PREFIXES: Final[tuple[tuple[str, str], ...]] = (
     ("gpt-", "openai"),
     ("chatgpt", "openai"),
     ("o1", "openai"),
@@ -47,7 +47,7 @@ BEGINNINGS: Final[tuple[tuple[str, str], ...]] = (
     ("qwen", "qwen"),
     ("smollm2", "local"),
 )
-"""How a model's name begins -> whose it is."""
+"""The prefix of a model's name -> its provider."""
 
 
 @overload
@@ -85,7 +85,7 @@ def init_chat_model(
     config_prefix: str | None = None,
     **kwargs: object,
 ) -> BaseChatModel | ConfigurableChatModel:
-    """Make a chat model by name; without a name, or with `configurable_fields`, one that a call's config chooses.
+    """Return a chat model by name; without a name, or with `configurable_fields`, one that a call's config chooses.
 
     ```python
     from foldline.chat_models import init_chat_model
@@ -108,43 +108,43 @@ def init_chat_model(
         return _build(model, model_provider, kwargs)
     if configurable_fields is None:
         configurable_fields = ("model", "model_provider")
-    given = {"model": model, "model_provider": model_provider, **kwargs}
-    settings = {name: value for name, value in given.items() if value is not None}
+    all_settings = {"model": model, "model_provider": model_provider, **kwargs}
+    settings = {name: value for name, value in all_settings.items() if value is not None}
     fields = configurable_fields if configurable_fields == "any" else list(configurable_fields)
     return ConfigurableChatModel.of(settings, fields, config_prefix or "")
 
 
 def _build(model: str, provider: str | None, settings: Mapping[str, Any]) -> BaseChatModel:
     name, provider = split_name(model, provider)
-    made: BaseChatModel = find_provider(provider)(model=name, **settings)
-    return made
+    chat_model: BaseChatModel = find_provider(provider)(model=name, **settings)
+    return chat_model
 
 
 def split_name(model: str, provider: str | None = None) -> tuple[str, str]:
-    """Return (model, provider) of `"provider:model"`, or guess the provider by how the model's name begins."""
+    """Return (model, provider) of `"provider:model"`, or guess the provider by the prefix of the model's name."""
     if not isinstance(model, str):
         raise UsageError(
             f"the name of a model is text such as 'openai:gpt-5', not {type(model).__name__}"
         )
     if provider is not None:
         return model.removeprefix(f"{provider}:"), provider
-    head, colon, rest = model.partition(":")
+    head, colon, model_name = model.partition(":")
     word = head.replace("-", "_").lower()
-    if colon and rest and (word in ADVICE or word in provider_names()):
-        return rest, head
+    if colon and model_name and (word in ADVICE or word in provider_names()):
+        return model_name, head
     lower = model.lower()
-    for beginning, guess in BEGINNINGS:
+    for beginning, guess in PROVIDER_PREFIXES:
         if lower.startswith(beginning):
             return model, guess
-    near = suggestion(head, provider_names()) if colon else ""
+    hint = suggestion(head, provider_names()) if colon else ""
     raise UsageError(
-        f"whose model is {model!r}?{near} Write 'provider:{rest or model}' or pass model_provider=..., "
+        f"whose model is {model!r}?{hint} Write 'provider:{model_name or model}' or pass model_provider=..., "
         f"with one of: {', '.join(provider_names())}"
     )
 
 
 class _NoModel(BaseChatModel):
-    """Stands where no model was chosen yet."""
+    """A placeholder if no model is chosen."""
 
     async def _events(self, request: ChatRequest, run: object) -> AsyncGenerator[Any, None]:
         raise UsageError(
@@ -157,7 +157,7 @@ class _NoModel(BaseChatModel):
 class ConfigurableChatModel(DynamicRunnable[Any, Any]):
     """A chat model that the config of each call chooses and sets.
 
-    `bind_tools` and `with_structured_output` are remembered and done for the model that is chosen.
+    `bind_tools` and `with_structured_output` are deferred until a model is chosen.
     """
 
     settings: dict[str, Any]
@@ -168,7 +168,7 @@ class ConfigurableChatModel(DynamicRunnable[Any, Any]):
     def of(
         cls, settings: dict[str, Any], fields: Literal["any"] | list[str], prefix: str
     ) -> ConfigurableChatModel:
-        """Make one; a default model that cannot be made is an error now, not later."""
+        """Return a configurable model; raise now if the default model cannot be built."""
         default: BaseChatModel = _NoModel()
         if settings.get("model"):
             default = _from_settings(settings)
@@ -180,23 +180,23 @@ class ConfigurableChatModel(DynamicRunnable[Any, Any]):
         )
 
     def _choose(self, values: Mapping[str, Any]) -> tuple[Runnable[Any, Any], Mapping[str, Any]]:
-        chosen: dict[str, Any] = {}
+        configured: dict[str, Any] = {}
         for key, value in values.items():
             name = key.removeprefix(self.prefix)
             if key.startswith(self.prefix) and (self.fields == "any" or name in self.fields):
-                chosen[name] = value
+                configured[name] = value
         settings = dict(self.settings)
-        if "model" in chosen and "model_provider" not in chosen:
+        if "model" in configured and "model_provider" not in configured:
             settings.pop("model_provider", None)
         if self.fields == "any" and not self.prefix:
-            # A config also holds what is meant for others: a thread's id, a user's.
-            takes = _parameters_of({**settings, **chosen})
-            chosen = {name: value for name, value in chosen.items() if name in takes}
-        return (_from_settings({**settings, **chosen}) if chosen else self.default), values
+            # A config also contains values for others: the id of a thread, of a user.
+            parameters = _parameters_of({**settings, **configured})
+            configured = {name: value for name, value in configured.items() if name in parameters}
+        return (_from_settings({**settings, **configured}) if configured else self.default), values
 
     @property
     def config_specs(self) -> list[ConfigurableFieldSpec]:
-        """The fields that a config may set, where they were named."""
+        """The fields that a config may set, if they were listed."""
         names = [] if self.fields == "any" else self.fields
         specs = [(f"{self.prefix}{name}", self.settings.get(name)) for name in names]
         return [
@@ -205,29 +205,29 @@ class ConfigurableChatModel(DynamicRunnable[Any, Any]):
         ]
 
     def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, Any]:
-        """Bind tools to whichever model is chosen."""
+        """Bind tools to the model that is chosen."""
         return _MethodResult(default=self, method="bind_tools", arguments=(tools,), options=kwargs)
 
-    def with_structured_output(self, schema: Any, **kwargs: Any) -> Runnable[Any, Any]:  # noqa: ANN401  a class, a TypedDict or a JSON Schema, as the chosen model takes it
-        """Ask whichever model is chosen for answers that fit a schema."""
+    def with_structured_output(self, schema: Any, **kwargs: Any) -> Runnable[Any, Any]:  # noqa: ANN401  a class, a TypedDict or a JSON Schema, for the chosen model
+        """Return answers of the chosen model that fit a schema."""
         return _MethodResult(
             default=self, method="with_structured_output", arguments=(schema,), options=kwargs
         )
 
 
 def _parameters_of(settings: Mapping[str, Any]) -> set[str]:
-    """Name what the model of these settings can be given."""
+    """Return the names of the settings that the model accepts."""
     names = {"model", "model_provider"}
     if settings.get("model"):
         _, provider = split_name(str(settings["model"]), settings.get("model_provider"))
         kind = find_provider(provider)
-        named = (field.alias for field in kind.model_fields.values())
-        names |= {*kind.model_fields, *getattr(kind, "aliases", ()), *filter(None, named)}
+        aliases = (field.alias for field in kind.model_fields.values())
+        names |= {*kind.model_fields, *getattr(kind, "aliases", ()), *filter(None, aliases)}
     return names
 
 
 def _from_settings(settings: Mapping[str, Any]) -> BaseChatModel:
-    rest = {
+    other_settings = {
         name: value for name, value in settings.items() if name not in ("model", "model_provider")
     }
     model = settings.get("model")
@@ -235,4 +235,4 @@ def _from_settings(settings: Mapping[str, Any]) -> BaseChatModel:
         raise UsageError(
             "no model is chosen: pass config={'configurable': {'model': 'provider:model'}}"
         )
-    return _build(str(model), settings.get("model_provider"), rest)
+    return _build(str(model), settings.get("model_provider"), other_settings)

@@ -1,4 +1,4 @@
-"""`init_embeddings`: embeddings by name, as `init_chat_model` makes chat models."""
+"""`init_embeddings`: embeddings by name, like `init_chat_model`."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ CLASSES = {
     "ollama": "foldline.providers.ollama:OllamaEmbeddings",
     "openai": "foldline.providers.openai:OpenAIEmbeddings",
 }
-"""Provider -> its embeddings."""
+"""Provider -> its embeddings class."""
 
 
 def init_embeddings(model: str, *, provider: str | None = None, **kwargs: Any) -> Embeddings:
-    """Make embeddings of `provider:model`, or of a model and a provider.
+    """Return the embeddings of `provider:model`, or of a model and a provider.
 
     ```python
     from foldline.embedding_models import init_embeddings
@@ -48,5 +48,5 @@ def init_embeddings(model: str, *, provider: str | None = None, **kwargs: Any) -
             f"choose one of {', '.join(CLASSES)}"
         )
     module, _, name = CLASSES[provider].partition(":")
-    made: Embeddings = getattr(import_module(module), name)(model=model, **kwargs)
-    return made
+    embeddings: Embeddings = getattr(import_module(module), name)(model=model, **kwargs)
+    return embeddings

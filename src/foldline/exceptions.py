@@ -1,9 +1,9 @@
-"""Every error foldline raises, in one tree, split by whose move is next.
+"""Every error that foldline raises, in one tree, split by who must act.
 
 ```
 * FoldlineError
   x ModelError                  the call failed; .provider .model .is_retryable .partial ...
-    + ModelConnectionError        never got there (retryable)
+    + ModelConnectionError        the request did not arrive (retryable)
     + ModelTimeoutError           no answer in time (retryable); .phase
     + ModelStatusError            got an HTTP error; .status .body .request_id .retry_after
       - ModelAuthenticationError 401 · ModelPermissionDeniedError 403 · ModelNotFoundError 404
@@ -14,36 +14,36 @@
     + MalformedStreamError        the vendor broke the event grammar
     + StreamInterruptedError      the connection broke in the middle (retryable)
     + StreamTruncatedError        the stream ended without its end marker (retryable)
-      - EmptyStreamError            it had no piece at all (a ValueError too)
-    + StreamClosedError           somebody closed the stream before its end
-    + LimitExceededError          something was larger than the bound set for it
+      - EmptyStreamError            it had no chunk at all (a ValueError too)
+    + StreamClosedError           the stream was closed before its end
+    + LimitExceededError          something was larger than its limit
     + StructuredOutputError       the answer never fitted the schema; .raw .issues .usage (an OutputParserException too)
-    + OutputRejectedError         a guard refused the answer; .guard .partial
-  x OutputParserException       the model's words did not parse; .llm_output .observation
-  x ToolException               what a tool raises to speak to the model
+    + OutputRejectedError         a guard rejected the answer; .guard .partial
+  x OutputParserException       the model's text did not parse; .llm_output .observation
+  x ToolException               raised by a tool to inform the model
   x BlockingCallError           `invoke` reached work that needs an event loop
-  x BudgetExceeded              a usage limit was passed; .used .limit
-  x RateLimitError              a rate limiter would not let a request through; .wait
+  x BudgetExceeded              a usage limit was exceeded; .used .limit
+  x RateLimitError              a rate limiter refused a request; .wait
   x SchemaError                 serialised data does not fit (load)
-  x StoreError                  a cache, history or store could not answer
+  x StoreError                  a cache, history or store failed
   x DocumentError               a file or page could not be read as a document; .source
-  x SecurityError               refused: the request would leave what was allowed
-  x MissingExtraError           an optional package is not installed; says the command
-  x TracerException             a tracer was told of a run it does not know
-  x UsageError                  you called foldline wrongly; says what to write instead
-    + MissingKeyError             a name or reference that is not there (a KeyError too)
-    + UnsupportedError            this object does not do that (a NotImplementedError too)
+  x SecurityError               refused: the request is outside what was allowed
+  x MissingExtraError           an optional package is not installed; has the command
+  x TracerException             a tracer got an event of an unknown run
+  x UsageError                  foldline was called incorrectly; says what to write instead
+    + MissingKeyError             a name or reference that does not exist (a KeyError too)
+    + UnsupportedError            this object does not support that (a NotImplementedError too)
     + RecursionLimitError         a runnable called runnables deeper than recursion_limit
-  x FlowError                   a flow or a graph could not go on
-    + FlowChangedError            the flow no longer fits its journal; names the first place that differs
-    + FlowInterruptedError        it stopped for a person; .interrupts .thread_id
+  x FlowError                   a flow or a graph could not continue
+    + FlowChangedError            the flow no longer matches its journal; names the first difference
+    + FlowInterruptedError        it stopped for human input; .interrupts .thread_id
     + StepTimeoutError            a step took longer than its timeout
-    + InvalidUpdateError          a node gave a key, a type or a pair of updates that the state cannot take
-    + InvalidRouteError           a route leads to no node
+    + InvalidUpdateError          a node returned a key, a type or a pair of updates that the state cannot accept
+    + InvalidRouteError           a route leads to an unknown node
     + GraphRecursionError         more steps than recursion_limit
 ```
 
-`str(error)` of a model error begins with where: `acme:anvil-1: slow down`. This file imports nothing of foldline.
+`str(error)` of a model error begins with the model: `acme:anvil-1: slow down`. This file imports nothing of foldline.
 """
 
 from __future__ import annotations
@@ -103,15 +103,15 @@ TimeoutPhase = Literal["connect", "first_byte", "idle", "total", "pool"]
 
 
 class FoldlineError(Exception):
-    """The root: everything foldline raises on its own account."""
+    """The root of all errors that foldline raises itself."""
 
 
 LangChainException = FoldlineError
-"""The root under the name that programs written for LangChain catch."""
+"""The root, under LangChain's name."""
 
 
 class ModelError(FoldlineError):
-    """A model call failed. `partial` holds what had arrived, as an `AIMessage`."""
+    """A model call failed. `partial` is the part of the answer that had arrived, as an `AIMessage`."""
 
     is_retryable: bool = False
 
@@ -126,7 +126,7 @@ class ModelError(FoldlineError):
         request_id: str | None = None,
         retry_after: float | None = None,
         body: str | None = None,
-        partial: Any = None,  # noqa: ANN401  an AIMessage; messages live above this layer
+        partial: Any = None,  # noqa: ANN401  an AIMessage, a class of a layer above
         is_retryable: bool | None = None,
     ) -> None:
         self.message = message
@@ -148,7 +148,7 @@ class ModelError(FoldlineError):
         return f"{where}: {self.message}" if where else self.message
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Keyword-only fields live in __dict__; the default reduce would drop none of them.
+        # Keyword-only fields are in __dict__, which the default reduce would lose.
         return (type(self), (self.message,), self.__dict__)
 
 
@@ -159,14 +159,14 @@ class ModelConnectionError(ModelError):
 
 
 class ModelTimeoutError(ModelError):
-    """No answer in time; `phase` says which clock ran out."""
+    """No answer in time; `phase` says which timeout expired."""
 
     is_retryable = True
     phase: TimeoutPhase = "total"
 
 
 class ModelStatusError(ModelError):
-    """The provider answered with an HTTP error; its body is kept whole in `body`."""
+    """The provider answered with an HTTP error; its complete body is in `body`."""
 
 
 class ModelAuthenticationError(ModelStatusError):
@@ -190,7 +190,7 @@ class ContextOverflowError(ModelInvalidRequestError):
 
 
 class ModelRateLimitError(ModelStatusError):
-    """Too many requests; `retry_after` says how long to wait where the provider did (429)."""
+    """Too many requests; `retry_after` is how long to wait, if the provider said so (429)."""
 
     is_retryable = True
 
@@ -212,7 +212,7 @@ class ModelAPIError(ModelStatusError):
 
 
 class MalformedStreamError(ModelError):
-    """The bytes or events of the provider break its own grammar."""
+    """The bytes or events of the provider break its grammar."""
 
 
 class StreamInterruptedError(ModelError):
@@ -222,13 +222,13 @@ class StreamInterruptedError(ModelError):
 
 
 class StreamTruncatedError(ModelError):
-    """The stream ended without saying that it was complete."""
+    """The stream ended without an end marker."""
 
     is_retryable = True
 
 
 class EmptyStreamError(StreamTruncatedError, ValueError):
-    """A model's stream had no piece at all."""
+    """A model's stream had no chunk at all."""
 
     is_retryable = False
 
@@ -238,17 +238,17 @@ class StreamClosedError(ModelError):
 
 
 class OutputRejectedError(ModelError):
-    """A guard refused the answer, which `partial` holds."""
+    """A guard rejected the answer, which is in `partial`."""
 
     guard: str | None = None
 
 
 class OutputParserException(FoldlineError, ValueError):
-    """The model's words did not parse."""
+    """The model's text did not parse."""
 
     def __init__(
         self,
-        error: Any,  # noqa: ANN401  LangChain accepts an exception or a string
+        error: object,
         observation: str | None = None,
         llm_output: str | None = None,
         send_to_llm: bool = False,  # noqa: FBT001, FBT002  LangChain's signature
@@ -262,7 +262,7 @@ class OutputParserException(FoldlineError, ValueError):
 
 
 class StructuredOutputError(ModelError, OutputParserException):
-    """The model's answer did not fit the schema, also after asking again, where it was asked again."""
+    """The model's answer did not fit the schema, also after retries."""
 
     raw: Any = None
     """The last raw answer (an `AIMessage`)."""
@@ -273,51 +273,51 @@ class StructuredOutputError(ModelError, OutputParserException):
 
 
 class ToolException(FoldlineError):
-    """Raised by a tool to tell the model what went wrong; the agent goes on."""
+    """Raised by a tool to inform the model of a failure; the agent continues."""
 
 
 class TracerException(FoldlineError):
-    """A tracer was told of a run it does not know."""
+    """A tracer got an event of an unknown run."""
 
 
 class BlockingCallError(FoldlineError, NotImplementedError):
-    """A blocking call reached work that needs an event loop; for LangChain's programs, a method not implemented."""
+    """A sync call reached work that needs an event loop; a NotImplementedError, as in LangChain."""
 
 
 class BudgetExceeded(FoldlineError):
-    """A usage limit was passed; `used` and `limit` say by how much."""
+    """A usage limit was exceeded; see `used` and `limit`."""
 
     def __init__(
         self, message: str, *, used: float | None = None, limit: float | None = None
     ) -> None:
         self.used = used
         self.limit = limit
-        self.partial: Any = None  # the answer that passed the limit, where one did
+        self.partial: Any = None  # the answer that exceeded the limit, if there was one
         super().__init__(message)
 
 
 class RateLimitError(FoldlineError):
-    """A rate limiter would not let a request through: it never fits, or not within `max_wait`."""
+    """A rate limiter refused a request: it never fits, or not within `max_wait`."""
 
     def __init__(self, message: str, *, wait: float | None = None) -> None:
         self.wait = wait
-        """Seconds after which it might be let through, where that is known."""
+        """Seconds after which it might be allowed, if that is known."""
         super().__init__(message)
 
 
 class LimitExceededError(ModelError):
-    """Something was larger than the bound set for it."""
+    """Something was larger than its limit."""
 
 
 class SchemaError(FoldlineError, ValueError):
-    """Serialised data does not fit what may be loaded."""
+    """Serialised data does not match what may be loaded."""
 
 
 class StoreError(FoldlineError):
-    """A cache, history or store could not answer."""
+    """A cache, history or store failed."""
 
     ends_run: bool = False
-    """Whether it was the log of a thread, without which its run cannot go on."""
+    """Whether it was the log of a thread, without which its run cannot continue."""
 
 
 class DocumentError(FoldlineError):
@@ -329,25 +329,25 @@ class DocumentError(FoldlineError):
 
 
 class SecurityError(FoldlineError):
-    """Refused: it would leave what the caller allowed."""
+    """Refused: the request is outside what the caller allowed."""
 
 
 class MissingExtraError(FoldlineError, ImportError):
-    """An optional package is not installed; the message says the command."""
+    """An optional package is not installed; the message has the command."""
 
 
 class UsageError(FoldlineError, ValueError):
-    """foldline was called wrongly; the message says what to write instead."""
+    """foldline was called incorrectly; the message says what to write instead."""
 
 
 class MissingKeyError(UsageError, KeyError):
-    """A name, a variable or a reference is not there."""
+    """A name, a variable or a reference does not exist."""
 
     __str__ = Exception.__str__  # KeyError's own would quote the sentence
 
 
 class UnsupportedError(UsageError, NotImplementedError):
-    """What was asked for is nothing that this object does."""
+    """The object does not support this operation."""
 
 
 class RecursionLimitError(UsageError, RecursionError):
@@ -355,15 +355,15 @@ class RecursionLimitError(UsageError, RecursionError):
 
 
 class FlowError(FoldlineError):
-    """A flow or a graph could not go on."""
+    """A flow or a graph could not continue."""
 
 
 class FlowChangedError(FlowError):
-    """The flow no longer fits the journal of its thread; the message names the first place that differs."""
+    """The flow no longer matches the journal of its thread; the message names the first difference."""
 
 
 class FlowInterruptedError(FlowError):
-    """A flow that was called as a function stopped for a person; answer with `flow.thread(id).resume(…)`."""
+    """A flow that was called as a function stopped for human input; answer with `flow.thread(id).resume(…)`."""
 
     def __init__(self, message: str, interrupts: list[Any], thread_id: str | None) -> None:
         super().__init__(message)
@@ -376,11 +376,11 @@ class StepTimeoutError(FlowError, TimeoutError):
 
 
 class InvalidUpdateError(FlowError):
-    """A node gave a key, a type or a pair of updates that the state cannot take."""
+    """A node returned a key, a type or a pair of updates that the state cannot accept."""
 
 
 class InvalidRouteError(FlowError):
-    """A route leads to no node."""
+    """A route leads to an unknown node."""
 
 
 class GraphRecursionError(FlowError, RecursionError):

@@ -1,4 +1,4 @@
-"""Settings of the whole process: the default cache, verbose and debug printing."""
+"""Settings of the process: the default cache, verbose and debug printing."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ __all__ = ["get_debug", "get_llm_cache", "get_verbose", "set_debug", "set_llm_ca
 
 
 class Settings:
-    """What holds for the whole process unless a model or chain says otherwise."""
+    """Settings of the process, which a model or chain may override."""
 
     __slots__ = ("debug", "llm_cache", "verbose")
 
     def __init__(self) -> None:
         self.verbose: bool = False
         self.debug: BaseCallbackHandler | None = None
-        """What prints every run; None while nobody debugs."""
+        """The handler that prints every run; None if debugging is off."""
         self.llm_cache: BaseCache | None = None
 
 
@@ -25,17 +25,17 @@ SETTINGS = Settings()
 
 
 def set_verbose(value: bool) -> None:  # noqa: FBT001  LangChain's signature
-    """Let every model and chain print what it does."""
+    """Set whether every model and chain prints what it does."""
     SETTINGS.verbose = value
 
 
 def get_verbose() -> bool:
-    """Whether everything prints what it does."""
+    """Return whether every model and chain prints what it does."""
     return SETTINGS.verbose
 
 
 def set_debug(value: bool) -> None:  # noqa: FBT001
-    """Let every run be printed with its inputs and outputs."""
+    """Set whether every run is printed with its inputs and outputs."""
     if SETTINGS.debug is not None:
         EVERYWHERE.remove(SETTINGS.debug)
         SETTINGS.debug = None
@@ -47,15 +47,15 @@ def set_debug(value: bool) -> None:  # noqa: FBT001
 
 
 def get_debug() -> bool:
-    """Whether every run is printed."""
+    """Return whether every run is printed."""
     return SETTINGS.debug is not None
 
 
 def set_llm_cache(value: BaseCache | None) -> None:
-    """Set the cache for models that name none of their own."""
+    """Set the cache for models that have none of their own."""
     SETTINGS.llm_cache = value
 
 
 def get_llm_cache() -> BaseCache | None:
-    """Return the cache for models that name none of their own."""
+    """Return the cache for models that have none of their own."""
     return SETTINGS.llm_cache

@@ -1,7 +1,7 @@
-"""For notebooks: `show` a list of messages, a dict of tokens, the result of an agent; or let the notebook always do so.
+"""For notebooks: `show` displays a list of messages, a dict of tokens, the result of an agent.
 
-Messages, documents, runs, agents, streams and graphs show themselves (`_repr_html_`, `_repr_svg_`); a plain list or
-dict cannot. `%load_ext foldline.notebook` teaches a notebook to show lists and dicts of such things too.
+Messages, documents, runs, agents, streams and graphs display themselves (`_repr_html_`, `_repr_svg_`); a plain list or
+dict cannot. `%load_ext foldline.notebook` makes a notebook display lists and dicts of them too.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def show(value: Value) -> Shown:
 
 
 def load_ipython_extension(shell: Any) -> None:  # noqa: ANN401  IPython's
-    """Let lists, tuples and dicts of things that foldline knows be shown (`%load_ext foldline.notebook`)."""
+    """Register a display of lists, tuples and dicts of foldline's objects (`%load_ext foldline.notebook`)."""
     formatter = shell.display_formatter.formatters["text/html"]
     for kind in (list, tuple, dict):
         formatter.for_type(kind, html_of)

@@ -1,4 +1,4 @@
-"""What a prompt becomes when it is filled in: a value that every kind of model can take, as text or messages."""
+"""Prompt values: a formatted prompt, which every kind of model can take, as text or messages."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ __all__ = [
 
 
 class PromptValue(Serializable, ABC):
-    """A filled-in prompt, for any kind of model."""
+    """A formatted prompt, for any kind of model."""
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
-        """Say that prompt values can be written and read back."""
+        """Return whether prompt values can be serialized: yes."""
         return True
 
     @abstractmethod
@@ -84,10 +84,10 @@ class ChatPromptValue(PromptValue):
 
 
 class ImageURL(TypedDict, total=False):
-    """Where an image is, and how closely to look."""
+    """The address of an image, and its level of detail."""
 
     detail: Literal["auto", "low", "high"]
-    """How closely the model looks."""
+    """The level of detail for the model."""
     url: str
     """A web address, or the image itself as a `data:` address."""
 
@@ -110,7 +110,7 @@ class ImagePromptValue(PromptValue):
 
 
 class ChatPromptValueConcrete(ChatPromptValue):
-    """A prompt that is a list of messages, with a schema that names every kind of message."""
+    """A prompt that is a list of messages, with a schema that lists every kind of message."""
 
     messages: Sequence[AnyMessage]
     """The prompt."""

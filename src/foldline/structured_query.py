@@ -1,6 +1,6 @@
-"""The filter language of self-querying retrievers: comparisons, joined by operators, beside a query text.
+"""The filter language of self-querying retrievers: comparisons, joined by operators, with a query text.
 
-The tree is data. A `Visitor` turns it into the filter of one store, and says which parts that store has.
+The tree is data. A `Visitor` turns it into the filter of one store, and declares which parts that store supports.
 """
 
 from __future__ import annotations
@@ -48,40 +48,40 @@ class Comparator(str, Enum):  # noqa: UP042
 
 
 class Visitor(ABC):
-    """Translates a query for one store; the two lists say what that store understands (None: all)."""
+    """Translates a query for one store; the two lists are what that store supports (None: everything)."""
 
     allowed_comparators: Sequence[Comparator] | None = None
     allowed_operators: Sequence[Operator] | None = None
 
     def _validate_func(self, func: Operator | Comparator) -> None:
-        """Refuse what the store does not understand."""
+        """Raise for an operator or comparator that the store does not support."""
         is_operator = isinstance(func, Operator)
         kind = "operator" if is_operator else "comparator"
         allowed: Sequence[Operator | Comparator] | None = (
             self.allowed_operators if is_operator else self.allowed_comparators
         )
         if allowed is not None and func not in allowed:
-            # A ValueError and nothing of ours, because migrated visitors catch it.
+            # A plain ValueError, because visitors written for LangChain catch it.
             raise ValueError(f"the {kind} {func} is not allowed here; allowed are {list(allowed)}")
 
     @abstractmethod
-    def visit_operation(self, operation: Operation) -> Any:  # noqa: ANN401  the store's own filter
+    def visit_operation(self, operation: Operation) -> Any:  # noqa: ANN401  the store's filter type
         """Translate filters joined by an operator."""
 
     @abstractmethod
-    def visit_comparison(self, comparison: Comparison) -> Any:  # noqa: ANN401  the form of a filter is the visitor's own
+    def visit_comparison(self, comparison: Comparison) -> Any:  # noqa: ANN401  the store's filter type
         """Translate one comparison."""
 
     @abstractmethod
-    def visit_structured_query(self, structured_query: StructuredQuery) -> Any:  # noqa: ANN401  the form of a query is the visitor's own
-        """Translate a whole query."""
+    def visit_structured_query(self, structured_query: StructuredQuery) -> Any:  # noqa: ANN401  the store's query type
+        """Translate a complete query."""
 
 
 class Expr(BaseModel):
     """A node of the tree."""
 
-    def accept(self, visitor: Visitor) -> Any:  # noqa: ANN401  what the visitor makes of it
-        """Have the visitor translate this node: an `Operation` is shown to `visit_operation`."""
+    def accept(self, visitor: Visitor) -> Any:  # noqa: ANN401  the result of the visitor
+        """Return the visitor's translation of this node: an `Operation` is passed to `visit_operation`."""
         return getattr(visitor, f"visit_{_snake_case(type(self).__name__)}")(self)
 
 
@@ -100,7 +100,7 @@ class Comparison(FilterDirective):
         self,
         comparator: Comparator,
         attribute: str,
-        value: Any,  # noqa: ANN401  whatever the store compares
+        value: object,
         **kwargs: object,
     ) -> None:
         """Compare `attribute` with `value`."""
@@ -121,14 +121,14 @@ class Operation(FilterDirective):
 
 
 class StructuredQuery(Expr):
-    """What to look for, which documents to look at, and how many to bring."""
+    """A text to search for, a filter of the documents, and the number of results."""
 
     query: str
-    """The text to search by."""
+    """The text to search for."""
     filter: SerializeAsAny[FilterDirective] | None
-    """Which documents count."""
+    """The filter of the documents."""
     limit: int | None
-    """How many to bring."""
+    """The maximum number of results."""
 
     def __init__(
         self,
@@ -137,7 +137,7 @@ class StructuredQuery(Expr):
         limit: int | None = None,
         **kwargs: object,
     ) -> None:
-        """Look for `query` among what passes `filter`."""
+        """Search for `query` among the documents that match `filter`."""
         super().__init__(query=query, filter=filter, limit=limit, **kwargs)
 
 

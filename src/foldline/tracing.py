@@ -60,7 +60,7 @@ def enable(
 
 
 def disable() -> None:
-    """Trace no more what `enable` had traced; what waits is written first."""
+    """Stop the tracing that `enable` started; pending runs are written first."""
     while _enabled:
         tracer = _enabled.pop()
         hooks.EVERYWHERE.remove(tracer)
@@ -68,19 +68,19 @@ def disable() -> None:
 
 
 def flush() -> None:
-    """Write what is still to be written."""
+    """Write the pending runs."""
     for tracer in _tracers():
         tracer.flush()
 
 
 def is_enabled() -> bool:
-    """Whether runs are traced without being asked to: by `enable`, or by `FOLDLINE_TRACES`."""
+    """Return whether all runs are traced: by `enable`, or by `FOLDLINE_TRACES`."""
     return bool(_tracers())
 
 
 def _tracers() -> list[DatabaseTracer]:
-    by_variable = file_tracer()
-    return [*_enabled, *([by_variable] if by_variable is not None else [])]
+    variable_tracer = file_tracer()
+    return [*_enabled, *([variable_tracer] if variable_tracer is not None else [])]
 
 
 def forget(
@@ -93,11 +93,11 @@ def forget(
     checkpoints: Iterable[str | Path] = (),
     run_logs: Iterable[str | Path] = (),
 ) -> dict[str, int]:
-    """Delete all that is kept of one run, thread or user, and return how many rows of what were deleted.
+    """Delete all data of one run, thread or user, and return how many rows of each kind were deleted.
 
-    Looked through are the traces, the conversations of `foldline chat` (or the `histories` that you name), and the
-    stores of `checkpoints` and of `foldline serve`'s run log that you name: SQLite files, or PostgreSQL by URL. The
-    threads of a user, and the runs of the server that served them, are those that the traces know.
+    This covers the traces, the conversations of `foldline chat` (or the `histories` that you pass), and the stores of
+    `checkpoints` and of `foldline serve`'s run log that you pass: SQLite files, or PostgreSQL by URL. The threads of a
+    user, and the runs of the server for them, are those in the traces.
     """
     from foldline._storage import forget as stores  # noqa: PLC0415  needed once a year
 
@@ -109,9 +109,9 @@ def forget(
     names = {name for name in (thread, user) if name is not None}
     served_runs = set[str]()
     if store.exists():
-        known = store.names_of(trace=trace, thread=thread, user=user)
-        names |= known.threads | known.sessions if user else set()
-        served_runs = known.served_runs
+        related_names = store.names_of(trace=trace, thread=thread, user=user)
+        names |= related_names.threads | related_names.sessions if user else set()
+        served_runs = related_names.served_runs
         counts["traces"] = store.delete(trace=trace, thread=thread, user=user)
         store.close()
     for place in [sessions_file()] if histories is None else histories:
@@ -129,7 +129,7 @@ def prune(
     max_bytes: int | None = None,
     path: str | Path | None = None,
 ) -> int:
-    """Delete traces older than `max_age` seconds, then the oldest until the file holds `max_bytes`."""
+    """Delete traces older than `max_age` seconds, then the oldest until the file is at most `max_bytes` large."""
     store = TraceStore(traces_place(path))
     if not store.exists():
         raise StoreError(f"{store.name}: there are no traces to prune")

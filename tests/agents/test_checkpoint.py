@@ -378,7 +378,7 @@ def test_a_sub_agent_asks_a_person_through_the_outer_run(call, saver):
         """Ask the postman."""
         return (await inner.ainvoke({"messages": task}))["messages"][-1].text
 
-    chosen = post if call.colour == "blocking" else apost
+    chosen = apost if call.is_async else post
     outer = create_agent(
         scripted([Call(chosen.name, {"task": "write"})], "Done."), [chosen], checkpointer=saver
     )

@@ -73,6 +73,7 @@ def place(request, tmp_path):
     return url
 
 
+@pytest.mark.slow
 def test_FK01_a_killed_process_resumes_without_running_a_finished_tool_twice(tmp_path, place):
     script = [sys.executable, "-c", textwrap.dedent(KILLED), str(tmp_path)]
     victim = subprocess.Popen([*script, "first", place])
@@ -117,6 +118,7 @@ print("asked" if "__interrupt__" in state else [one.text for one in state["messa
 """
 
 
+@pytest.mark.slow
 def test_a_run_that_stopped_for_approval_goes_on_in_another_process(place):
     said = [
         subprocess.run(
@@ -328,6 +330,7 @@ for moment in moments:
 """
 
 
+@pytest.mark.slow
 def test_FK01_a_kill_at_every_step_of_an_agent_repeats_no_tool_that_was_kept(tmp_path):
     moments = ["model 0", "before a", "model 1", "before b", "before c", "model 2", "before d"]
 

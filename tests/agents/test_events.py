@@ -220,7 +220,7 @@ def test_a_run_that_fails_says_so_and_raises(call):
             said.append(one)  # noqa: PERF401  what came before the error is wanted
 
     with pytest.raises(ModelAPIError, match="down") as caught:
-        read() if call.colour == "blocking" else asyncio.run(aread())
+        asyncio.run(aread()) if call.is_async else read()
 
     assert said[-1]["params"]["data"]["event"] == "failed"
     assert [one.text for one in caught.value.messages] == ["?"]

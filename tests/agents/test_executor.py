@@ -97,9 +97,7 @@ def test_iter_gives_step_by_step(call):
     async def collect():
         return [one async for one in executor.iter({"input": "?"})]
 
-    steps = (
-        list(executor.iter({"input": "?"})) if call.colour == "blocking" else asyncio.run(collect())
-    )
+    steps = list(executor.iter({"input": "?"})) if not call.is_async else asyncio.run(collect())
 
     assert steps[0]["intermediate_step"][0][1] == "HI!"
     assert steps[-1]["output"] == "HI!"
@@ -448,7 +446,7 @@ def test_iter_tells_the_id_of_its_run_where_asked(call):
 
     steps = (
         list(executor.iter({"input": "?"}, include_run_info=True))
-        if call.colour == "blocking"
+        if not call.is_async
         else asyncio.run(collect())
     )
 

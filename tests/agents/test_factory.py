@@ -1,4 +1,4 @@
-"""`create_agent`: the loop as a caller sees it, in both colours."""
+"""`create_agent`: the loop as a caller sees it, sync and async."""
 
 from __future__ import annotations
 

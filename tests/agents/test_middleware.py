@@ -118,7 +118,7 @@ def test_async_hooks_are_awaited_and_refused_in_a_blocking_call(call):
 
     agent = create_agent(scripted("ok"), middleware=[Slow()])
 
-    if call.colour == "blocking":
+    if not call.is_async:
         with pytest.raises(BlockingCallError):
             call.invoke(agent, "?")
     else:

@@ -39,6 +39,7 @@ agent.invoke("pay", {"configurable": {"thread_id": "t1"}})
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("once", [True, False])
 def test_a_tool_whose_result_was_lost_with_the_process_runs_again_only_if_it_may(
     call, tmp_path: Path, once

@@ -32,6 +32,7 @@ def executor(request):
         yield pool
 
 
+@pytest.mark.slow
 def test_a_job_on_an_executor_gives_what_it_gives_here(call, executor, tmp_path):
     inputs = [f"x{n}" for n in range(700)]
     job = RunnableLambda(shout).batch_job(inputs, store=tmp_path / "j.db", executor=executor)
@@ -41,6 +42,7 @@ def test_a_job_on_an_executor_gives_what_it_gives_here(call, executor, tmp_path)
     assert job.report().done == 700
 
 
+@pytest.mark.slow
 def test_batch_takes_an_executor_without_a_store(call, executor):
     inputs = [f"x{n}" for n in range(600)]
     assert call.batch(RunnableLambda(shout), inputs, executor=executor) == [

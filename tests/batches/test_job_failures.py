@@ -168,6 +168,7 @@ def test_who_stops_reading_loses_nothing(call, store):
     assert job.report().repeated_calls == 0
 
 
+@pytest.mark.slow
 def test_a_cancelled_job_ends_and_goes_on_when_it_is_told_to(store):
     job = RunnableLambda(lambda text: time.sleep(0.02) or text).batch_job(
         [str(n) for n in range(400)], store=store, max_concurrency=2

@@ -129,6 +129,7 @@ def test_two_jobs_of_one_file_do_not_wait_for_each_other(store):
 # -- PostgreSQL
 
 
+@pytest.mark.slow
 def test_a_job_in_postgresql(call, postgres_server):
     name = f"job-{time.time_ns()}"
     job = chain().batch_job(

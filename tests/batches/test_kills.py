@@ -24,6 +24,7 @@ def test_killed_at_random_every_item_has_one_answer(tmp_path):
     assert count.second_calls <= count.repeated_calls
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_number_of_items(tmp_path):
     program = """
 import resource, sys
@@ -60,6 +61,7 @@ else:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["sync", "async"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_process_that_is_interrupted_keeps_its_answers_and_the_next_one_goes_on(
@@ -192,6 +194,7 @@ print(report.done)
 """
 
 
+@pytest.mark.slow
 def test_processes_that_race_for_one_job_ask_each_item_once(store, tmp_path):
     command = [sys.executable, "-c", RACER, str(store), str(tmp_path / "calls.txt")]
     racers = [

@@ -1,4 +1,4 @@
-"""How handlers are told: both colours, faults contained, nothing shared, nothing paid when nobody listens."""
+"""How handlers are told: sync and async, faults contained, nothing shared, nothing paid when nobody listens."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Broken(BaseCallbackHandler):
         raise RuntimeError("broken handler")
 
 
-def test_blocking_and_async_handlers_hear_both_colours(call: Any, no_leaks: Any):
+def test_blocking_and_async_handlers_hear_sync_and_async_calls(call: Any, no_leaks: Any):
     plain, awaited = Recorder(), AsyncRecorder()
 
     assert call.invoke(ADD, 1, {"callbacks": [plain, awaited]}) == 2
@@ -312,6 +312,7 @@ class AsyncHanging(AsyncCallbackHandler):
             await asyncio.sleep(0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [Hanging, AsyncHanging])
 @pytest.mark.parametrize("event", ["on_chain_start", "on_chain_end"])
 def test_a_handler_that_hangs_holds_a_run_no_longer_than_its_patience(
@@ -333,6 +334,7 @@ def test_a_handler_that_hangs_holds_a_run_no_longer_than_its_patience(
     ]
 
 
+@pytest.mark.slow
 def test_a_handler_that_hangs_and_has_raise_error_breaks_the_run(call: Any, no_leaks: Any):
     hanging, good = Hanging("on_chain_start", patience=0.05), Recorder()
     hanging.raise_error = True
@@ -346,6 +348,7 @@ def test_a_handler_that_hangs_and_has_raise_error_breaks_the_run(call: Any, no_l
     assert [event.split("(")[0] for event in good.events] == ["start", "error TimeoutError"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("event", ["on_chain_start", "on_chain_end"])
 def test_a_run_whose_handler_hangs_can_be_cancelled_and_ends_once_for_the_others(
     event: str, no_leaks: Any

@@ -23,7 +23,7 @@ ADD = RunnableLambda(lambda x: x + 1)
 
 
 def grouped(call: Any, body: Any, **kwargs: Any) -> list[Run]:
-    """Run a body under a group in either colour; give the traces."""
+    """Run a body under a group, sync or async; return the traces."""
     runs = RunCollectorCallbackHandler()
 
     async def main() -> None:
@@ -33,7 +33,7 @@ def grouped(call: Any, body: Any, **kwargs: Any) -> list[Run]:
             if (said := body(group)) is not None:
                 await said
 
-    if call.colour == "async":
+    if call.is_async:
         asyncio.run(main())
         return runs.traced_runs
     with trace_as_chain_group("group", [runs], **kwargs) as group:
@@ -75,7 +75,7 @@ def test_a_group_that_fails_says_so_and_the_error_goes_on(call: Any):
             raise KeyError("x")
 
     with pytest.raises(KeyError):
-        asyncio.run(awaited()) if call.colour == "async" else blocking()
+        asyncio.run(awaited()) if call.is_async else blocking()
 
     assert runs.traced_runs[0].error is not None
     assert runs.traced_runs[0].error.startswith("KeyError('x')")

@@ -41,6 +41,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT of this kind")
 @pytest.mark.parametrize("event", ["on_chat_model_start", "on_llm_end"])
 @pytest.mark.parametrize("way", ["invoke", "stream", "ainvoke"])

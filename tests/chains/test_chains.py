@@ -1,4 +1,4 @@
-"""Chains: the template of seed 004, memory, callbacks, and every chain streaming in both colours."""
+"""Chains: the template of seed 004, memory, callbacks, and every chain streaming sync and async."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def history(request):
 
 
 def messages_of(call, history):
-    return history.messages if call.colour == "blocking" else call.run(history, "get_messages")
+    return history.messages if not call.is_async else call.run(history, "get_messages")
 
 
 def test_messages_are_kept_in_order_and_forgotten(call, history):

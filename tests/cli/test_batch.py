@@ -49,6 +49,7 @@ def rows_of(file):
     }
 
 
+@pytest.mark.slow
 def test_a_file_of_prompts_becomes_a_file_of_answers(foldline, tmp_path):
     prompts, out = tmp_path / "prompts.jsonl", tmp_path / "answers.jsonl"
     prompts.write_text('{"id": "a", "topic": "rain"}\nbroken\n{"id": "b", "topic": "fail"}\n')
@@ -79,6 +80,7 @@ def test_a_file_of_prompts_becomes_a_file_of_answers(foldline, tmp_path):
     assert rows_of(out) == {"a": "re: about rain", "b": "re: about fail"}
 
 
+@pytest.mark.slow
 def test_a_cancelled_job_says_so_and_wrong_stores_are_told(foldline, tmp_path):
     prompts = tmp_path / "p.csv"
     prompts.write_text("prompt\nhello\n")

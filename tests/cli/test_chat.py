@@ -218,6 +218,7 @@ def test_a_provider_that_nobody_knows_is_named(foldline):
     )
 
 
+@pytest.mark.slow
 def test_a_server_that_does_not_answer_is_told_with_the_next_step(foldline):
     ran = foldline("chat", "hi", "-m", "vllm:m", "-o", "base_url=http://127.0.0.1:9/v1")
 

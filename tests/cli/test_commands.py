@@ -147,6 +147,7 @@ def test_traces_are_found_by_words_model_and_time(foldline):
     assert "no length of time" in foldline("traces", "--prune-age", "soon").err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["otel", "jsonl", "pytest"])
 def test_a_trace_is_exported(foldline, tmp_path, form):
     foldline("chat", "1+2", "-m", f"{OWN}adding", "-t", "tests.cli.scripted:add", "--trace")

@@ -67,6 +67,7 @@ MISTAKES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "what", "next_step"),
     MISTAKES,

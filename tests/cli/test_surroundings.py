@@ -57,6 +57,7 @@ def test_the_help_imports_neither_typer_nor_pydantic():
     assert ran.stdout.splitlines()[-1] == "[]"
 
 
+@pytest.mark.slow
 def test_a_pipe_that_nobody_writes_to_or_closes_is_not_waited_for_for_ever():
     with silent_pipe() as (read, _):
         ran = run_process(
@@ -68,6 +69,7 @@ def test_a_pipe_that_nobody_writes_to_or_closes_is_not_waited_for_for_ever():
     assert "< /dev/null" in ran.stderr
 
 
+@pytest.mark.slow
 def test_a_pipe_that_is_slow_to_speak_is_heard():
     with silent_pipe() as (read, write):
         process = subprocess.Popen(
@@ -232,6 +234,7 @@ print(fetch.is_fetched("small"))
 """
 
 
+@pytest.mark.slow
 def test_two_processes_may_fetch_at_once(small, tmp_path):
     program = [sys.executable, "-c", TWO_AT_ONCE, str(tmp_path / "index")]
     both = [

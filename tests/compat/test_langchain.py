@@ -22,6 +22,7 @@ def run(tmp_path, source, *arguments):
     )
 
 
+@pytest.mark.slow
 def test_a_program_runs_unmodified(tmp_path):
     done = run(
         tmp_path,
@@ -53,6 +54,7 @@ def test_importing_the_module_is_enough_and_other_packages_are_left_alone(tmp_pa
     assert (done.returncode, done.stdout) == (0, "True a\n"), done.stderr
 
 
+@pytest.mark.slow
 def test_more_packages_may_be_replaced(tmp_path):
     source = (
         "from foldline.compat.langchain import install\ninstall(replace=['langchain_openai'])\n"
@@ -62,6 +64,7 @@ def test_more_packages_may_be_replaced(tmp_path):
     assert done.stdout == "foldline.providers.openai.chat\n", done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "says"),
     [
@@ -91,6 +94,7 @@ def test_what_cannot_be_is_said(tmp_path, source, says):
     assert says in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [(), ("-m",), ("nothing.py",)])
 def test_wrong_usage_is_told(arguments):
     done = subprocess.run(

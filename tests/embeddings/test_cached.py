@@ -14,14 +14,14 @@ from foldline.stores import InMemoryByteStore, InMemoryStore, LocalFileStore, SQ
 class Counting(Embeddings):
     def __init__(self):
         self.asked = []
-        self.colours = set()
+        self.modes = set()
 
     def embed_documents(self, texts):
-        self.colours.add("blocking")
+        self.modes.add("sync")
         return self._made(texts)
 
     async def aembed_documents(self, texts):
-        self.colours.add("async")
+        self.modes.add("async")
         return self._made(texts)
 
     def _made(self, texts):
@@ -52,7 +52,7 @@ def test_a_text_is_embedded_once_and_comes_back_unchanged(store, call):
     assert call.run(cached, "embed_documents", ["bb", "ccc"]) == [[2.0, 0.1], [3.0, 0.1]]
     assert first == [[1.0, 0.1], [2.0, 0.1], [1.0, 0.1]]
     assert model.asked == [["a", "bb"], ["ccc"]]
-    assert model.colours == {call.colour}
+    assert model.modes == {call.mode}
 
 
 def test_queries_are_kept_only_when_asked_for(call):

@@ -122,7 +122,7 @@ def test_options_go_to_the_search_and_only_some_keys_are_shown(call):
     )
 
     assert call.run(selector, "select_examples", {"q": "big"}) == [{"a": "lion"}]
-    awaited = {"awaited": True} if call.colour == "async" else {}
+    awaited = {"awaited": True} if call.is_async else {}
     assert store.asked == [("big", {"filter": 1, **awaited})]
 
 

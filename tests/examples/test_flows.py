@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from examples import map_reduce
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "approval_flow.py"
@@ -18,6 +20,7 @@ def run(command: str, path: Path) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.slow
 def test_an_approval_goes_on_in_another_process(tmp_path):
     path = tmp_path / "orders.db"
 
@@ -31,6 +34,7 @@ def test_an_approval_goes_on_in_another_process(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_a_refused_order_is_refunded(tmp_path):
     path = tmp_path / "orders.db"
     run("begin", path)

@@ -25,6 +25,7 @@ STEP = 131
 """Bytes between two cuts; a prime, so that they fall on every part of an event."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WIRES)
 def test_F_T01_F_T03_a_stream_cut_anywhere_is_told_typed_and_a_prefix(name: str) -> None:
     tally = cut_all(STEP, [name])
@@ -97,7 +98,7 @@ def _until_error(pieces: Any) -> Iterator[str]:
 def test_F_T03_over_real_sockets_too(
     name: str, how: str, fault_server: FaultServer, probe: Probe, call: Any
 ) -> None:
-    """In both colours; the same cuts, made by the server."""
+    """Sync and async; the same cuts, made by the server."""
     wire = WIRES[name]
     end = len(b"".join(wire.until_finish()))
     for path in wire.paths:

@@ -49,6 +49,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return seconds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", sorted({scenario.row for scenario in EMBEDDING_SCENARIOS}))
 def test_a_fault_is_told_typed_and_alike_sync_and_async(
     row: str, fault_server: FaultServer, probe: Probe, waits: list[float]
@@ -77,6 +78,7 @@ def test_a_wait_that_the_server_names_is_kept(
     assert waits == [7.0]
 
 
+@pytest.mark.slow
 @WIRES
 def test_a_body_cut_at_any_byte_is_told(
     wire: EmbeddingWire,
@@ -130,6 +132,7 @@ async def _host(stepped: Stepped) -> Any:
     return await stepped.run()
 
 
+@pytest.mark.slow
 @WIRES
 def test_the_deadline_of_a_usage_scope_is_kept(
     wire: EmbeddingWire, fault_server: FaultServer, call: Any, transport: NativeTransport

@@ -52,6 +52,7 @@ print(bool(answer.text), Slow.waited)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["plain", "tools"])
 @pytest.mark.parametrize("way", ["sync", "async"])
 @pytest.mark.parametrize("name", MODELS)

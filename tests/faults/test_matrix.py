@@ -18,6 +18,7 @@ def test_the_matrix_is_as_large_as_it_says() -> None:
     assert said * len(ENTRIES) >= 2_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", sorted({scenario.row for scenario in SCENARIOS}))
 def test_a_fault_is_told_typed_and_loses_nothing(
     row: str, fault_server: FaultServer, probe: Probe

@@ -33,6 +33,7 @@ WORDS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_what_both_accept_is_read_alike_and_differences_have_a_reason(seed: int) -> None:
     accepted = 0

@@ -114,7 +114,7 @@ def test_tokens_of_models_inside_nodes_are_streamed(call):
     async def aanswer(state):
         return {"messages": [await model.ainvoke(state["messages"])]}
 
-    node = aanswer if call.colour == "async" else answer
+    node = aanswer if call.is_async else answer
     graph = of(("answer", node), schema=MessagesState)
     pieces = call.stream(graph, {"messages": [("user", "hi")]}, stream_mode="messages")
 
@@ -215,13 +215,14 @@ def test_an_inner_graph_with_a_memory_of_its_own_remembers(call, saver):
     async def asub(state: State):
         seen.append(len((await inner.ainvoke({"n": 1}))["items"]))
 
-    outer = of(("sub", asub if call.colour == "async" else sub), checkpointer=saver)
+    outer = of(("sub", asub if call.is_async else sub), checkpointer=saver)
     for _ in range(3):
         call.invoke(outer, {"n": 1}, ONE)
 
     assert seen == [1, 2, 3]
 
 
+@pytest.mark.slow
 def test_a_fan_out_of_a_thousand_is_joined_in_order(call, saver):
     graph = StateGraph(State)
     graph.add_node("double", lambda state: {"items": [state["n"] * 2]})

@@ -36,7 +36,7 @@ def run(call, records, store):
     """Index as `call` does, sync or async; gives (added, updated, deleted, skipped)."""
 
     def once(documents, target=store, **options):
-        if call.colour == "blocking":
+        if not call.is_async:
             result = index(documents, records, target, **options)
         else:
             result = asyncio.run(aindex(documents, records, target, **options))
@@ -127,7 +127,7 @@ def test_sources_are_loaders_and_iterators(run, store, call):
     async def flow():
         yield of("from a stream")
 
-    if call.colour == "async":
+    if call.is_async:
         assert run(flow()) == (1, 0, 0, 0)
 
 

@@ -1,4 +1,4 @@
-"""Models whose author wrote one hook, and ways to read a stream in either colour."""
+"""Models whose author wrote one hook, and ways to read a stream sync or async."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def read(
             found.values.append(await _aread(found.stream, part))
 
     try:
-        if call.colour == "blocking":
+        if not call.is_async:
             blocking()
         else:
             call._finish(awaited)
@@ -177,7 +177,7 @@ def read(
 def again(call: Any, stream: Any, what: str) -> Any:
     """Read a stream that is over once more: its value, or the error it raises."""
     try:
-        if call.colour == "blocking":
+        if not call.is_async:
             return SYNC[what](stream)
         return call._finish(lambda: _aread(stream, what))
     except Exception as error:  # noqa: BLE001

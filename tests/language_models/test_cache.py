@@ -128,7 +128,7 @@ def test_fields_tell_models_apart_where_the_author_said_nothing(call):
     call.invoke(sweet, "q")
     call.invoke(sour, "q")
 
-    assert len(cache._kept) == 2
+    assert len(cache._answers) == 2
 
 
 class Failing(BaseCache):

@@ -166,7 +166,7 @@ def test_T10_the_partial_is_on_the_error_and_on_the_stream(call):
 
 def test_T77_closing_before_reading_starts_nothing(call):
     listener, model = Listener(), rich()
-    if call.colour == "blocking":
+    if not call.is_async:
         with model.stream_v2("x", {"callbacks": [listener]}) as stream:
             pass
     else:
@@ -184,7 +184,7 @@ def test_T77_closing_before_reading_starts_nothing(call):
 
 def test_T72_T76_closing_in_the_middle_closes_the_source_and_tells_once(call):
     listener, model = Listener(), rich()
-    if call.colour == "blocking":
+    if not call.is_async:
         stream = model.stream_v2("x", {"callbacks": [listener]})
         next(iter(stream.text))
         stream.close()
@@ -214,7 +214,7 @@ def test_a_finished_stream_stays_finished(call):
     found = read(call, rich(), "output")
 
     found.stream.fail(ValueError("late"))
-    if call.colour == "blocking":
+    if not call.is_async:
         found.stream.close()
     else:
         call._finish(found.stream.aclose)
@@ -252,7 +252,7 @@ def test_T75_cancelling_the_reader_cancels_the_producer_and_others_see_a_closed_
 
     async def body() -> None:
         stream = await model.astream_v2("x", {"callbacks": [listener]})
-        reader = asyncio.ensure_future(stream._finished())
+        reader = asyncio.ensure_future(stream._final_message())
         other = asyncio.ensure_future(stream.text.get())
         await asyncio.sleep(0.01)
         reader.cancel()
@@ -272,7 +272,7 @@ def test_T79_closing_from_another_task_interrupts_the_reader_with_a_closed_strea
 
     async def body() -> None:
         stream = await model.astream_v2("x", {"callbacks": [listener]})
-        reader = asyncio.ensure_future(stream._finished())
+        reader = asyncio.ensure_future(stream._final_message())
         await asyncio.sleep(0.01)
         await stream.aclose()
         assert model.interrupted == 1
@@ -288,7 +288,7 @@ def test_T79_closing_from_another_task_interrupts_the_reader_with_a_closed_strea
 def test_a_reader_that_was_cancelled_too_is_cancelled():
     async def body() -> None:
         stream = await stalling().astream_v2("x")
-        reader = asyncio.ensure_future(stream._finished())
+        reader = asyncio.ensure_future(stream._final_message())
         await asyncio.sleep(0.01)
         closing = asyncio.ensure_future(stream.aclose())
         reader.cancel()
@@ -319,7 +319,7 @@ def test_F_C03_cancelled_at_every_await_tells_once_and_closes_the_source():
         listener = Listener()
         model = Events(items=[start(), *text_events(*"abcdef"), FINISH])
         stream = await model.astream_v2("x", {"callbacks": [listener]})
-        reader = asyncio.ensure_future(stream._finished())
+        reader = asyncio.ensure_future(stream._final_message())
         for _ in range(at):
             await asyncio.sleep(0)
         reader.cancel()
@@ -404,15 +404,15 @@ def test_reading_a_stream_inside_its_own_callback_is_refused_and_harms_nobody(ca
 
         def on_stream_event(self, event: Any, **kwargs: Any) -> None:
             try:
-                if call.colour == "blocking":
+                if not call.is_async:
                     self.stream.output  # noqa: B018
                 else:
-                    self.stream._more().send(None)
+                    self.stream._request_more().send(None)
             except UsageError as error:
                 refused.append(error)
 
     curious = Curious()
-    if call.colour == "blocking":
+    if not call.is_async:
         curious.stream = stream = rich().stream_v2("x", {"callbacks": [curious]})
         message = stream.output
     else:
@@ -461,7 +461,7 @@ def test_a_stream_driven_from_outside():
 def test_an_async_stream_driven_from_outside():
     async def body() -> None:
         stream = AsyncChatModelStream()
-        message = asyncio.ensure_future(stream._finished())
+        message = asyncio.ensure_future(stream._final_message())
         words = asyncio.ensure_future(stream.text.get())
         for event in [start(), *text_events("a", "b"), FINISH]:
             await asyncio.sleep(0)
@@ -492,7 +492,7 @@ def test_closing_a_stream_whose_pump_waits_wakes_its_readers():
     async def body() -> None:
         stream = AsyncChatModelStream()
         stream.bind_pump(asyncio.Event().wait)  # type: ignore[arg-type]
-        reader = asyncio.ensure_future(stream._finished())
+        reader = asyncio.ensure_future(stream._final_message())
         other = asyncio.ensure_future(stream.text.get())
         await asyncio.sleep(0)
         await stream.aclose()

@@ -474,7 +474,7 @@ def test_v2_of_a_sequence_tells_its_runs_in_order_and_once(call):
 def test_v3_event_streams_lead_to_the_same_objects(call):
     model = scripted()
     for runnable in (model, model.bind(stop=["x"]), RunnableLambda(lambda x: x) | model):
-        if call.colour == "blocking":
+        if not call.is_async:
             message = runnable.stream_events("x", version="v3").output
         else:
 

@@ -404,7 +404,7 @@ def test_a_host_that_is_not_known_and_an_answer_that_is_no_file_say_so():
 
 
 def fetch(call, made, url):
-    if call.colour == "blocking":
+    if not call.is_async:
         return drive(made.fetch(url, BLOCKING))
     return asyncio.run(made.fetch(url, ASYNC))
 

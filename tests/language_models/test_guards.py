@@ -87,7 +87,7 @@ def test_an_answer_kept_without_guards_is_not_given_with_them(call):
 
 
 def test_a_guard_that_gives_nonsense_is_told(call):
-    with pytest.raises(UsageError, match="the guard <lambda> gave 7"):
+    with pytest.raises(UsageError, match="the guard <lambda> returned 7"):
         call.invoke(Speaking(answers=["x"], guards=[lambda message: 7]), "x")
 
 

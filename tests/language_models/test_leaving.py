@@ -11,6 +11,7 @@ from foldline.callbacks import BaseCallbackHandler
 from foldline.language_models import FakeListChatModel
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("view", ["stream", "stream_v2"])
 def test_a_reader_who_leaves_at_message_finish_leaves_a_finished_call(view):
     """The end is told, and the answer cached, before the last batch goes out."""

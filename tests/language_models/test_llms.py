@@ -1,4 +1,4 @@
-"""Text models: every API from one hook, callbacks, cache, batches, both colours."""
+"""Text models: every API from one hook, callbacks, cache, batches, sync and async."""
 
 from __future__ import annotations
 

@@ -220,7 +220,7 @@ def test_preprocess_and_postprocess_are_awaited(call):
     assert call.invoke(Both(), "x").text == "X!"
 
 
-def test_blocking_preprocess_and_postprocess_work_in_both_colours(call):
+def test_blocking_preprocess_and_postprocess_work_sync_and_async(call):
     class Both(ChatModel):
         def preprocess(self, input, options):
             input.model_options["seed"] = 1

@@ -20,7 +20,7 @@ class Acme(Speaking):
 @pytest.fixture
 def acme(monkeypatch):
     monkeypatch.setattr("foldline.language_models.profile._registry", {})
-    monkeypatch.setattr("foldline.language_models.profile._later", {})
+    monkeypatch.setattr("foldline.language_models.profile._row_functions", {})
     register_profiles("acme", {"": {"tool_calling": True}, "anvil": {"max_input_tokens": 1000}})
     register_profile("acme", "anvil-1", {"structured_output": True})
 

@@ -30,7 +30,7 @@ def test_an_effort_becomes_what_the_provider_takes(effort, rules, value):
     applied = map_effort(effort, rules)
 
     assert applied.value == value
-    assert applied.asked == effort
+    assert applied.requested == effort
     assert (applied.budget if isinstance(value, int) else applied.level) == value
 
 

@@ -246,7 +246,7 @@ class Corrected(Pieces):
 
 
 def deltas_of(call: Any, model: Any, record: Any, **options: Any) -> list[Any]:
-    if call.colour == "async":
+    if call.is_async:
 
         async def read() -> list[Any]:
             stream = await model.arun(record, streaming=True, **options)

@@ -1,4 +1,4 @@
-"""Section 5 of the streaming spec: whatever hook its author wrote, every API works in both colours (T88-T92)."""
+"""Section 5 of the streaming spec: whatever hook its author wrote, every API works sync and async (T88-T92)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class BothTwins(AChunked):
 
 
 class AllFour(Chunked):
-    """Its author wrote both colours of both."""
+    """Its author wrote the sync and the async form of both."""
 
     _astream = AChunked._astream  # type: ignore[assignment]
     _generate = Whole._generate  # type: ignore[assignment]
@@ -54,7 +54,7 @@ class AllFour(Chunked):
 
 
 class NativeTwins(Native):
-    """Its author wrote both colours of the native hook."""
+    """Its author wrote the sync and the async form of the native hook."""
 
     _astream_chat_model_events = ANative._astream_chat_model_events
 
@@ -211,7 +211,7 @@ def test_n_generations_are_kept_and_each_has_an_id(call):
 
 
 def test_no_generation_at_all_is_a_typed_error(call):
-    with pytest.raises(ModelError, match="gave no generation"):
+    with pytest.raises(ModelError, match="returned no generation"):
         call.invoke(Whole(items=[]), "x")
 
 

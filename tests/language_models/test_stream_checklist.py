@@ -64,7 +64,7 @@ def test_T71_two_projections_read_alternately_lose_nothing(call):
     expected = [f"{number} " for number in range(20)]
     words: list[str] = []
     kinds: list[str] = []
-    if call.colour == "blocking":
+    if not call.is_async:
         stream = model.stream_v2("x")
         pairs = zip(stream.text, iter(stream), strict=False)
         for word, event in pairs:
@@ -163,7 +163,7 @@ def test_T76_aclose_in_the_middle_ends_the_producer_and_tells_one_error():
 
 def test_T77_aclose_before_consumption_is_no_run_at_all(call):
     listener, model = Listener(), rich()
-    if call.colour == "blocking":
+    if not call.is_async:
         stream = model.stream_v2("x", {"callbacks": [listener]})
         stream.close()
     else:
@@ -195,7 +195,7 @@ def test_T78_aclose_while_end_callbacks_run_preserves_the_success_for_every_read
         slow = Slow()
         slow.inside = asyncio.Event()
         stream = await AChunked(items=["a", "b"]).astream_v2("x", {"callbacks": [slow]})
-        reader = asyncio.ensure_future(stream._finished())
+        reader = asyncio.ensure_future(stream._final_message())
         other = asyncio.ensure_future(stream.text.get())
         await slow.inside.wait()
         await stream.aclose()

@@ -114,7 +114,7 @@ def test_T78_closing_while_any_hook_of_the_end_runs(kind, wrapper, hook):
         slow, listener = SlowEnd(hook), Listener()
         model = WRAPPERS[wrapper](KINDS[kind]())
         stream = await model.astream_v2("x", {"callbacks": [slow, listener]})
-        reader = asyncio.ensure_future(stream._finished())
+        reader = asyncio.ensure_future(stream._final_message())
         words = asyncio.ensure_future(stream.text.get())
         await slow.inside.wait()
         await stream.aclose()
@@ -137,7 +137,7 @@ def test_T78_closing_while_the_answer_is_cached_waits_for_it():
         cache.inside = asyncio.Event()
         model = AChunked(items=["a", "b"], cache=cache, callbacks=[listener])
         stream = await model.astream_v2("x")
-        reader = asyncio.ensure_future(stream._finished())
+        reader = asyncio.ensure_future(stream._final_message())
         await cache.inside.wait()
         await stream.aclose()
         assert (await reader).text == "ab"
@@ -167,7 +167,7 @@ def test_T78_several_may_close_at_once_and_one_of_them_be_cancelled():
     async def body() -> None:
         slow = SlowEnd(seconds=0.2)
         stream = await AChunked(items=["a", "b"]).astream_v2("x", {"callbacks": [slow]})
-        reader = asyncio.ensure_future(stream._finished())
+        reader = asyncio.ensure_future(stream._final_message())
         await slow.inside.wait()
         closings = [asyncio.ensure_future(stream.aclose()) for _ in range(3)]
         await asyncio.sleep(0)
@@ -183,7 +183,7 @@ def test_T78_several_may_close_at_once_and_one_of_them_be_cancelled():
 def test_T79_several_may_close_at_once_and_the_reader_is_not_cancelled():
     async def body() -> None:
         stream = await ScriptedChatModel(script=[["a", Stall()]]).astream_v2("x")
-        reader = asyncio.ensure_future(stream._finished())
+        reader = asyncio.ensure_future(stream._final_message())
         await asyncio.sleep(0.01)
         await asyncio.gather(*[stream.aclose() for _ in range(3)])
         with pytest.raises(StreamClosedError):
@@ -271,7 +271,7 @@ def test_leaving_at_message_finish_is_a_success(call, leave, kind):
             await stream.aclose()
         return None if leave == "drop" else stream
 
-    stream = blocking() if call.colour == "blocking" else call._finish(awaited)
+    stream = call._finish(awaited) if call.is_async else blocking()
     gc.collect()
 
     assert listener.ends == ["on_llm_end"]
@@ -329,10 +329,10 @@ def test_a_stream_is_not_read_in_two_loops_at_once_and_is_not_harmed_by_the_atte
             return stream
 
         stream = first.run_until_complete(begin())
-        for attempt in (stream._finished, stream.aclose):
+        for attempt in (stream._final_message, stream.aclose):
             with pytest.raises(UsageError, match="another event loop"):
                 second.run_until_complete(attempt())
-        assert first.run_until_complete(stream._finished()).text == "ab"
+        assert first.run_until_complete(stream._final_message()).text == "ab"
         assert second.run_until_complete(stream.text.get()) == "ab"  # over: anybody may read it
     finally:
         first.close()
@@ -361,7 +361,7 @@ def test_a_stream_made_in_one_loop_may_be_begun_in_another():
 
     run(make)
 
-    assert run(streams[0]._finished).text == "ab"
+    assert run(streams[0]._final_message).text == "ab"
 
 
 def test_a_stream_driven_from_outside_goes_on_in_another_loop():
@@ -457,7 +457,7 @@ def test_the_exception_of_who_drives_a_stream_carries_the_partial():
 
 def test_bool_says_whether_anything_was_said_so_far(call):
     model = Chunked(items=["", "a", "b"])
-    if call.colour == "blocking":
+    if not call.is_async:
         stream = model.stream_v2("x")
         seen = [bool(stream.text), bool(stream.reasoning), bool(stream.tool_calls)]
         for _ in stream.text:
@@ -502,7 +502,7 @@ def test_a_projection_is_the_same_one_each_time(call):
     assert stream.reasoning is stream.reasoning
     assert stream.tool_calls is stream.tool_calls
     assert stream.text is not stream.reasoning
-    if call.colour == "async":
+    if call.is_async:
         assert stream.output is stream.output
         assert stream.usage is stream.usage
 

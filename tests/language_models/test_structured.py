@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 
 from foldline.callbacks import BaseCallbackHandler
 from foldline.exceptions import ModelRateLimitError, StructuredOutputError, UsageError
-from foldline.language_models.structured.output import OutputSchema, chosen_method
+from foldline.language_models.structured.output import OutputSchema, choose_method
 from foldline.messages import AIMessage
 from foldline.utils.function_calling import convert_to_json_schema
 from tests.language_models.scripted import KINDS, Speaking, calls, usage
@@ -276,7 +276,7 @@ def test_json_mode_tells_the_model_the_schema(call):
     ],
 )
 def test_auto_chooses_by_what_the_model_can_do(profile, has_tools, method):
-    assert chosen_method("auto", profile, has_tools=has_tools) == method
+    assert choose_method("auto", profile, has_tools=has_tools) == method
 
 
 @pytest.mark.parametrize(
@@ -285,7 +285,7 @@ def test_auto_chooses_by_what_the_model_can_do(profile, has_tools, method):
         (Pet, {"method": "magic"}, "method='magic'"),
         (Pet, {"tools": [Owner]}, "include_raw=True"),
         (Pet, {"max_retries": -1}, "max_retries"),
-        ("Pet", {}, "is no schema"),
+        ("Pet", {}, "is not a schema"),
         ({}, {}, "empty dict"),
         ({"type": "web_search"}, {}, "tool of the provider"),
         (Pet, {"tools": [Pet], "include_raw": True, "method": "tool"}, "both named"),

@@ -130,7 +130,7 @@ def test_T10_a_provider_that_breaks_gives_what_came_then_the_error_everywhere(ca
     model = Chunked(items=["Hel", "lo", error])
     seen: list[str] = []
 
-    if call.colour == "blocking":
+    if not call.is_async:
         stream = model.stream_v2("x", {"callbacks": [listener]})
         with pytest.raises(type(error)) as raised:
             seen.extend(stream.text)  # pragma: no branch

@@ -1,4 +1,4 @@
-"""Memories: what each gives back, in both colours, with any chat history behind it."""
+"""Memories: what each gives back, sync and async, with any chat history behind it."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from foldline.messages import AIMessage, HumanMessage, SystemMessage
 from foldline.runnables import RunnableLambda
 
 
-class Colour:
-    """The twins of a memory, called in one colour."""
+class MemoryCalls:
+    """The methods of a memory, called sync or async."""
 
-    def __init__(self, colour: str) -> None:
-        self.is_async = colour == "async"
+    def __init__(self, mode: str) -> None:
+        self.is_async = mode == "async"
 
     def save(self, memory: BaseMemory, human: str, ai: str) -> None:
         if self.is_async:
@@ -52,11 +52,11 @@ class Colour:
 
 
 @pytest.fixture(params=["blocking", "async"])
-def use(request: pytest.FixtureRequest) -> Colour:
-    return Colour(request.param)
+def use(request: pytest.FixtureRequest) -> MemoryCalls:
+    return MemoryCalls(request.param)
 
 
-def test_a_buffer_keeps_everything(use: Colour) -> None:
+def test_a_buffer_keeps_everything(use: MemoryCalls) -> None:
     memory = ConversationBufferMemory()
     use.save(memory, "hi", "hello")
     use.save(memory, "bye", "ciao")
@@ -66,14 +66,14 @@ def test_a_buffer_keeps_everything(use: Colour) -> None:
     assert use.load(memory) == {"history": ""}
 
 
-def test_a_buffer_gives_messages_where_asked(use: Colour) -> None:
+def test_a_buffer_gives_messages_where_asked(use: MemoryCalls) -> None:
     memory = ConversationBufferMemory(return_messages=True, memory_key="chat")
     use.save(memory, "hi", "hello")
 
     assert use.load(memory) == {"chat": [HumanMessage(content="hi"), AIMessage(content="hello")]}
 
 
-def test_any_history_may_be_behind_it(use: Colour, tmp_path: Path) -> None:
+def test_any_history_may_be_behind_it(use: MemoryCalls, tmp_path: Path) -> None:
     memory = ConversationBufferMemory(
         chat_memory=SQLiteChatMessageHistory("s", tmp_path / "chats.db")
     )
@@ -85,7 +85,7 @@ def test_any_history_may_be_behind_it(use: Colour, tmp_path: Path) -> None:
     assert use.load(again) == {"history": "Human: hi\nAI: hello"}
 
 
-def test_a_window_keeps_the_last_turns(use: Colour) -> None:
+def test_a_window_keeps_the_last_turns(use: MemoryCalls) -> None:
     memory = ConversationBufferWindowMemory(k=1)
     use.save(memory, "one", "1")
     use.save(memory, "two", "2")
@@ -96,7 +96,7 @@ def test_a_window_keeps_the_last_turns(use: Colour) -> None:
     }
 
 
-def test_a_token_buffer_drops_what_does_not_fit(use: Colour) -> None:
+def test_a_token_buffer_drops_what_does_not_fit(use: MemoryCalls) -> None:
     memory = ConversationTokenBufferMemory(
         llm=FakeListChatModel(responses=["x"]), max_token_limit=30
     )
@@ -109,7 +109,7 @@ def test_a_token_buffer_drops_what_does_not_fit(use: Colour) -> None:
     assert len(memory.chat_memory.messages) < 20
 
 
-def test_a_summary_is_written_anew_after_each_turn(use: Colour) -> None:
+def test_a_summary_is_written_anew_after_each_turn(use: MemoryCalls) -> None:
     memory = ConversationSummaryMemory(llm=FakeListChatModel(responses=["sum 1", "sum 2"]))
     use.save(memory, "hi", "hello")
     assert use.load(memory) == {"history": "sum 1"}
@@ -120,7 +120,7 @@ def test_a_summary_is_written_anew_after_each_turn(use: Colour) -> None:
     assert use.load(memory) == {"history": ""}
 
 
-def test_a_summary_buffer_sums_up_only_what_does_not_fit(use: Colour) -> None:
+def test_a_summary_buffer_sums_up_only_what_does_not_fit(use: MemoryCalls) -> None:
     memory = ConversationSummaryBufferMemory(
         llm=FakeListChatModel(responses=["the sum"]), max_token_limit=30, return_messages=True
     )
@@ -137,7 +137,7 @@ def test_a_summary_buffer_sums_up_only_what_does_not_fit(use: Colour) -> None:
 
 
 def test_what_no_longer_fits_goes_without_harm_to_what_others_add(
-    use: Colour, tmp_path: Path
+    use: MemoryCalls, tmp_path: Path
 ) -> None:
     """Another process may add to a stored history while a memory is being shortened."""
     other = SQLiteChatMessageHistory("s", tmp_path / "chats.db")
@@ -158,7 +158,7 @@ def test_what_no_longer_fits_goes_without_harm_to_what_others_add(
     assert [message.text for message in other.messages] == ["from elsewhere"]
 
 
-def test_a_model_that_fails_loses_no_message(use: Colour) -> None:
+def test_a_model_that_fails_loses_no_message(use: MemoryCalls) -> None:
     class Failing(FakeListChatModel):
         def _generate(self, *args: Any, **kwargs: Any) -> Any:
             raise RuntimeError("no")
@@ -171,7 +171,7 @@ def test_a_model_that_fails_loses_no_message(use: Colour) -> None:
     assert [message.content for message in memory.chat_memory.messages] == ["hi", "hello"]
 
 
-def test_turns_are_found_again_by_meaning(use: Colour) -> None:
+def test_turns_are_found_again_by_meaning(use: MemoryCalls) -> None:
     class Store:
         def __init__(self) -> None:
             self.kept: list[Document] = []
@@ -193,7 +193,7 @@ def test_turns_are_found_again_by_meaning(use: Colour) -> None:
         use.clear(memory)
 
 
-def test_memories_combine_and_may_be_read_only(use: Colour) -> None:
+def test_memories_combine_and_may_be_read_only(use: MemoryCalls) -> None:
     buffer = ConversationBufferMemory()
     both = CombinedMemory(memories=[buffer, SimpleMemory(memories={"name": "Ada"})])
     use.save(both, "hi", "hello")
@@ -204,7 +204,7 @@ def test_memories_combine_and_may_be_read_only(use: Colour) -> None:
         CombinedMemory(memories=[buffer, ConversationBufferMemory()])
 
 
-def test_a_memory_that_cannot_tell_its_sides_says_so(use: Colour) -> None:
+def test_a_memory_that_cannot_tell_its_sides_says_so(use: MemoryCalls) -> None:
     memory = ConversationBufferMemory()
 
     with pytest.raises(UsageError, match="set input_key"):

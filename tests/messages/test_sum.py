@@ -48,12 +48,14 @@ chunks = st.builds(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(chunks, chunks, chunks)
 def test_addition_is_associative(one, two, three):
     assert (one + two) + three == one + (two + three)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(chunks, chunks, chunks)
 def test_reading_in_between_changes_nothing(one, two, three):
@@ -89,6 +91,7 @@ def test_adding_a_list_is_adding_each(one, others):
     assert one + others == reduce(operator.add, others, one)
 
 
+@pytest.mark.slow
 def test_accumulating_is_linear():
     small = min(seconds(AIMessageChunk, 2_000) for _ in range(5)) / 2_000
     large = min(seconds(AIMessageChunk, 200_000) for _ in range(2)) / 200_000

@@ -72,12 +72,12 @@ def test_an_authors_slow_parser_does_not_block_the_loop():
 def test_an_authors_async_twin_is_used_in_async_calls(call):
     class Twin(BaseOutputParser[str]):
         def parse(self, text: str) -> str:
-            return "blocking"
+            return "sync"
 
         async def aparse(self, text: str) -> str:
             return "async"
 
-    assert call.invoke(Twin(), "x") == call.colour
+    assert call.invoke(Twin(), "x") == call.mode
 
 
 def test_a_generation_parser_sees_the_generation(call):
@@ -159,7 +159,7 @@ def test_authors_may_write_transform_or_its_twin_or_both(call):
                 yield piece + "!"
 
     assert call.transform(Only(), ["a", "b"]) == ["<a>", "<b>"]
-    assert call.transform(Both(), ["a"]) == (["(a)"] if call.colour == "async" else ["<a>"])
+    assert call.transform(Both(), ["a"]) == (["(a)"] if call.is_async else ["<a>"])
     assert call.transform(Wrapped(), ["a", "b"]) == ["a!", "b!"]
     assert call.stream(RunnableLambda(lambda x: x) | Only(), "x") == ["<x>"]
 

@@ -22,7 +22,7 @@ EXAMPLES = [{"i": "1", "o": "2"}, {"i": "3", "o": "4"}]
 
 
 class Named(BaseExampleSelector):
-    """Chooses the examples whose input is asked for, and remembers the colour it was asked in."""
+    """Chooses the examples whose input is asked for, and remembers the mode it was asked in."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -32,7 +32,7 @@ class Named(BaseExampleSelector):
         self.examples.append(example)
 
     def select_examples(self, input_variables):
-        self.asked.append("blocking")
+        self.asked.append("sync")
         return [e for e in self.examples if e["i"] == input_variables["want"]]
 
     async def aselect_examples(self, input_variables):
@@ -51,7 +51,7 @@ def test_few_shot_text(call):
     assert loads(dumps(prompt)) == prompt
 
 
-def test_a_selector_chooses_in_the_colour_of_the_call(call):
+def test_a_selector_chooses_sync_or_async_like_the_call(call):
     selector = Named()
     prompt = FewShotPromptTemplate(
         example_selector=selector, example_prompt=PAIR, suffix="{q}", input_variables=["want", "q"]
@@ -59,7 +59,7 @@ def test_a_selector_chooses_in_the_colour_of_the_call(call):
 
     assert prompt.input_variables == ["q", "want"]
     assert call.invoke(prompt, {"want": "3", "q": "?"}).text == "3=4\n\n?"
-    assert selector.asked == [call.colour]
+    assert selector.asked == [call.mode]
 
 
 def test_few_shot_messages_stand_in_a_chat_prompt(call):
@@ -78,7 +78,7 @@ def test_few_shot_messages_stand_in_a_chat_prompt(call):
         AIMessage("2"),
         HumanMessage("1"),
     ]
-    assert selector.asked == [call.colour]
+    assert selector.asked == [call.mode]
 
 
 def test_few_shot_messages_alone(call):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -72,6 +73,7 @@ def test_V13_a_block_that_is_no_call_keeps_the_name_it_began_with():
     assert finished["content"]["name"] == "g"
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(st.lists(steps, max_size=12), st.booleans())
 def test_F_T15_whatever_is_said_the_events_are_well_formed(said, fails):
@@ -124,4 +126,4 @@ def test_nobody_is_meant_before_anybody_spoke():
 
 
 def test_a_block_without_text_has_no_whole_arguments():
-    assert not GrowingBlock("tool_call", None, {"type": "tool_call_chunk"}).has_whole_args()
+    assert not GrowingBlock("tool_call", None, {"type": "tool_call_chunk"}).has_complete_args()

@@ -486,6 +486,7 @@ def saying_text(count):
     return speak
 
 
+@pytest.mark.slow
 def test_saying_twice_as_much_takes_twice_as_long():
     assert growth(saying_text, 20_000) < 2.5
     assert min(cpu_seconds(saying_text(1_000)) for _ in range(5)) / 1_000 < 10e-6

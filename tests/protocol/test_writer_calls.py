@@ -271,6 +271,7 @@ def saying_args(size, said=None):
     return speak
 
 
+@pytest.mark.slow
 def test_T44_200_kilobytes_of_arguments_in_small_slices_are_linear():
     half, whole = [], []
     saying_args(100_000, half)()

@@ -50,7 +50,7 @@ def test_a_field_that_is_misspelt_is_warned_of():
 
 
 def test_a_key_of_a_config_that_is_misspelt_is_warned_of(call):
-    with pytest.warns(UserWarning, match=r"'callback' is no key of a config .*'callbacks'"):
+    with pytest.warns(UserWarning, match=r"'callback' is not a key of a config .*'callbacks'"):
         call.invoke(FakeListChatModel(responses=["x"]), "?", {"callback": []})
 
 
@@ -62,7 +62,7 @@ def test_a_text_is_no_list_of_inputs(call, inputs):
 
 @pytest.mark.parametrize("schema", [{"a": 1}, {"title": "Pet", "fields": ["name"]}])
 def test_a_dict_that_is_no_schema_is_refused(schema):
-    with pytest.raises(UsageError, match="is no JSON Schema: write"):
+    with pytest.raises(UsageError, match="is not a JSON Schema: write"):
         FakeListChatModel(responses=["x"]).with_structured_output(schema)
 
 

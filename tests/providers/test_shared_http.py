@@ -484,7 +484,7 @@ def test_F_C01_a_stream_that_is_left_frees_its_connection(
 ) -> None:
     fault_server.script(CHAT, sse_answer([*HELLO, ("stall", None)]))
     chat = model(fault_server)
-    if call.colour == "blocking":
+    if not call.is_async:
         stream = chat.stream("Hi")
         next(stream)
         stream.close()

@@ -42,6 +42,7 @@ def read(name: str, pieces: list[bytes]) -> list[Event]:
     return events + list(stream.end())
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.sampled_from(STREAMS), st.lists(st.floats(0, 1), max_size=12))
 def test_F_S01_any_cutting_into_pieces_gives_the_same_events(
@@ -54,6 +55,7 @@ def test_F_S01_any_cutting_into_pieces_gives_the_same_events(
     assert read(name, pieces) == read(name, [data])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["chat-text-and-parallel-tool-calls", "responses-reasoning-hidden"]
 )
@@ -118,6 +120,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(
     st.sampled_from(["chat-", "responses-"]),

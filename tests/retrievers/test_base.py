@@ -79,7 +79,7 @@ def test_it_composes(call):
     assert call.batch(chain, ["a", "b"]) == ["a", "b"]
 
 
-def test_the_hook_of_the_calls_colour_is_taken(call):
+def test_the_hook_of_the_calls_mode_is_taken(call):
     class Both(Echo):
         async def _aget_relevant_documents(self, query, *, run_manager):
             assert isinstance(run_manager, AsyncCallbackManagerForRetrieverRun)
@@ -87,9 +87,9 @@ def test_the_hook_of_the_calls_colour_is_taken(call):
 
         def _get_relevant_documents(self, query, *, run_manager):
             assert isinstance(run_manager, CallbackManagerForRetrieverRun)
-            return [Document("blocking")]
+            return [Document("sync")]
 
-    assert call.invoke(Both(), "x")[0].page_content == call.colour
+    assert call.invoke(Both(), "x")[0].page_content == call.mode
 
 
 def test_a_blocking_hook_under_an_awaited_call_gets_a_blocking_manager(call):
@@ -109,7 +109,7 @@ def test_an_async_only_hook_says_so_in_a_blocking_call(call):
         async def _aget_relevant_documents(self, query, *, run_manager):
             return [Document("ok")]
 
-    if call.colour == "async":
+    if call.is_async:
         assert call.invoke(OnlyAsync(), "x")[0].page_content == "ok"
     else:
         with pytest.raises(BlockingCallError, match="use ainvoke"):
@@ -151,7 +151,7 @@ def test_an_overridden_invoke_is_what_parents_and_streams_call(call):
 
     found = call.stream(ByHand(), "x")[0]
     assert [document.page_content for document in found][-1] == "x"
-    if call.colour == "blocking":
+    if not call.is_async:
         assert found[0].page_content == "by hand"
 
 

@@ -72,6 +72,7 @@ def test_errors_are_raised_or_returned(call):
     assert {place: type(result) for place, result in pairs} == {0: int, 1: ValueError}
 
 
+@pytest.mark.slow
 def test_FC12_after_an_error_no_new_item_is_started(call, no_leaks):
     started = []
 
@@ -146,6 +147,7 @@ def test_a_slow_reader_holds_up_the_workers():
     stream.close()  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_a_very_large_batch_takes_little_memory(call):
     """20,000 items stand for a million: what is held must not grow with what is done (50 bytes an item here)."""
     inputs = range(20_000)
@@ -153,7 +155,7 @@ def test_a_very_large_batch_takes_little_memory(call):
     add = RunnableLambda(lambda x: None, afunc=_nothing)
     tracemalloc.start()
     try:
-        if call.colour == "blocking":
+        if not call.is_async:
             for _ in add.batch_as_completed(inputs, config):
                 pass
         else:
@@ -169,6 +171,7 @@ def test_a_very_large_batch_takes_little_memory(call):
     assert peak < 1_000_000
 
 
+@pytest.mark.slow
 def test_the_list_a_very_large_batch_gives_is_all_it_holds(call):
     tracemalloc.start()
     try:

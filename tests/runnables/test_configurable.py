@@ -22,7 +22,7 @@ from foldline.runnables import (
     RunnableParallel,
     RunnableSerializable,
 )
-from foldline.runnables._opening import Opening
+from foldline.runnables._stream_call import StreamCall
 from foldline.runnables.configurable import (
     DynamicRunnable,
     RunnableConfigurableAlternatives,
@@ -40,7 +40,7 @@ class Greet(RunnableSerializable[str, str]):
     mark: str = ""
     """The end."""
 
-    async def _once(self, input: str, run: Run) -> str:
+    async def _invoke_body(self, input: str, run: Run) -> str:
         return f"{self.word} {input}{self.mark}"
 
     def shouting(self) -> Runnable[str, str]:
@@ -258,9 +258,9 @@ def test_a_runnable_that_a_method_gives_stays_configurable(call):
 
 def test_stream_v2_is_the_chosen_models_own():
     class Speaker(Greet):
-        def _open_stream_v2(self, opening: Opening) -> Any:
+        def _open_stream_v2(self, call: StreamCall) -> Any:
             async def events() -> Any:
-                value, run = await opening.begin()
+                value, run = await call.begin()
                 yield self.word
                 yield value
                 yield run.configurable

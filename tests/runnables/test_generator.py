@@ -37,6 +37,7 @@ def test_a_stream_becomes_a_stream(call):
     assert call.batch(runnable, ["a", "b"]) == ["A", "B"]
 
 
+@pytest.mark.slow
 def test_a_blocking_generator_serves_async_calls_too(call, no_leaks):
     assert call.transform(RunnableGenerator(upper) | upper, ["a", "b", "c"]) == ["A", "B", "C"]
 
@@ -79,6 +80,7 @@ def test_runnables_called_inside_are_children(call):
     recorder.check()
 
 
+@pytest.mark.slow
 def test_a_stream_left_early_runs_the_finally_of_every_step(call, no_leaks):
     closed: list[str] = []
 
@@ -95,7 +97,7 @@ def test_a_stream_left_early_runs_the_finally_of_every_step(call, no_leaks):
     chain = step("one") | step("two") | step("three")
     for config in (None, {"tags": ["slow path"]}):
         closed.clear()
-        if call.colour == "blocking":
+        if not call.is_async:
             stream = chain.stream(0, config)
             assert [next(stream), next(stream)] == [0, 1]
             stream.close()

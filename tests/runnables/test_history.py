@@ -19,7 +19,7 @@ from foldline.runnables import (
     RunnableLambda,
     RunnableWithMessageHistory,
 )
-from foldline.runnables._opening import Opening
+from foldline.runnables._stream_call import StreamCall
 from tests.runnables.recording import Recorder
 
 CONFIG: Any = {"configurable": {"session_id": "ann"}}
@@ -222,7 +222,7 @@ def test_wrong_inputs_and_outputs_say_which_key_to_set(call, kept):
             "hi",
             CONFIG,
         )
-    with pytest.raises(UsageError, match="gave dict"):
+    with pytest.raises(UsageError, match="returned dict"):
         call.invoke(RunnableWithMessageHistory(RunnableLambda(echo), lambda s: {}), "hi", CONFIG)
     with pytest.raises(UsageError, match="needs a runnable and a function"):
         RunnableWithMessageHistory(RunnableLambda(echo))
@@ -282,12 +282,12 @@ def test_the_twins_of_a_history_are_used_where_it_has_them():
 
 def test_stream_v2_keeps_a_whole_answer_and_no_part_of_one(kept):
     class Model(Runnable[Any, Any]):
-        def _open_stream_v2(self, opening: Opening) -> Any:
+        def _open_stream_v2(self, call: StreamCall) -> Any:
             async def events() -> Any:
-                value, _ = await opening.begin()
+                value, _ = await call.begin()
                 status = "incomplete" if value[-1].text == "stop" else "complete"
                 yield len(value)
-                await opening.end(AIMessage("ok", status=status))
+                await call.end(AIMessage("ok", status=status))
 
             return drive_each(events())
 

@@ -1,4 +1,4 @@
-"""Functions as runnables: colours, generators, returned runnables, recursion, what they may ask for."""
+"""Functions as runnables: sync and async, generators, returned runnables, recursion, what they may ask for."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def test_a_function_is_called(call):
     assert call.invoke(RunnableLambda(itemgetter("a")), {"a": 1}) == 1
 
 
-def test_each_colour_calls_its_own_function(call):
+def test_each_mode_calls_its_own_function(call):
     async def awaited(x: int) -> str:
         return "async"
 
-    assert call.invoke(RunnableLambda(lambda x: "blocking", afunc=awaited), 1) == call.colour
+    assert call.invoke(RunnableLambda(lambda x: "sync", afunc=awaited), 1) == call.mode
 
 
 def test_an_async_only_function_in_a_blocking_call_says_what_to_do():

@@ -167,7 +167,7 @@ def test_shape_7_a_sequence_and_a_binding_with_invoke_of_their_own():
 
 def test_shape_8_a_grandchild_may_define_the_behaviour_again(call):
     class Again(Shouts):
-        async def _once(self, input: Any, run: Run) -> Any:
+        async def _invoke_body(self, input: Any, run: Run) -> Any:
             return "behaviour"
 
     class Child(Shouts):
@@ -243,7 +243,7 @@ def test_a_class_with_no_behaviour_says_what_to_write(call):
     class Empty(Runnable[Any, Any]):
         pass
 
-    with pytest.raises(NotImplementedError, match="implements neither `_once` nor `invoke`"):
+    with pytest.raises(NotImplementedError, match="implements neither `_invoke_body` nor `invoke`"):
         call.invoke(Empty(), 1)
 
 

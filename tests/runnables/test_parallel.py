@@ -115,6 +115,7 @@ def test_a_branch_that_reads_nothing_does_not_hold_up_the_others(call):
     assert total == {"silent": "done", "all": "abcdef"}
 
 
+@pytest.mark.slow
 def test_one_failing_branch_fails_the_whole_and_every_run_ends(call, no_leaks):
     recorder = Recorder()
 
@@ -152,6 +153,7 @@ def test_a_failing_branch_cancels_its_siblings():
     assert ended == ["cancelled"]
 
 
+@pytest.mark.slow
 def test_the_source_that_raises_half_way_fails_every_branch(call, no_leaks):
     recorder = Recorder()
 
@@ -167,6 +169,7 @@ def test_the_source_that_raises_half_way_fails_every_branch(call, no_leaks):
     assert "end" not in recorder.endings().values()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [1, 2])
 def test_branches_closed_because_a_neighbour_failed_have_failed(call, no_leaks, depth):
     recorder = Recorder()

@@ -40,14 +40,14 @@ def test_a_function_looks_at_the_whole_of_what_passes(call):
     assert seen == [("ab", ["t"]), ("ab", [])]
 
 
-def test_each_colour_has_its_own_function(call):
+def test_each_mode_has_its_own_function(call):
     seen = []
 
     async def awaited(x: Any) -> None:
         seen.append("async")
 
-    call.invoke(RunnablePassthrough(lambda x: seen.append("blocking"), awaited), 1)
-    assert seen == [call.colour]
+    call.invoke(RunnablePassthrough(lambda x: seen.append("sync"), awaited), 1)
+    assert seen == [call.mode]
 
     with pytest.raises(BlockingCallError, match="use ainvoke"):
         RunnablePassthrough(awaited).invoke(1)

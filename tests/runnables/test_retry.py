@@ -305,6 +305,7 @@ def test_no_attempt_at_all_is_refused():
         RunnableLambda(lambda x: x).with_retry(stop_after_attempt=0)
 
 
+@pytest.mark.slow
 def test_no_thread_task_or_run_is_left_behind(call, no_leaks):
     recorder = Recorder()
     runnable, _ = stream_failing(times=9, at=0, pieces=["a"])

@@ -28,7 +28,7 @@ def test_seed_004_a_sequence_with_a_dict_in_it(call):
     assert call.invoke(sequence, 1) == {"mul_2": 4, "mul_5": 10}
 
 
-def test_seed_004_the_key_methods_exist_in_both_colours():
+def test_seed_004_the_key_methods_exist_sync_and_async():
     for name in ("invoke", "ainvoke", "batch", "abatch", "stream", "astream"):
         assert callable(getattr(Runnable, name))
 

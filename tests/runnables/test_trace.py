@@ -93,6 +93,7 @@ def test_FC03_a_run_cancelled_at_any_stage_ends_every_run_it_started(how: str):
         asyncio.run(run(at))
 
 
+@pytest.mark.slow
 def test_an_error_at_any_stage_ends_every_run_it_started(call, no_leaks):
     class Fails:
         def __init__(self, at: int) -> None:
@@ -139,7 +140,7 @@ def test_a_stream_dropped_after_any_piece_ends_every_run_it_started(call):
     chain = RunnableGenerator(letters) | RunnableParallel(a=letters, b=RunnablePassthrough())
     for kept in range(7):
         recorder = Recorder()
-        if call.colour == "blocking":
+        if not call.is_async:
             stream = chain.stream("abc", {"callbacks": [recorder]})
             for _ in range(kept):
                 next(stream, None)
@@ -163,7 +164,7 @@ def test_a_stream_dropped_after_any_piece_ends_every_run_it_started(call):
 def test_a_stream_nobody_reads_starts_nothing(call):
     recorder = Recorder()
     chain = RunnableLambda(lambda x: x) | (lambda x: x)
-    if call.colour == "blocking":
+    if not call.is_async:
         chain.stream(1, {"callbacks": [recorder]}).close()
     else:
         asyncio.run(chain.astream(1, {"callbacks": [recorder]}).aclose())

@@ -139,6 +139,7 @@ def planted(tmp_path: Path) -> Iterator[bytes]:
     assert not trace.exists()
 
 
+@pytest.mark.slow
 def test_CVE_2026_5760_CVE_2024_34359_a_models_own_template_never_reaches_jinja2():
     """Their servers rendered the chat template inside a model file. Ours is a file of the package, and C++ reads it."""
     users = {

@@ -42,11 +42,13 @@ def touched(deed: str, *how: str) -> list[str]:
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("deed", ["import_foldline", "import_everything"])
 def test_F_X01_importing_opens_starts_connects_and_reads_nothing(deed: str):
     assert touched(deed) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("deed", ["load_and_dump", "fill_in_templates", "count_tokens"])
 def test_F_D03_loading_formatting_and_counting_open_connect_and_read_nothing(deed: str):
     switches = ("(_switch.py)", "FOLDLINE_TRACES (places.py)")
@@ -83,6 +85,7 @@ def test_the_watch_sees_what_it_is_for(event: str):
     assert [line for line in watched(EYES[event]) if line.startswith(event)]
 
 
+@pytest.mark.slow
 def test_a_model_is_made_without_reading_a_key():
     assert watched("import watch; watch.providers()", before="watch.providers()") == []
 
@@ -138,6 +141,7 @@ EXTRAS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("extra", EXTRAS)
 def test_F_X01_a_missing_extra_says_what_to_install(extra: str):
     package, program = EXTRAS[extra]

@@ -165,6 +165,7 @@ def test_F_V08_explain_and_cache_keys_hold_no_secret(kind: Any):
     assert found(shown) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", ["constructor", "environment"])
 @pytest.mark.parametrize("kind", CHATS, ids=lambda kind: kind.__name__)
 def test_F_V08_a_call_that_fails_shows_no_secret(

@@ -15,6 +15,7 @@ from tests.security.kill_loop import STORES, Loop, number_of, payload
 ROOT = Path(__file__).parent.parent.parent
 
 
+@pytest.mark.slow
 def test_F_K01_nothing_acknowledged_is_lost_or_torn_by_kill_9(tmp_path: Path):
     """In a process of its own: it forks, and must have no threads."""
     figures = tmp_path / "kills.json"
@@ -85,6 +86,7 @@ except StoreError as error:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["history", "checkpoints", "cache"])
 def test_F_K01_a_file_that_can_grow_no_more_is_a_store_error_and_keeps_what_it_has(
     kind: str, tmp_path: Path

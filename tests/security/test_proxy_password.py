@@ -47,6 +47,7 @@ def proxy(reply: Callable[[bytes], bytes]) -> Iterator[str]:
         thread.join(5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reply", REPLIES)
 @pytest.mark.parametrize("scheme", ["http", "https"])
 @pytest.mark.parametrize("http2", [False, True], ids=["native", "httpx2"])

@@ -35,7 +35,7 @@ NOWHERE = {
         "compat/convert.py::Direction.target_class": "modules and classes of the tables KINDS and VALUES",
         "embedding_models.py::init_embeddings": "a module of the table CLASSES",
         "_lazy.py::lazy_exports.load": "what our own packages write down: the modules that hold their names",
-        "_lazy.py::_is_there": "whether a package of ours has a module of that name",
+        "_lazy.py::_module_exists": "whether a package of ours has a module of that name",
         "load/registry.py::resolve": "the one place that revives: a row of the closed registry",
         "providers/__init__.py::find_provider": "a row of our registry, or an installed entry point",
         "prompts/_jinja.py::_jinja2": "parts of jinja2",
@@ -111,7 +111,7 @@ SINKS = {
         "providers/google/credentials.py::_of_key_file": "a path given in code",
         "providers/local/": "the model cache: fixed names under one folder",
         "cli/": "the user's own command line names files",
-        "language_models/streams/fallback_stream.py::FallbackStream._attempted": "no file: opens a stream of ours",
+        "language_models/streams/fallback_stream.py::FallbackStream._attempt_batches": "no file: opens a stream",
     },
     scan.formats: {
         "cli/choices.py": "string.Template puts whole values in the places of names, and reaches into nothing",
@@ -145,7 +145,7 @@ SINKS = {
         "vectorstores/postgres.py": "operators and numbers of ours; keys and values of filters are bound",
     },
     scan.revives: {
-        "runnables/_legacy.py::adopt_patch": "tells the classes below one that a method was set on it; builds none",
+        "runnables/_legacy.py::rebind_overrides": "updates the subclasses of a patched class; builds none",
         "prompts/loading.py": "LangChain's prompt files name a `_type` of a table; the class is a row of the registry",
     },
     scan.reads_the_environment: {

@@ -87,6 +87,7 @@ def test_strangers_are_refused_without_keys_unless_said_aloud() -> None:
     assert asyncio.run(ask(create_app({"chat": chat}, no_auth=True))) == 200
 
 
+@pytest.mark.slow
 def test_more_streams_than_allowed_are_refused_and_their_runs_end() -> None:
     app = create_app({"chat": chat}, max_streams=1)
 
@@ -255,6 +256,7 @@ def fuzzed() -> Any:
         runner.run(client.aclose())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", SHAPES)
 def test_no_request_makes_the_server_fail(path: str, fuzzed: Any) -> None:
     @settings(

@@ -106,6 +106,7 @@ def test_kill_9_at_50_random_points_leaves_what_was_seen_without_gap(tmp_path: P
     assert count > KILLS * 4
 
 
+@pytest.mark.slow
 def test_an_agent_is_carried_on_after_kill_9(own: ServeProcess) -> None:
     body = {"app": "agent", "input": "slow tool killed", "thread_id": "k"}
     run = httpx.post(f"{own.url}/runs", json=body).json()["run_id"]
@@ -120,6 +121,7 @@ def test_an_agent_is_carried_on_after_kill_9(own: ServeProcess) -> None:
     assert done["output"]["messages"][-1]["content"] == "The tools said at last."
 
 
+@pytest.mark.slow
 def test_sigterm_lets_streams_finish(own: ServeProcess) -> None:
     body = {"app": "chat", "input": "count 400", "stream": True}
     texts: list[str] = []

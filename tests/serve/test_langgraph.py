@@ -26,6 +26,7 @@ def client(server: ServeProcess) -> Iterator[Any]:
         yield client
 
 
+@pytest.mark.slow
 def test_a_thread_is_made_run_on_and_looked_at(client: Any) -> None:
     thread = client.threads.create(metadata={"who": "me"})
     id = thread["thread_id"]

@@ -13,6 +13,7 @@ from tests.serve.process import ServeProcess, sse
 from tests.serve.served import SECRET
 
 
+@pytest.mark.slow
 def test_langserves_own_client(server: ServeProcess) -> None:
     script = Path(__file__).parent / "langserve_client.py"
     text = other_python.run("python", str(script), server.url)
@@ -96,6 +97,7 @@ def test_schemas_are_shown(server: ServeProcess) -> None:
     assert httpx.get(f"{server.url}/nobody/input_schema").status_code == 404
 
 
+@pytest.mark.slow
 def test_simonws_llm_with_a_custom_endpoint(server: ServeProcess, tmp_path: Path) -> None:
     (tmp_path / "extra-openai-models.yaml").write_text(
         f"- model_id: served\n  model_name: chat\n  api_base: {server.url}/v1\n  can_stream: true\n"

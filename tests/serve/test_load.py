@@ -64,6 +64,7 @@ def test_500_streams_are_held_at_once_and_all_end_whole(server: ServeProcess) ->
     assert most > STREAMS * 0.9
 
 
+@pytest.mark.slow
 def test_a_reader_that_does_not_read_holds_up_nobody(server: ServeProcess) -> None:
     message = {"role": "user", "content": "count 30000"}
     body = {"model": "chat", "messages": [message], "stream": True}

@@ -12,11 +12,11 @@ from foldline.exceptions import ModelAPIError, ModelError, ModelRateLimitError
 from foldline.messages import AIMessageChunk, HumanMessage
 from foldline.serve import RemoteRunnable
 from foldline.workflows.interrupts import Command
-from tests.conftest import Async, Blocking
+from tests.conftest import AsyncCalls, SyncCalls
 from tests.serve.process import ServeProcess, sse
 from tests.serve.served import SECRET
 
-Call = Blocking | Async
+Call = SyncCalls | AsyncCalls
 
 
 def start(server: ServeProcess, text: Any, app: str = "chat", **more: Any) -> Any:
@@ -45,6 +45,7 @@ def test_a_run_is_started_followed_and_read_again(server: ServeProcess) -> None:
     assert info["output"]["kwargs"]["content"][0]["text"] == "Hello there, my friend."
 
 
+@pytest.mark.slow
 def test_who_leaves_may_come_back_without_gap(server: ServeProcess) -> None:
     made = start(server, "slow runs-back")
     seen: list[int] = []
@@ -160,6 +161,7 @@ def test_a_remote_question_is_answered_in_its_run(server: ServeProcess, call: Ca
     assert state["messages"][-1].text.startswith("The tools said /tmp/a is gone")
 
 
+@pytest.mark.slow
 def test_a_broken_connection_is_picked_up_where_it_was(server: ServeProcess) -> None:
     """A proxy between the two cuts every connection after some bytes."""
     from tests.serve.cutting import CuttingProxy

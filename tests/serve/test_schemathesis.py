@@ -65,6 +65,7 @@ def test_no_request_of_the_document_fails_the_server(
     assert "Traceback" not in server.stderr()
 
 
+@pytest.mark.slow
 def test_the_document_names_every_route_and_the_apps(described: Any) -> None:
     paths = described.raw_schema["paths"]
     assert {"/v1/chat/completions", "/runs/{run_id}/events", "/agui/{app}", "/{app}/invoke"} <= set(

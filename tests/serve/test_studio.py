@@ -24,6 +24,7 @@ def test_without_keys_this_machine_sees_the_runs(server: ServeProcess) -> None:
         assert httpx.get(f"{server.url}/studio/api/info", headers=headers).status_code == 403
 
 
+@pytest.mark.slow
 def test_with_keys_it_needs_a_key_that_opens_it(keyed: KeyedServer) -> None:
     url = f"{keyed.url}/studio/api/info"
     refused = httpx.get(url)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.serve import node
 from tests.serve.process import ServeProcess
 from tests.serve.served import SECRET
@@ -62,6 +64,7 @@ def test_a_rate_limit_is_an_error(server: ServeProcess) -> None:
     assert "too many requests" in chat(server, "error", "rate limit")
 
 
+@pytest.mark.slow
 def test_who_aborts_may_come_back_and_sees_everything(server: ServeProcess) -> None:
     result = chat(server, "reconnect", "slow vercel-back")
     kinds = [chunk["type"] for chunk in result["all"]]

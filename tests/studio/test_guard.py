@@ -20,6 +20,7 @@ from tests.studio.conftest import CHANGE, TOKEN
 PAGE = studio_app.PAGE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["/", "/api/info", "/api/traces", "/api/live", "/assets/x.js"])
 def test_without_the_token_nothing_is_shown(studio: Any, path: str):
     for headers in ({}, {"authorization": "Bearer wrong"}, {"cookie": "foldline_studio=x"}):
@@ -161,6 +162,7 @@ def test_the_page_is_small_and_carries_its_licences():
     assert "uPlot" in licences
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1"])
 def test_another_address_needs_a_key_of_your_own(host: str):
     env = {name: value for name, value in os.environ.items() if name != "FOLDLINE_STUDIO_KEY"}
@@ -176,6 +178,7 @@ def test_another_address_needs_a_key_of_your_own(host: str):
     assert "FOLDLINE_STUDIO_KEY" in done.stderr
 
 
+@pytest.mark.slow
 def test_the_command_prints_an_address_that_opens(tmp_path: Path):
     env = {**os.environ, "FOLDLINE_DATA_DIR": str(tmp_path)}
     process = subprocess.Popen(

@@ -26,6 +26,7 @@ __all__ = ["postgres_server", "postgres_url"]
 NOBODY = 65_534
 
 
+@pytest.mark.slow
 def test_a_database_is_listed_searched_scored_and_forgotten(start: Any, postgres_url: str):
     studio = start(traces=postgres_url.replace("@", ":a-password@"))
     assert studio.get("info")["is_there"] is False

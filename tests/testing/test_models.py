@@ -1,4 +1,4 @@
-"""The scripted model says what its script says, in both colours."""
+"""The scripted model says what its script says, sync and async."""
 
 from __future__ import annotations
 

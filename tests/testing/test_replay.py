@@ -146,7 +146,7 @@ def test_a_broken_recording_says_which_line(tmp_path: Path, text: str) -> None:
     path.write_text(text)
     with pytest.raises(UsageError, match="not a recorded call"):
         ReplayTransport(path)
-    with pytest.raises(UsageError, match="no recording can be read"):
+    with pytest.raises(UsageError, match="the recording cannot be read"):
         ReplayTransport(tmp_path / "missing.jsonl")
 
 

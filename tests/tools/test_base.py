@@ -85,7 +85,7 @@ def test_an_instance_of_the_schema_is_arguments_too(call):
 def test_a_subclass_writes_run_arun_or_both(call):
     assert call.invoke(Words(), {"word": "hi", "times": "3"}) == "hi hi hi"
     assert call.invoke(Words(), "hi") == "hi hi"
-    if call.colour == "async":
+    if call.is_async:
         assert call.invoke(Slowly(), {"word": "hi"}) == "slowly hi"
         return
     with pytest.raises(BlockingCallError, match=r"slowly is async.*use ainvoke"):
@@ -129,7 +129,7 @@ def test_an_overridden_invoke_is_what_a_sequence_calls(call):
 
     chain = RunnableLambda(lambda x: {"word": x}) | Louder()
 
-    if call.colour == "blocking":
+    if not call.is_async:
         assert call.invoke(chain, "hi") == "HI HI"
     else:  # as in LangChain, whose `arun` does not go through `invoke`
         assert call.invoke(chain, "hi") == "hi hi"
@@ -278,7 +278,7 @@ def test_F_U10_what_a_tool_raises_passes_and_is_told_once(call, error):
         """Fail."""
         raise error
 
-    if call.colour == "async" and not isinstance(error, Exception):
+    if call.is_async and not isinstance(error, Exception):
         async_fail = StructuredTool.from_function(
             coroutine=_raising(error), name="fail", description="d"
         )

@@ -76,7 +76,7 @@ def test_an_async_function_is_a_tool_of_async_calls(call):
         return 2 * a
 
     assert double.func is None
-    if call.colour == "async":
+    if call.is_async:
         assert call.invoke(double, {"a": 2}) == 4
         return
     with pytest.raises(BlockingCallError, match="double is async"):
@@ -105,7 +105,7 @@ def test_a_method_is_bound_in_a_class_body_and_outside(call):
     assert call.invoke(tool(Counter(5).plain), {"by": 2}) == 7
     assert call.invoke(Counter(5).count, {"by": 2}) == 7
     assert list(Counter.count.args) == ["by"]
-    if call.colour == "async":
+    if call.is_async:
         assert call.invoke(Counter(1).acount, {"by": 2}) == 3
 
 

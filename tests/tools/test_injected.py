@@ -103,7 +103,7 @@ def test_config_run_manager_and_callbacks_are_filled_in(call):
     assert list(see.args) == ["a"]
     configurable, manager, callbacks = call.invoke(see, {"a": 1}, {"configurable": {"user": 7}})
     assert configurable == {"user": 7}
-    # A blocking function gets what it can use without awaiting, in both colours.
+    # A blocking function gets what it can use without awaiting, sync and async.
     assert (manager, callbacks) == (CallbackManagerForToolRun, "CallbackManager")
 
 

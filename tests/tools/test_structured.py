@@ -23,10 +23,10 @@ async def adouble(a: int) -> str:
     return f"awaited {2 * a}"
 
 
-def test_each_colour_has_its_function(call):
+def test_each_mode_has_its_function(call):
     both = StructuredTool.from_function(double, adouble)
 
-    assert call.invoke(both, {"a": 2}) == (4 if call.colour == "blocking" else "awaited 4")
+    assert call.invoke(both, {"a": 2}) == (4 if not call.is_async else "awaited 4")
 
 
 def test_run_and_arun_may_be_called_directly():

@@ -40,6 +40,7 @@ class AsyncCollector(AsyncBaseTracer):
         self.traced_runs.append(run)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [RunCollectorCallbackHandler, AsyncCollector])
 def test_runs_form_a_tree(call: Any, make: Any, no_leaks: Any):
     tracer = make()

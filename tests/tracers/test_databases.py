@@ -154,6 +154,7 @@ def test_what_is_deleted_is_gone_from_the_file_and_the_index(place: TracePlace):
         store.delete()
 
 
+@pytest.mark.slow
 def test_old_and_surplus_traces_are_pruned(place: TracePlace):
     for number in range(20):
         ask(place, f"question {number}", "".join(map(chr, range(200, 20_200))))

@@ -137,7 +137,7 @@ def events(call: Any, runnable: Any, input: Any, config: Any, **kwargs: Any) -> 
             seen.append(normal(event))  # noqa: PERF401  what came before an error counts
 
     try:
-        if call.colour == "async":
+        if call.is_async:
             asyncio.run(read())
         else:
             for event in runnable.stream_events(input, config, **kwargs):
@@ -147,10 +147,11 @@ def events(call: Any, runnable: Any, input: Any, config: Any, **kwargs: Any) -> 
     return seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["v1", "v2"])
 @pytest.mark.parametrize("name", list(RECORDED["v2"]))
 def test_events_are_those_of_langchain(call: Any, name: str, version: str, no_leaks: Any):
-    if name == "custom" and call.colour == "blocking":
+    if name == "custom" and not call.is_async:
         name = "lambda"  # an async function has no blocking run
     runnable, input, config = programs()[name]
 
@@ -218,7 +219,7 @@ def test_events_arrive_while_the_function_runs(call: Any):
         return "in time" if "on_chat_model_end" in event_names else answer
 
     runnable = RunnableLambda(slow)
-    if call.colour == "blocking":
+    if not call.is_async:
         for event in runnable.stream_events("x"):
             event_names.append(event["event"])
             last = event
@@ -234,6 +235,7 @@ def test_events_arrive_while_the_function_runs(call: Any):
     assert last["data"]["output"] == "in time"
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_early_stops_the_run(call: Any, no_leaks: Any):
     values: list[int] = []
 
@@ -243,7 +245,7 @@ def test_a_reader_that_leaves_early_stops_the_run(call: Any, no_leaks: Any):
             yield number
 
     runnable = RunnableLambda(count)
-    if call.colour == "blocking":
+    if not call.is_async:
         stream = runnable.stream_events(1)
         next(stream), next(stream)
         stream.close()
@@ -274,9 +276,7 @@ def test_v3_is_the_stream_of_a_chat_model(call: Any):
         return [event async for event in await model.astream_events("x", version="v3")]
 
     seen = (
-        list(model.stream_events("x", version="v3"))
-        if call.colour == "blocking"
-        else asyncio.run(read())
+        list(model.stream_events("x", version="v3")) if not call.is_async else asyncio.run(read())
     )
 
     assert (seen[0]["event"], seen[-1]["event"]) == ("message-start", "message-finish")

@@ -47,7 +47,7 @@ async def _collect(stream: Any) -> list[Any]:
 
 def read(call: Any, runnable: Any, method: str, **kwargs: Any) -> list[Any]:
     config = {"run_id": ID}
-    if call.colour == "blocking":
+    if not call.is_async:
         return list(getattr(runnable, method)("x", config, **kwargs))
     stream = getattr(runnable, f"a{method}")("x", config, **kwargs)
     return asyncio.run(asyncio.wait_for(_collect(stream), 10))

@@ -31,6 +31,7 @@ INC = RunnableLambda(lambda x: x + 1, name="inc")
 CHAIN = INC | RunnableLambda(lambda x: x * 2, name="twice")
 
 
+@pytest.mark.slow
 def test_a_trace_comes_back_as_a_tree(call: Any, postgres_url: str, no_leaks: Any):
     with PostgresTracer(postgres_url) as tracer:
         assert call.invoke(CHAIN, 1, {"callbacks": [tracer], "tags": ["demo"]}) == 4

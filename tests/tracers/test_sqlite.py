@@ -43,6 +43,7 @@ def fail(x: int) -> int:
     raise ValueError("no")
 
 
+@pytest.mark.slow
 def test_a_trace_comes_back_as_a_tree(call: Any, path: Path, no_leaks: Any):
     with SQLiteTracer(path) as tracer:
         call.invoke(CHAIN, 1, {"callbacks": [tracer], "tags": ["t"], "metadata": {"m": 1}})
@@ -150,6 +151,7 @@ def test_async_runs_flush_without_blocking_the_loop(path: Path):
     assert asyncio.run(main()) == 20
 
 
+@pytest.mark.slow
 def test_many_threads_write_into_one_file(path: Path, no_leaks: Any):
     with SQLiteTracer(path) as tracer:
         CHAIN.batch(list(range(200)), {"callbacks": [tracer], "max_concurrency": 8})
@@ -179,6 +181,7 @@ def start(path: Path, count: int) -> subprocess.Popen[bytes]:
     )
 
 
+@pytest.mark.slow
 def test_many_processes_write_into_one_file(path: Path):
     processes = [start(path, 40) for _ in range(3)]
     for process in processes:
@@ -188,6 +191,7 @@ def test_many_processes_write_into_one_file(path: Path):
     assert len(TraceStore(path).recent(1000)) == 120
 
 
+@pytest.mark.slow
 def test_F_K01_nothing_is_torn_by_kill_9(path: Path):
     for after in (0.05, 0.15, 0.3):
         process = start(path, 1_000_000)
@@ -375,6 +379,7 @@ def test_values_that_are_no_json_do_not_cost_the_row(path: Path):
     assert len(TraceStore(path).recent(100)) == len(values)
 
 
+@pytest.mark.slow
 def test_a_forked_child_writes_with_a_connection_of_its_own(path: Path):
     program = PROGRAM.split("print")[0] + (
         "import os\n"
@@ -392,6 +397,7 @@ def test_a_forked_child_writes_with_a_connection_of_its_own(path: Path):
     assert len(TraceStore(path).recent()) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hostile", ["", "[", "[" * 100_000, "5", "\0", '{"lc": 1}', "not a date"])
 @pytest.mark.parametrize(
     "column", ["id", "trace_id", "inputs", "outputs", "extra", "tags", "events"]

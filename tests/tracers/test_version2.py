@@ -221,6 +221,7 @@ print(RunnableLambda(lambda x: x + 1, name="add").invoke(1))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("value", "file"), [("1", "traces.db"), ("mine/t.db", "mine/t.db"), ("0", None), ("", None)]
 )

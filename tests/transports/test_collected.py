@@ -45,6 +45,7 @@ print(faults)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("http2", ["0", "1"], ids=["native", "httpx2"])
 @pytest.mark.parametrize("way", ["invoke", "left", "dropped", "ainvoke"])
 def test_a_model_that_is_dropped_leaves_no_socket(fault_server: Any, way, http2):

@@ -165,6 +165,7 @@ def test_connections_are_reused(
     assert len({seen.connection for seen in fault_server.requests("/a")}) == 1
 
 
+@pytest.mark.slow
 def test_F_C14_more_calls_than_slots_wait_and_then_say_so(
     live: Callable[..., Transport], fault_server: FaultServer
 ) -> None:

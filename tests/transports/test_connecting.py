@@ -59,6 +59,7 @@ def names(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Lookup], None]:
     return known.__setitem__
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wire", ["http", "https"])
 @pytest.mark.usefixtures("no_leaks")
 def test_F_Y05_an_address_that_does_not_answer_is_passed_over(
@@ -93,6 +94,7 @@ def test_F_Y05_an_address_that_refuses_is_passed_over_at_once(
     assert time.monotonic() - began < 2
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_leaks")
 def test_F_Y05_no_address_at_all(
     live: Make, blocking: bool, names: Callable[[str, Lookup], None], black_hole: tuple[str, int]

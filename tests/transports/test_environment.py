@@ -19,6 +19,7 @@ pytestmark = pytest.mark.timing
 Make = Callable[..., Transport]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"])
 @pytest.mark.parametrize("has_scheme", [True, False], ids=["url", "host:port"])
 def test_F_H09_a_proxy_variable_is_obeyed_by_default(

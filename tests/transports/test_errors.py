@@ -15,7 +15,7 @@ from foldline.exceptions import (
 )
 from foldline.providers.openai import AzureChatOpenAI, ChatOpenAI
 from foldline.transports import HttpOptions, Request, Transport, check_request
-from tests.conftest import Async, Blocking
+from tests.conftest import AsyncCalls, SyncCalls
 from tests.servers import Answer, FaultServer
 from tests.transports.conftest import QUICK, Caller
 
@@ -43,7 +43,7 @@ def test_hosts_that_are_fine(url: str) -> None:
     check_request(Request(url=url))
 
 
-def test_F_Y09_a_model_with_a_bad_host(call: Blocking | Async) -> None:
+def test_F_Y09_a_model_with_a_bad_host(call: SyncCalls | AsyncCalls) -> None:
     model = AzureChatOpenAI(
         azure_endpoint="https://.openai.example",
         azure_deployment="d",
@@ -84,7 +84,7 @@ def test_F_Y09_a_model_under_trio_is_a_mistake() -> None:
 
 
 def test_F_Y10_an_untrusted_certificate_is_not_retried(
-    live: Make, call: Blocking | Async, fault_server: FaultServer
+    live: Make, call: SyncCalls | AsyncCalls, fault_server: FaultServer
 ) -> None:
     model = ChatOpenAI(
         model="m", base_url=fault_server.https_url, api_key="k", transport=live(), max_retries=3
@@ -142,6 +142,7 @@ def chain_of(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", ECHOES)
 @pytest.mark.parametrize("where", ["header", "option", "query"])
 def test_F_Y11_the_key_is_masked_in_malformed_http(

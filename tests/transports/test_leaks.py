@@ -65,6 +65,7 @@ def freed(server: FaultServer, before: int) -> bool:
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["break", "close", "close twice", "drop"])
 def test_F_C01_a_blocking_stream_left_early_frees_its_socket(
     live: Callable[..., Transport], fault_server: FaultServer, how: str
@@ -87,6 +88,7 @@ def test_F_C01_a_blocking_stream_left_early_frees_its_socket(
     assert good == TIMES
 
 
+@pytest.mark.slow
 def test_F_C02_an_async_stream_left_early_frees_its_socket(
     live: Callable[..., Transport], fault_server: FaultServer
 ) -> None:
@@ -108,6 +110,7 @@ def test_F_C02_an_async_stream_left_early_frees_its_socket(
     assert asyncio.run(body()) == TIMES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "answer"),
     [(kind, answer) for answer in (STALLED, SILENT) for kind in LIVE],
@@ -144,6 +147,7 @@ def test_F_C03_a_cancelled_task_frees_its_socket(
     assert asyncio.run(body()) >= TIMES
 
 
+@pytest.mark.slow
 def test_F_C03_cancelled_after_any_number_of_steps_the_pool_still_works(
     live: Callable[..., Transport], fault_server: FaultServer
 ) -> None:
@@ -173,6 +177,7 @@ def test_F_C03_cancelled_after_any_number_of_steps_the_pool_still_works(
     asyncio.run(body())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("secure", [False, True], ids=["plain", "tls"])
 def test_F_C03_cancelled_at_every_step_no_socket_is_forgotten(
     fault_server: FaultServer, secure: bool
@@ -236,6 +241,7 @@ def test_F_C02_closing_from_another_task_or_thread_wakes_the_reader(
     assert Caller(transport, blocking=True).run(in_thread()) == "closed"
 
 
+@pytest.mark.slow
 def test_E7_threads_and_files_are_back_after_every_outcome(
     live: Callable[..., Transport], blocking: bool, fault_server: FaultServer
 ) -> None:
@@ -262,6 +268,7 @@ def test_E7_threads_and_files_are_back_after_every_outcome(
     assert (threading.active_count(), sockets()) == (threads, files)
 
 
+@pytest.mark.slow
 def test_slow_reader_of_a_fast_server_holds_little_memory(
     live: Callable[..., Transport], blocking: bool, fault_server: FaultServer
 ) -> None:
@@ -285,6 +292,7 @@ def test_slow_reader_of_a_fast_server_holds_little_memory(
     assert caller.run(body()) < 20_000_000
 
 
+@pytest.mark.slow
 def test_a_stream_closed_by_a_failing_reader_is_freed(
     live_caller: Caller, fault_server: FaultServer
 ) -> None:

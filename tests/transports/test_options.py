@@ -116,6 +116,7 @@ def target(request: pytest.FixtureRequest, fault_server: FaultServer) -> tuple[s
     return request.param, urls.get(request.param, fault_server.http2_url)
 
 
+@pytest.mark.slow
 def test_an_https_proxy_carries_every_wire(
     target: tuple[str, str], blocking: bool, fault_server: FaultServer
 ) -> None:
@@ -148,6 +149,7 @@ def test_the_certificate_of_an_https_proxy_is_checked(
     assert fault_server.hits() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["socks5", "socks5h"])
 def test_a_socks_proxy_carries_every_wire(
     target: tuple[str, str], scheme: str, blocking: bool, fault_server: FaultServer
@@ -164,6 +166,7 @@ def test_a_socks_proxy_carries_every_wire(
     assert tunnel.target == url.partition("://")[2]  # the name is looked up by the proxy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("answer", "kind"),
     [

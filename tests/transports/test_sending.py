@@ -16,7 +16,7 @@ import trustme
 from foldline.exceptions import ModelConnectionError, ModelStatusError, ModelTimeoutError
 from foldline.providers.openai import ChatOpenAI
 from foldline.transports import HttpOptions, NativeTransport, Request, Timeouts, Transport
-from tests.conftest import Async, Blocking
+from tests.conftest import AsyncCalls, SyncCalls
 from tests.servers import FaultServer
 from tests.transports.conftest import QUICK, Caller
 
@@ -103,7 +103,9 @@ def test_F_Y07_a_request_that_the_server_may_have_read_is_not_sent_again(
 
 
 @pytest.mark.parametrize("retries", [0, 1])
-def test_F_Y07_the_retry_policy_decides_and_counts(call: Blocking | Async, retries: int) -> None:
+def test_F_Y07_the_retry_policy_decides_and_counts(
+    call: SyncCalls | AsyncCalls, retries: int
+) -> None:
     server = CloseOnSecond(answer=CHAT_ANSWER)
     with serving(server) as url:
         transport = NativeTransport()
@@ -211,6 +213,7 @@ class RefuseEarly:
 REFUSAL = b"HTTP/1.1 413 Too Large\r\ncontent-length: 9\r\n%b\r\ntoo large"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 10, 30], ids=["1 MB", "10 MB", "30 MB"])
 @pytest.mark.parametrize("ending", ["now", "later"])
 def test_F_Y06_an_answer_before_the_end_of_the_body_is_read(
@@ -245,7 +248,9 @@ def test_F_Y06_a_server_that_stops_reading_and_stays_is_answered(blocking: bool,
         connection.close()
 
 
-def test_F_Y06_a_model_raises_the_status_and_sends_nothing_again(call: Blocking | Async) -> None:
+def test_F_Y06_a_model_raises_the_status_and_sends_nothing_again(
+    call: SyncCalls | AsyncCalls,
+) -> None:
     server = RefuseEarly("now", REFUSAL % b"connection: close\r\n")
     with serving(server) as url:
         transport = NativeTransport()
@@ -257,6 +262,7 @@ def test_F_Y06_a_model_raises_the_status_and_sends_nothing_again(call: Blocking 
     assert server.connections == 1
 
 
+@pytest.mark.slow
 def test_a_large_body_arrives_whole(live: Make, blocking: bool, fault_server: FaultServer) -> None:
     text = bytes(range(97, 123)) * (3 << 16)
     for url in (fault_server.url, fault_server.https_url):

@@ -64,6 +64,7 @@ def interrupt_after(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGUSR1, before)
 
 
+@pytest.mark.slow
 @ANSWERS
 def test_F_C03_a_cancelled_call_over_tls_frees_its_socket(
     live: Make, fault_server: FaultServer, answer: Answer
@@ -90,6 +91,7 @@ def test_F_C03_a_cancelled_call_over_tls_frees_its_socket(
     assert asyncio.run(body()) == TIMES + 1
 
 
+@pytest.mark.slow
 @ANSWERS
 def test_F_C13_an_interrupted_call_over_tls_frees_its_socket(
     live: Make, fault_server: FaultServer, answer: Answer
@@ -137,6 +139,7 @@ def server_that_never_agrees() -> Iterator[tuple[str, Callable[[], int]]]:
         connection.close()
 
 
+@pytest.mark.slow
 def test_F_C03_a_call_cancelled_while_it_agrees_on_tls_frees_its_socket(
     live: Make, blocking: bool
 ) -> None:

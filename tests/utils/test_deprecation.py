@@ -7,6 +7,7 @@ import pytest
 from foldline.utils.deprecation import FoldlineDeprecationWarning, warn_deprecated
 
 
+@pytest.mark.slow
 def test_the_warning_says_since_when_what_instead_and_until_when_and_points_at_the_caller():
     with pytest.warns(
         FoldlineDeprecationWarning,

@@ -336,6 +336,7 @@ def cpu_seconds(function, text) -> float:
     return time.process_time() - began
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.parametrize("function", [parse_partial_json, parse_strict])
 def test_F_U08_a_hostile_megabyte_takes_less_than_a_second(name, function):
@@ -344,6 +345,7 @@ def test_F_U08_a_hostile_megabyte_takes_less_than_a_second(name, function):
     )  # the machine may be busy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.parametrize("function", [parse_json_markdown, repair_json])
 def test_hostile_text_is_searched_in_linear_time(name, function):

@@ -29,6 +29,7 @@ def typed(value: Any) -> Any:
     return type(value), value
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(VALUES, VALUES)
 def test_a_patch_turns_one_value_into_the_other(old: Any, new: Any):

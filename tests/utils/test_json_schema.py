@@ -150,6 +150,7 @@ def test_a_schema_that_refers_to_itself_ends(schema):
     assert "deeper than 200" in str(validate(1, schema)[0])
 
 
+@pytest.mark.slow
 def test_alternatives_that_multiply_end():
     schema = {"anyOf": [{"items": {"$ref": "#"}, "type": "array"}] * 2}
     value: object = 1

@@ -114,7 +114,7 @@ def test_one_input_is_no_batch_as_completed():
 
 
 def test_an_example_of_an_answer_is_no_schema():
-    with pytest.raises(UsageError, match="is no JSON Schema"):
+    with pytest.raises(UsageError, match="is not a JSON Schema"):
         openai().with_structured_output({"a": 1})
 
 
@@ -138,5 +138,6 @@ def test_a_warning_names_the_line_of_the_program(tmp_path: Any):
     )
 
     assert (
-        "app.py:3: UserWarning: 'tag' is no key of a config (did you mean 'tags'?)" in done.stderr
+        "app.py:3: UserWarning: 'tag' is not a key of a config (did you mean 'tags'?)"
+        in done.stderr
     )

@@ -27,11 +27,11 @@ class Plane(Embeddings):
         self.asked: list[str] = []
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        self.asked.append("blocking")
+        self.asked.append("sync")
         return [self._vector(text) for text in texts]
 
     def embed_query(self, text: str) -> list[float]:
-        self.asked.append("blocking")
+        self.asked.append("sync")
         return self._vector(text)
 
     async def aembed_documents(self, texts: list[str]) -> list[list[float]]:

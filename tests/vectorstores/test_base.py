@@ -152,7 +152,7 @@ def test_a_retriever_adds_documents_to_its_store(call):
     assert store.rows["x"].page_content == "a"
 
 
-def test_a_subclass_that_writes_only_the_blocking_hook_is_heard_in_both_colours(call):
+def test_a_subclass_that_writes_only_the_blocking_hook_is_heard_sync_and_async(call):
     class Louder(VectorStoreRetriever):
         def _get_relevant_documents(self, query, *, run_manager):
             return [Document(query.upper())]

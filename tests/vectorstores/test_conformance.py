@@ -26,11 +26,11 @@ def test_the_nearest_come_first_with_their_cosines(store, call):
     assert [score for _, score in scored] == pytest.approx([1.0, math.sqrt(0.5), 0.0], abs=1e-6)
 
 
-def test_a_store_uses_the_embedding_in_the_colour_of_the_call(store, plane, call):
+def test_a_store_uses_the_embedding_sync_or_async_like_the_call(store, plane, call):
     call.run(store, "add_texts", CORNERS)
     call.run(store, "similarity_search", "1 0")
     call.run(store, "max_marginal_relevance_search", "1 0")
-    assert set(plane.asked) == {call.colour}
+    assert set(plane.asked) == {call.mode}
 
 
 def test_every_way_to_search_agrees(store, call):

@@ -34,6 +34,7 @@ def test_a_filter_becomes_constants_and_bound_values():
         compile_filter(parse_filter({"a": {"$lt": float("nan")}}))
 
 
+@pytest.mark.slow
 def test_two_stores_on_one_collection_see_each_other(postgres_server, plane, call):
     one = opened(postgres_server, plane, name := str(uuid4()))
     other = opened(postgres_server, plane, name)
@@ -55,6 +56,7 @@ def test_a_store_is_made_with_langchains_word_for_the_connection(postgres_server
     assert texts(call.run(made, "similarity_search", "1 0")) == ["1 0"]
 
 
+@pytest.mark.slow
 def test_an_index_makes_searches_approximate_and_filters_still_give_k(pgvector_server, call):
     store = opened(pgvector_server, DeterministicFakeEmbedding(size=7))
     with pytest.raises(UsageError, match="add documents first"):
@@ -119,6 +121,7 @@ def test_F_K01_a_batch_is_written_whole_or_not_at_all(postgres_server, plane, ca
     assert call.run(store, "similarity_search", "1 0") == []
 
 
+@pytest.mark.slow
 def test_F_K04_writers_in_two_processes_lose_nothing(postgres_server):
     name = str(uuid4())
     code = f"""

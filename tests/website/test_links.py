@@ -46,6 +46,7 @@ def test_what_is_right_passes(tmp_path):
     assert broken_links(write_site(tmp_path, body)) == []
 
 
+@pytest.mark.slow
 def test_the_reference_has_each_name_once():
     pages = find_pages(ROOT / "src")
     paths = [path for page in pages for group in page.names.values() for path in group]

@@ -154,6 +154,7 @@ class Agent(Program):
         return [*done, *(number for number in alone if number not in done)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [Flow, Graph, Agent])
 def test_a_cancellation_at_every_await_repeats_nothing_that_was_kept(tmp_path, no_leaks, kind):
     async def once(number: int) -> bool:

@@ -72,6 +72,7 @@ def made(kind, saver, work):
     return create_agent(ScriptedChatModel(script=turn), [use], checkpointer=saver), "go"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_async_writes_beside_the_next_step_and_all_is_there_at_the_end(
     call, tmp_path, kind, no_leaks

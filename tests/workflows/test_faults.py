@@ -61,6 +61,7 @@ KILLED = textwrap.dedent("""
 """)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", ["before", "after"])
 def test_kill_9_at_every_step_repeats_no_acknowledged_effect(tmp_path, stage):
     moments = [f"{stage} {number}" for number in range(10)]
@@ -265,6 +266,7 @@ def test_a_journal_with_a_missing_entry_is_a_typed_error():
         flow.thread("1").resume(1)
 
 
+@pytest.mark.slow
 def test_a_cancelled_flow_loses_nothing_and_leaves_nothing_behind(tmp_path, no_leaks):
     saver = SqliteSaver(tmp_path / "flows.db")
 

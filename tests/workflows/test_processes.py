@@ -135,6 +135,7 @@ def effects(folder: Path) -> list[int]:
     return [int(line) for line in path.read_text().split()] if path.exists() else []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_of_two_processes_that_answer_one_wins_and_the_other_is_told(tmp_path, kind):
     finish(tmp_path, start(tmp_path, kind, "begin", "a"), names="a")
@@ -148,6 +149,7 @@ def test_of_two_processes_that_answer_one_wins_and_the_other_is_told(tmp_path, k
     assert effects(tmp_path) == list(range(20)), said
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no RLIMIT_FSIZE")
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_file_that_cannot_grow_stops_the_run_and_it_goes_on_later(tmp_path, kind):

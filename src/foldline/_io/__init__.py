@@ -1,7 +1,7 @@
-"""The ways to wait, in two colours: nothing else in foldline may block a thread or suspend a task.
+"""The ways to wait, sync and async: nothing else in foldline may block a thread or suspend a task.
 
-A behaviour is one `async def` body that waits through an `IO` and nothing else. `BLOCKING` waits in the calling
-thread and never suspends, so `drive()` can run the body without a loop; `ASYNC` suspends on the running loop.
+A behaviour is one `async def` body that waits only through an `IO`. `BLOCKING` waits in the calling thread and never
+suspends, so `drive()` can run the body without a loop; `ASYNC` suspends on the running loop.
 
 The two are in `blocking` and `asynchronous`; what they wait with is in `waiting` (threads, tasks), `gather`, `locks`
 and `private_loop`. `drive` runs a body without a loop.
@@ -47,8 +47,8 @@ __all__ = [
     "OutOfTime",
     "Outcome",
     "PrivateLoop",
+    "RunningBody",
     "Signal",
-    "Started",
     "mutex",
     "run_loop",
     "running_loop",
@@ -60,38 +60,38 @@ T = TypeVar("T")
 K = TypeVar("K")
 
 
-class Started(Protocol):
-    """A body under way; `result()` waits for it, `cancel()` asks it to stop."""
+class RunningBody(Protocol):
+    """A body that is running; `result()` waits for it, `cancel()` asks it to stop."""
 
-    async def result(self) -> Any: ...  # noqa: ANN401  what the body returns
+    async def result(self) -> Any: ...  # noqa: ANN401  the result of the body
     def cancel(self) -> None: ...
 
 
 class Channel(Protocol):
-    """Carries items from any thread to the one body that reads them."""
+    """Carries items from any thread to the only body that reads them."""
 
     def put(self, item: object) -> None: ...
-    async def get(self) -> Any: ...  # noqa: ANN401  what was put, of any type
+    async def get(self) -> Any: ...  # noqa: ANN401  an item of any type
     async def get_within(self, seconds: float) -> object:
-        """Return the next item, or None where none came in time."""
+        """Return the next item, or None if none arrives in time."""
 
 
 class IO(Protocol):
-    """What a body may ask of the world."""
+    """The operations with which a body waits."""
 
     blocking: bool
 
-    async def call(self, function: Callable[..., Any], /, *args: object, **kwargs: object) -> Any:  # noqa: ANN401  what the user's function returns; it may be sync or async
-        """Call a user's function, whichever colour it has."""
+    async def call(self, function: Callable[..., Any], /, *args: object, **kwargs: object) -> Any:  # noqa: ANN401  the result of a user's function
+        """Call a user's function, sync or async."""
 
     async def settle(self, value: Awaitable[T]) -> T:
-        """Wait for an awaitable that somebody else made (an async callback handler)."""
+        """Wait for an awaitable that was made elsewhere (by an async callback handler)."""
 
     async def sleep(self, seconds: float) -> None:
         """Wait for some time."""
 
     async def bounded(self, seconds: float, body: Coroutine[Any, Any, T]) -> T:
-        """Run a body that must end in time, else raise OutOfTime; a thread that hangs is left behind."""
+        """Run a body with a time limit; raise OutOfTime after it, without waiting for a thread that hangs."""
 
     def as_completed(
         self,
@@ -100,32 +100,32 @@ class IO(Protocol):
         *,
         limit: int | None,
     ) -> AsyncGenerator[Outcome, None]:
-        """Run a body for each item, at most `limit` at once; outcomes as they come."""
+        """Run a body for each item, at most `limit` at once; yield the outcomes as they complete."""
 
     def merge(
         self, streams: Mapping[K, AsyncGenerator[T, None]]
     ) -> AsyncGenerator[tuple[K, T], None]:
-        """Read several streams at once; items as they come."""
+        """Read several streams at once; yield the items as they arrive."""
 
     def each(
         self, items: Iterable[T] | AsyncIterator[T], around: Around = UNCHANGED
     ) -> AsyncGenerator[T, None]:
-        """Iterate what a user gave, whichever colour it has; `around` is entered for every step."""
+        """Iterate a user's sync or async iterable; `around` is entered for every step."""
 
     def iterate(self, stream: AsyncGenerator[T, None]) -> AbstractAsyncContextManager[Iterator[T]]:
-        """Let a user's blocking code iterate a stream of ours."""
+        """Return a stream of ours as an iterator for a user's blocking code."""
 
     def adapt(self, items: Iterable[T] | AsyncIterator[T]) -> AsyncGenerator[T, None]:
-        """Iterate what an author wrote in only one colour: like `each`, and an async iterator works everywhere."""
+        """Iterate like `each`, but accept an async iterator in a blocking call too."""
 
-    def start(self, body: Coroutine[Any, Any, Any]) -> Started:
-        """Run a body beside this one."""
+    def start(self, body: Coroutine[Any, Any, Any]) -> RunningBody:
+        """Start a body that runs concurrently."""
 
     def lock(self) -> AbstractAsyncContextManager[Any]:
-        """Make a lock for the bodies of one call."""
+        """Return a lock for the bodies of one call."""
 
     def channel(self) -> Channel:
-        """Make a channel from anywhere to one reader of this colour."""
+        """Return a channel from any thread to one reader."""
 
 
 BLOCKING: IO = Blocking()

@@ -1,4 +1,4 @@
-"""Suspending on the running loop: the async half of `_io`, where blocking functions run in threads."""
+"""Suspending on the running loop: the async half of `_io`; blocking functions run in threads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from collections.abc import (
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, TypeVar, cast
 
-from foldline._io.gather import LOOK_AHEAD, TaskGathering
+from foldline._io.gather import LOOK_AHEAD, TaskGatherer
 from foldline._io.locks import LoopChannel
 from foldline._io.waiting import (
     END,
@@ -44,7 +44,7 @@ class Async:
 
     blocking = False
 
-    async def call(self, function: Callable[..., Any], /, *args: object, **kwargs: object) -> Any:  # noqa: ANN401  what the user's function returns
+    async def call(self, function: Callable[..., Any], /, *args: object, **kwargs: object) -> Any:  # noqa: ANN401  the result of a user's function
         if is_async_callable(function):
             return await function(*args, **kwargs)
         result = await in_thread(function, *args, **kwargs)
@@ -73,13 +73,13 @@ class Async:
         *,
         limit: int | None,
     ) -> AsyncGenerator[Outcome, None]:
-        done: asyncio.Queue[Outcome] = asyncio.Queue()
+        outcomes: asyncio.Queue[Outcome] = asyncio.Queue()
         running: set[asyncio.Task[Any]] = set()
 
-        def ended(task: asyncio.Task[Any], index: int) -> None:
+        def on_done(task: asyncio.Task[Any], index: int) -> None:
             running.discard(task)
             error = asyncio.CancelledError() if task.cancelled() else task.exception()
-            done.put_nowait(Outcome(index, None if error else task.result(), error))
+            outcomes.put_nowait(Outcome(index, None if error else task.result(), error))
 
         source, pending = enumerate(items), 0
         try:
@@ -91,10 +91,10 @@ class Async:
                     task = asyncio.ensure_future(body(item))  # type: ignore[arg-type]
                     running.add(task)
                     pending += 1
-                    task.add_done_callback(lambda task, index=index: ended(task, index))  # type: ignore[misc]
+                    task.add_done_callback(lambda task, index=index: on_done(task, index))  # type: ignore[misc]
                 if not pending:
                     return
-                outcome = await done.get()
+                outcome = await outcomes.get()
                 pending -= 1
                 yield outcome
         finally:
@@ -103,7 +103,7 @@ class Async:
     def merge(
         self, streams: Mapping[K, AsyncGenerator[T, None]]
     ) -> AsyncGenerator[tuple[K, T], None]:
-        return TaskGathering(streams, LOOK_AHEAD).items()
+        return TaskGatherer(streams, LOOK_AHEAD).items()
 
     async def each(
         self, items: Iterable[T] | AsyncIterator[T], around: Around = UNCHANGED
@@ -149,12 +149,12 @@ class Async:
 
 
 class Inline(Async):
-    """Suspends on a loop that has no threads, as a durable engine's: blocking functions run in place."""
+    """Suspends on a loop without threads, such as that of a durable engine: blocking functions run in place."""
 
     def __init__(self, has_no_threads: Callable[[], bool]) -> None:
         self._has_no_threads = has_no_threads
 
-    async def call(self, function: Callable[..., Any], /, *args: object, **kwargs: object) -> Any:  # noqa: ANN401  what the user's function returns
+    async def call(self, function: Callable[..., Any], /, *args: object, **kwargs: object) -> Any:  # noqa: ANN401  the result of a user's function
         if not self._has_no_threads():
             return await super().call(function, *args, **kwargs)
         result = function(*args, **kwargs)

@@ -24,7 +24,7 @@ from functools import partial
 from typing import Any, TypeVar, cast
 
 from foldline._io.drive import drive, drive_each
-from foldline._io.gather import LOOK_AHEAD, STOPPED_BY, ThreadGathering
+from foldline._io.gather import LOOK_AHEAD, STOPPED_BY, ThreadGatherer
 from foldline._io.locks import ThreadChannel, ThreadLock
 from foldline._io.waiting import (
     END,
@@ -44,7 +44,7 @@ T = TypeVar("T")
 K = TypeVar("K")
 
 DEFAULT_THREADS = min(32, (os.cpu_count() or 1) + 4)
-"""Parallel calls of a blocking batch that sets no `max_concurrency`."""
+"""Parallel calls of a blocking batch without `max_concurrency`."""
 
 
 def _run_in_copy(
@@ -69,7 +69,7 @@ class Blocking:
 
     blocking = True
 
-    async def call(self, function: Callable[..., Any], /, *args: object, **kwargs: object) -> Any:  # noqa: ANN401  what the user's function returns
+    async def call(self, function: Callable[..., Any], /, *args: object, **kwargs: object) -> Any:  # noqa: ANN401  the result of a user's function
         result = function(*args, **kwargs)
         if hasattr(type(result), "__await__"):
             if inspect.iscoroutine(result):
@@ -86,8 +86,8 @@ class Blocking:
             return await value
 
         context = copy_context()
-        settled: T = Job(lambda: context.run(asyncio.run, wait())).wait()
-        return settled
+        result: T = Job(lambda: context.run(asyncio.run, wait())).wait()
+        return result
 
     async def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
@@ -111,27 +111,27 @@ class Blocking:
             for index, item in source:
                 yield _outcome(index, context, body, item)
             return
-        gathering: ThreadGathering[Outcome] = ThreadGathering(workers, workers + LOOK_AHEAD)
+        gatherer: ThreadGatherer[Outcome] = ThreadGatherer(workers, workers + LOOK_AHEAD)
 
         def work() -> None:
-            while gathering.has_room():
+            while gatherer.has_room():
                 with lock:
                     index, item = next(source, (-1, None))
                 if index < 0:
                     break
-                gathering.put(_outcome(index, context, body, item))
-            gathering.leave()
+                gatherer.put(_outcome(index, context, body, item))
+            gatherer.leave()
 
         for _ in range(workers):
             THREADS.submit(work)
-        with closing(gathering.items()) as outcomes:
+        with closing(gatherer.items()) as outcomes:
             for outcome in outcomes:
                 yield outcome
 
     async def merge(
         self, streams: Mapping[K, AsyncGenerator[T, None]]
     ) -> AsyncGenerator[tuple[K, T], None]:
-        gathering: ThreadGathering[tuple[K, T] | BaseException] = ThreadGathering(
+        gatherer: ThreadGatherer[tuple[K, T] | BaseException] = ThreadGatherer(
             len(streams), LOOK_AHEAD
         )
 
@@ -139,18 +139,18 @@ class Blocking:
             try:
                 with closing(drive_each(stream)) as items:
                     for item in items:
-                        if not gathering.has_room():
-                            STOPPED_BY.set(gathering.failure)
+                        if not gatherer.has_room():
+                            STOPPED_BY.set(gatherer.failure)
                             break
-                        gathering.put((key, item))
+                        gatherer.put((key, item))
             except BaseException as error:
-                gathering.failure = error
-                gathering.put(error)
-            gathering.leave()
+                gatherer.failure = error
+                gatherer.put(error)
+            gatherer.leave()
 
         for key, stream in streams.items():
             THREADS.submit(partial(copy_context().run, read, key, stream))
-        with closing(gathering.items()) as items:
+        with closing(gatherer.items()) as items:
             for item in items:
                 if isinstance(item, BaseException):
                     raise item
@@ -187,14 +187,14 @@ class Blocking:
 
     async def adapt(self, items: Iterable[T] | AsyncIterator[T]) -> AsyncGenerator[T, None]:
         if not isinstance(items, AsyncIterator):
-            async with aclosing(self.each(items)) as each:
-                async for item in each:
+            async with aclosing(self.each(items)) as stream:
+                async for item in stream:
                     yield item
             return
         loop = asyncio.new_event_loop()
-        running = Job(loop.run_forever)
+        loop_job = Job(loop.run_forever)
 
-        def wait(body: Coroutine[Any, Any, Any]) -> Any:  # noqa: ANN401  the result of whichever coroutine
+        def wait(body: Coroutine[Any, Any, Any]) -> Any:  # noqa: ANN401  the result of any coroutine
             return asyncio.run_coroutine_threadsafe(body, loop).result()
 
         try:
@@ -205,7 +205,7 @@ class Blocking:
                 wait(items.aclose())
             wait(loop.shutdown_asyncgens())
             loop.call_soon_threadsafe(loop.stop)
-            running.wait()
+            loop_job.wait()
             loop.close()
 
     def start(self, body: Coroutine[Any, Any, Any]) -> Job:

@@ -1,4 +1,4 @@
-"""Run an async body without an event loop: the blocking colour of every behaviour.
+"""Runs an async body without an event loop: the sync version of every behaviour.
 
 A body that waits only through a blocking `IO` never suspends, so sending it one `None` runs it to its end.
 """
@@ -14,11 +14,11 @@ from foldline.exceptions import BlockingCallError
 
 T = TypeVar("T")
 
-ADVICE = "it waits for an event loop: use the `a…` twin of this call (ainvoke, astream, …)"
+ADVICE = "it waits for an event loop: use the async method (ainvoke, astream, …)"
 
 
 def drive(body: Coroutine[Any, Any, T]) -> T:
-    """Run to its end a coroutine that never suspends."""
+    """Run a coroutine that never suspends to its end."""
     try:
         body.send(None)
     except StopIteration as done:
@@ -33,18 +33,18 @@ def drive(body: Coroutine[Any, Any, T]) -> T:
         body.close()
 
 
-class Iterated(AsyncGenerator[T, None]):
-    """A blocking generator in the shape of a stream: `drive_each` takes the generator out again.
+class GeneratorStream(AsyncGenerator[T, None]):
+    """A sync generator in the shape of a stream, which `drive_each` unwraps again.
 
-    Blocking steps in a row so cost what plain generators cost: a step reads the `items` of the one before, and only
-    the last reader closes them all.
+    Consecutive sync steps then cost as little as plain generators: a step reads the `items` of the previous one, and
+    only the last reader closes them all.
     """
 
     def __init__(
-        self, items: Generator[T, None, None], before: Sequence[Generator[Any, None, None]] = ()
+        self, items: Generator[T, None, None], previous: Sequence[Generator[Any, None, None]] = ()
     ) -> None:
         self.items = items
-        self.chain = (*before, items)
+        self.chain = (*previous, items)
         """This generator and those it reads from, the first one first."""
 
     async def asend(self, value: None) -> T:
@@ -55,7 +55,7 @@ class Iterated(AsyncGenerator[T, None]):
         return cast("T", item)
 
     async def athrow(self, *error: Any) -> T:
-        """Raise an error where the generator is."""
+        """Raise an error in the generator."""
         return self.items.throw(*error)
 
     async def aclose(self) -> None:
@@ -63,13 +63,13 @@ class Iterated(AsyncGenerator[T, None]):
         self.close()
 
     def close(self) -> None:
-        """Close the generators, the last one first; one that fails to close does not keep the others open."""
+        """Close the generators, the last one first; one that fails to close does not leave the others open."""
         with ExitStack() as stack:
             for items in self.chain:
                 stack.callback(items.close)
 
     def each(self) -> Generator[T, None, None]:
-        """Return the items, and close what gave them."""
+        """Yield the items, then close the generators."""
         try:
             yield from self.items
         except Exception as error:
@@ -83,11 +83,11 @@ _END = object()
 
 
 def drive_each(stream: AsyncGenerator[T, None]) -> Generator[T, None, None]:
-    """Iterate an async generator that never suspends; closing this closes it, `finally` blocks included."""
-    return stream.each() if isinstance(stream, Iterated) else _driven(stream)
+    """Iterate an async generator that never suspends; closing the result closes it, `finally` blocks included."""
+    return stream.each() if isinstance(stream, GeneratorStream) else _drive_items(stream)
 
 
-def _driven(stream: AsyncGenerator[T, None]) -> Generator[T, None, None]:
+def _drive_items(stream: AsyncGenerator[T, None]) -> Generator[T, None, None]:
     advance: Any = stream.__anext__
     try:
         while True:
@@ -99,7 +99,7 @@ def _driven(stream: AsyncGenerator[T, None]) -> Generator[T, None, None]:
             except StopAsyncIteration:
                 return
             else:
-                raise _unwound(
+                raise _throw_into(
                     step, BlockingCallError(f"{stream!r} cannot run in a blocking call: {ADVICE}")
                 )
     except Exception as error:
@@ -109,8 +109,8 @@ def _driven(stream: AsyncGenerator[T, None]) -> Generator[T, None, None]:
         drive(stream.aclose())
 
 
-def _unwound(step: Any, error: BlockingCallError) -> BlockingCallError:  # noqa: ANN401  a coroutine, or one step of an async generator: both have `throw`
-    """Raise the error where the body waits, so that it can be closed; its `finally` blocks run."""
+def _throw_into(step: Any, error: BlockingCallError) -> BlockingCallError:  # noqa: ANN401  a coroutine, or a step of an async generator
+    """Raise the error where the body waits, so that its `finally` blocks run and it can be closed."""
     with suppress(BlockingCallError, StopIteration, StopAsyncIteration):
         step.throw(error)
     return error

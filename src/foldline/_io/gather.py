@@ -1,7 +1,7 @@
-"""Several streams for one reader, in both colours: producers may be ahead of it, but only so far.
+"""Several streams for one reader, sync and async: producers may be ahead of the reader, up to a limit.
 
-When the reader goes, the producers are stopped and waited for. What they then close can ask `stopped_by()` why: a
-stream that is closed since its neighbour failed has failed too, one that its reader left has ended.
+When the reader stops, the producers are stopped and waited for. Streams that are closed then can call `stopped_by()`:
+one that is closed because a parallel stream failed has failed too, one that its reader closed has ended.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Generic, TypeVar
 
 from foldline._io.waiting import cancel_all
 
-__all__ = ["LOOK_AHEAD", "STOPPED_BY", "TaskGathering", "ThreadGathering", "stopped_by"]
+__all__ = ["LOOK_AHEAD", "STOPPED_BY", "TaskGatherer", "ThreadGatherer", "stopped_by"]
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -28,36 +28,36 @@ STOPPED_BY: ContextVar[BaseException | None] = ContextVar("foldline_stopped_by")
 
 
 def stopped_by() -> BaseException | None:
-    """Return the failure of a neighbour that the stream being closed here is closed for; None: its reader has left."""
+    """Return the failure of a parallel stream because of which a stream is closed; None if its reader closed it."""
     return STOPPED_BY.get(None)
 
 
-class ThreadGathering(Generic[T]):
-    """Items of several threads for one reader, which they may be only so far ahead of."""
+class ThreadGatherer(Generic[T]):
+    """Items of several threads for one reader, which they may be ahead of up to a limit."""
 
     def __init__(self, producers: int, ahead: int) -> None:
         self._producers = producers
         self._items: queue.SimpleQueue[T | None] = queue.SimpleQueue()
         self._room = threading.Semaphore(ahead)
-        self._stopped = False
+        self._is_stopped = False
         self.failure: BaseException | None = None
-        """Why the producers are stopped; None where the reader has simply left."""
+        """The error because of which the producers are stopped; None if the reader stopped."""
 
     def has_room(self) -> bool:
-        """Wait until an item may be put; False if nobody reads any more."""
+        """Wait until an item may be put; return False if the reader has stopped."""
         self._room.acquire()
-        return not self._stopped
+        return not self._is_stopped
 
     def put(self, item: T) -> None:
-        """Hand an item to the reader."""
+        """Pass an item to the reader."""
         self._items.put(item)
 
     def leave(self) -> None:
-        """Say that this producer puts no more; the last thing each of them does."""
+        """End this producer, which puts no more items."""
         self._items.put(None)
 
     def items(self) -> Generator[T, None, None]:
-        """Read until all producers have left; closing this waits for what they are doing now."""
+        """Yield items until all producers have ended; closing this waits for their current steps."""
         producing = self._producers
         try:
             while producing:
@@ -69,32 +69,32 @@ class ThreadGathering(Generic[T]):
                     yield item
         except (KeyboardInterrupt, SystemExit) as error:
             self.failure = error
-            producing = 0  # the program is to end: its threads are not waited for
+            producing = 0  # the program ends: its threads are not waited for
             raise
         finally:
             self.failure = self.failure or stopped_by()
-            self._stopped = True
+            self._is_stopped = True
             self._room.release(max(1, self._producers))
             while producing:
                 producing -= self._items.get() is None
 
 
-class TaskGathering(Generic[K, T]):
+class TaskGatherer(Generic[K, T]):
     """Items of several streams for one reader, each stream read by a task."""
 
     def __init__(self, streams: Mapping[K, AsyncGenerator[T, None]], ahead: int) -> None:
         self._streams = streams
         self._items: asyncio.Queue[tuple[K, T] | BaseException | None] = asyncio.Queue()
-        # Apart from the queue, which would let a quick stream keep the end of another waiting for ever.
+        # Separate from the queue: otherwise a fast stream could delay the end of another one forever.
         self._room = asyncio.Semaphore(ahead)
-        self._stopped = False
+        self._is_stopped = False
 
     async def items(self) -> AsyncGenerator[tuple[K, T], None]:
-        """Read until all streams have ended or one fails; closing this closes them."""
+        """Yield items until all streams have ended or one fails; closing this closes them."""
         loop = asyncio.get_running_loop()
         contexts = {key: copy_context() for key in self._streams}
         tasks = {
-            loop.create_task(self._read(key, stream), context=contexts[key])
+            loop.create_task(self._read_stream(key, stream), context=contexts[key])
             for key, stream in self._streams.items()
         }
         producing = len(tasks)
@@ -114,17 +114,17 @@ class TaskGathering(Generic[K, T]):
                 context.run(STOPPED_BY.set, failure)
             raise
         finally:
-            self._stopped = True
+            self._is_stopped = True
             await cancel_all(tasks)
 
-    async def _read(self, key: K, stream: AsyncGenerator[T, None]) -> None:
+    async def _read_stream(self, key: K, stream: AsyncGenerator[T, None]) -> None:
         try:
             async with aclosing(stream):
                 async for item in stream:
                     await self._room.acquire()
                     self._items.put_nowait((key, item))
         except BaseException as error:
-            if self._stopped:  # cancelled by us: nobody reads any more
+            if self._is_stopped:  # cancelled by us: the reader has stopped
                 raise
             self._items.put_nowait(error)
         self._items.put_nowait(None)

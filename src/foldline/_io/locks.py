@@ -1,4 +1,4 @@
-"""What one waits for another with: locks, signals, channels; for threads, and for the tasks of a loop."""
+"""Synchronisation: locks, signals and channels, for threads and for the tasks of a loop."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any
 
 
 def mutex() -> AbstractContextManager[Any]:
-    """Make a lock to be held for a few instructions, never across a wait; the same in both colours."""
+    """Return a lock for a few instructions, never held across a wait; the same for sync and async code."""
     return threading.Lock()
 
 
 class Mutex:
-    """Lets one thread in at a time, and is nearly free for who finds it empty, which is almost everybody.
+    """Lets one thread in at a time, at almost no cost if no other thread is inside, which is the usual case.
 
-    Who wants in takes the `token` by `token.pop()`, and puts it back in a `finally`; then calls `wake` if somebody is
-    `waiting`. Taking from a list is one instruction, so no two threads get it; a lock of the system costs eight times
-    that, for every event of a stream. An `IndexError` says that somebody is inside: `wait` for them to leave.
+    To enter, take the `token` by `token.pop()`, and put it back in a `finally`; then call `wake` if `waiting` is not
+    empty. Popping from a list is atomic, so only one thread gets the token; a lock of the system would cost eight times
+    as much, for every event of a stream. An `IndexError` means that another thread is inside: call `wait`.
     """
 
     __slots__ = ("token", "waiting")
@@ -30,7 +30,7 @@ class Mutex:
         self.waiting: list[threading.Event] = []
 
     def enter_if_free(self) -> bool:
-        """Enter without waiting; False where somebody is inside, this thread included."""
+        """Enter without waiting; return False if any thread is inside, this one included."""
         try:
             self.token.pop()
         except IndexError:
@@ -38,30 +38,30 @@ class Mutex:
         return True
 
     def leave(self) -> None:
-        """End what `enter_if_free` began."""
+        """Leave after `enter_if_free` returned True."""
         self.token.append(None)
         self.wake()
 
     def wait(self) -> None:
-        """Wait until somebody left; return at once if nobody is inside any more."""
-        left = threading.Event()
-        self.waiting.append(left)
-        # Who leaves puts the token back before it looks who waits: it is seen here, or this is seen there.
+        """Wait until the thread inside has left; return at once if none is inside."""
+        released = threading.Event()
+        self.waiting.append(released)
+        # The leaving thread puts the token back before it reads `waiting`: one of the two sees the other.
         if not self.token:
-            left.wait()
+            released.wait()
         with suppress(ValueError):
-            self.waiting.remove(left)
+            self.waiting.remove(released)
 
     def wake(self) -> None:
-        """Let those go on who wait."""
-        for left in list(self.waiting):
-            left.set()
+        """Wake the waiting threads."""
+        for released in list(self.waiting):
+            released.set()
 
 
 class Interruptible:
-    """The step of a stream that some task is taking; another task of the loop may interrupt it.
+    """A step of a stream that a task is executing; another task of the loop may interrupt it.
 
-    The interrupted task sees no cancellation: its `with` block just ends, and `is_interrupted` says why.
+    The interrupted task sees no cancellation: its `with` block ends, and `is_interrupted` is True.
     """
 
     __slots__ = ("_is_cancelled", "_task", "is_interrupted")
@@ -73,13 +73,13 @@ class Interruptible:
 
     @property
     def is_mine(self) -> bool:
-        """Whether the step under way is taken by the task that asks."""
+        """Whether the current task executes the step."""
         return self._task is not None and self._task is asyncio.current_task()
 
     def interrupt(self) -> None:
-        """Stop the step under way."""
+        """Stop the current step."""
         self.is_interrupted = True
-        # Once, however many interrupt it: the task takes one cancellation back.
+        # Cancel once, however often it is interrupted: the task takes back one cancellation.
         if self._task is not None and not self.is_mine and not self._is_cancelled:
             self._is_cancelled = self._task.cancel()
 
@@ -91,32 +91,36 @@ class Interruptible:
         is_cancelled, self._is_cancelled = self._is_cancelled, False
         if not is_cancelled or task is None:
             return False
-        # Somebody else may have cancelled the task too: that stays.
-        left = task.uncancel()
-        return kind is not None and issubclass(kind, asyncio.CancelledError) and not left
+        # The task may have been cancelled by others too: that cancellation stays.
+        other_cancellations = task.uncancel()
+        return (
+            kind is not None
+            and issubclass(kind, asyncio.CancelledError)
+            and not other_cancellations
+        )
 
 
 running_loop = asyncio.get_running_loop
 
 
 class HomeLoop:
-    """The event loop in which something was begun; what waits there can be woken from no other loop."""
+    """The event loop in which something began; waiters of that loop cannot be woken from another one."""
 
     __slots__ = ("loop",)
 
     def __init__(self) -> None:
         self.loop: asyncio.AbstractEventLoop | None = None
-        """The loop of whoever entered first."""
+        """The loop of the first caller of `enter`."""
 
     def enter(self) -> bool:
-        """Return whether this is the loop of whoever entered first."""
+        """Return whether the running loop is that of the first caller."""
         if self.loop is None:
             self.loop = running_loop()
         return self.loop is running_loop()
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether somebody entered, in another loop than the one that runs now."""
+        """Whether `enter` was called first in another loop than the running one."""
         return self.loop is not None and self.loop is not running_loop()
 
     @property
@@ -132,7 +136,7 @@ class Signal:
         self._event = asyncio.Event()
 
     def set(self) -> None:
-        """Wake everybody who waits now."""
+        """Wake all current waiters."""
         self._event.set()
         self._event = asyncio.Event()
 
@@ -157,7 +161,7 @@ class ThreadChannel:
         self._items: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self.put = self._items.put
 
-    async def get(self) -> Any:  # noqa: ANN401  what was put, of any type
+    async def get(self) -> Any:  # noqa: ANN401  an item of any type
         return self._items.get()
 
     async def get_within(self, seconds: float) -> object:
@@ -168,26 +172,26 @@ class ThreadChannel:
 
 
 class LoopChannel:
-    """Items arrive in the order they were put, from the loop's own thread or from another one."""
+    """Items arrive in the order in which they were put, from the loop's thread or from another one."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._home = threading.get_ident()
+        self._thread_id = threading.get_ident()
         self._items: deque[Any] = deque()
-        self._arrived = asyncio.Event()
+        self._item_event = asyncio.Event()
 
     def put(self, item: object) -> None:
         self._items.append(item)
-        if threading.get_ident() == self._home:
-            self._arrived.set()
+        if threading.get_ident() == self._thread_id:
+            self._item_event.set()
             return
-        with suppress(RuntimeError):  # the loop was closed meanwhile: nobody reads any more
-            self._loop.call_soon_threadsafe(self._arrived.set)
+        with suppress(RuntimeError):  # the loop was closed: there is no reader any more
+            self._loop.call_soon_threadsafe(self._item_event.set)
 
-    async def get(self) -> Any:  # noqa: ANN401  what was put, of any type
+    async def get(self) -> Any:  # noqa: ANN401  an item of any type
         while not self._items:
-            self._arrived.clear()
-            await self._arrived.wait()
+            self._item_event.clear()
+            await self._item_event.wait()
         return self._items.popleft()
 
     async def get_within(self, seconds: float) -> object:

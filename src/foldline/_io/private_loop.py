@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own, for what is async and outlasts a call."""
+"""An event loop in its own thread, for async clients that outlast a call."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from foldline._io.waiting import cancel_all
 T = TypeVar("T")
 logger: logging.Logger = logging.getLogger("foldline")
 LEAVE_SECONDS: Final = 5.0
-"""How long what lives on a loop may take to leave, also where nobody waits for it; a second cancel would break it."""
+"""How long the resident may take to exit, also if no caller waits for it; a second cancellation would break it."""
 
 
 class PrivateLoop:
-    """An event loop in a thread of its own, where a client lives that is async and outlasts a call (an MCP session).
+    """An event loop in its own thread, for an async client that outlasts a call (an MCP session): the resident.
 
     Sync and async callers, in any thread and on any loop, run coroutines there.
     """
@@ -29,41 +29,41 @@ class PrivateLoop:
         self._loop = asyncio.new_event_loop()
         self._process = os.getpid()
         self._resident: asyncio.Task[Any] | None = None
-        self._stay: asyncio.Task[None] | None = None
+        self._stay_task: asyncio.Task[None] | None = None
         self._calls: set[Future[Any]] = set()
         self._patience = 5.0
         self._lock = threading.Lock()
         self._closing = False
-        self._thread = threading.Thread(target=self._work, name="foldline-loop", daemon=True)
+        self._thread = threading.Thread(target=self._run_thread, name="foldline-loop", daemon=True)
         self._thread.start()
 
     @property
     def is_running(self) -> bool:
-        """Whether coroutines may be run; a forked child has none of its parent's threads."""
+        """Whether coroutines can be run; a forked child has none of its parent's threads."""
         return self._process == os.getpid() and not self._closing and self._thread.is_alive()
 
-    def _work(self) -> None:
+    def _run_thread(self) -> None:
         try:
             self._loop.run_forever()
-            self._loop.run_until_complete(self._leave())
+            self._loop.run_until_complete(self._shut_down())
             self._loop.run_until_complete(self._loop.shutdown_asyncgens())
         finally:
             self._loop.close()
 
-    async def _leave(self) -> None:
-        """End the calls; then what lives here, in the order its context manager wants; then whatever still runs."""
+    async def _shut_down(self) -> None:
+        """Cancel the calls, then exit the resident's context manager, then cancel the other tasks."""
         for call in list(self._calls):
             call.cancel()
-        if self._stay is not None:
-            self._stay.cancel()
-            await asyncio.wait([self._stay], timeout=max(self._patience, LEAVE_SECONDS))
+        if self._stay_task is not None:
+            self._stay_task.cancel()
+            await asyncio.wait([self._stay_task], timeout=max(self._patience, LEAVE_SECONDS))
         await cancel_all(asyncio.all_tasks() - {asyncio.current_task()})
 
     async def run(self, body: Coroutine[Any, Any, T], *, blocking: bool) -> T:
-        """Run a coroutine to its end on this loop; whoever stops waiting cancels it."""
+        """Run a coroutine to its end on this loop; a caller that stops waiting cancels it."""
         with (
             self._lock
-        ):  # what is submitted before the loop is told to stop is cancelled by it, not forgotten
+        ):  # a body that is submitted before `stop` is cancelled by the loop, not lost
             if self._closing:
                 body.close()
                 raise ConnectionAbortedError("closed")
@@ -86,7 +86,7 @@ class PrivateLoop:
         *,
         blocking: bool,
     ) -> T:
-        """Run a body with what lives here: `make` gives it to the first who asks, and it stays until `close`."""
+        """Run a body with the resident: `make` creates it for the first caller, and it stays until `close`."""
 
         async def with_resident() -> T:
             if self._resident is None:
@@ -94,37 +94,39 @@ class PrivateLoop:
             try:
                 resident = await asyncio.shield(self._resident)
             except Exception:
-                self._resident = None  # the next one tries again
+                self._resident = None  # the next caller tries again
                 raise
             return await body(resident)
 
         return await self.run(with_resident(), blocking=blocking)
 
     async def _enter(self, make: Callable[[], AbstractAsyncContextManager[Any]]) -> object:
-        entered: asyncio.Future[Any] = self._loop.create_future()
+        resident_future: asyncio.Future[Any] = self._loop.create_future()
 
-        async def stay() -> None:  # one task enters and leaves: some context managers insist on it
+        async def stay() -> (
+            None
+        ):  # the same task enters and exits: some context managers require it
             try:
                 async with make() as resident:
-                    entered.set_result(resident)
+                    resident_future.set_result(resident)
                     await self._loop.create_future()
             except BaseException as error:
-                if not entered.done():
-                    entered.set_exception(error)
+                if not resident_future.done():
+                    resident_future.set_exception(error)
                 elif isinstance(error, asyncio.CancelledError):
                     raise
                 else:
-                    logger.debug("what lived on a private loop ended with %r", error)
+                    logger.debug("the resident of a private loop ended with %r", error)
 
-        self._stay = asyncio.ensure_future(stay())
-        return await entered
+        self._stay_task = asyncio.ensure_future(stay())
+        return await resident_future
 
     def close(self, patience: float = 5.0) -> None:
-        """Cancel what runs there, end the loop and its thread; wait `patience` seconds for that."""
+        """Cancel the running tasks, end the loop and its thread; wait `patience` seconds for that."""
         if self._process != os.getpid():
             return
         with self._lock:
-            if not self._closing:  # a second stop would interrupt the tidying up
+            if not self._closing:  # a second stop would interrupt the cleanup
                 self._closing = True
                 self._patience = patience
                 self._loop.call_soon_threadsafe(self._loop.stop)
@@ -133,11 +135,11 @@ class PrivateLoop:
 
 
 def _is_cancelled() -> bool:
-    """Whether somebody asked the running task to stop."""
+    """Return whether the running task was cancelled."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
 
 def run_loop(body: Coroutine[Any, Any, T]) -> T:
-    """Run a server's coroutine to its end in this thread, with a loop of its own."""
+    """Run a server's coroutine to its end in this thread, with a new loop."""
     return asyncio.run(body)

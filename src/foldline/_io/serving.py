@@ -1,6 +1,6 @@
-"""What an HTTP server waits with: some threads, a notice that wakes many tasks, background tasks, a cancelling watch.
+"""What an HTTP server waits with: worker threads, a notice that wakes many tasks, background tasks, a cancelling watch.
 
-A server is async alone, so these have no blocking side.
+A server is async only, so these have no sync version.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ __all__ = ["BackgroundTask", "CancelWhen", "Cancelled", "Notice", "Workers", "jo
 
 T = TypeVar("T")
 Cancelled = asyncio.CancelledError
-"""What a cancelled body is stopped with."""
+"""The exception of a cancelled body."""
 
 
 class Workers:
-    """Some threads of their own for functions that block: so many calls at once, and no more."""
+    """A fixed number of threads for blocking functions."""
 
     def __init__(self, count: int, name: str) -> None:
         self._threads = ThreadPoolExecutor(count, name)
@@ -30,12 +30,12 @@ class Workers:
         return await asyncio.get_running_loop().run_in_executor(self._threads, function, *values)
 
     def close(self) -> None:
-        """Wait for the calls under way, and end the threads."""
+        """Wait for the current calls, and end the threads."""
         self._threads.shutdown(wait=True)
 
 
 class Notice:
-    """Wakes every task that waits for it; each may wait for some time only."""
+    """Wakes every task that waits for it; each may wait with a timeout."""
 
     __slots__ = ("_waiters",)
 
@@ -43,13 +43,13 @@ class Notice:
         self._waiters: list[asyncio.Future[None]] = []
 
     def set(self) -> None:
-        """Wake everybody who waits now."""
+        """Wake all current waiters."""
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
             _wake(waiter)
 
     async def wait(self, seconds: float | None = None) -> None:
-        """Wait for the next `set`, or for some time."""
+        """Wait for the next `set`, or until the timeout."""
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[None] = loop.create_future()
         self._waiters.append(waiter)
@@ -67,7 +67,7 @@ def _wake(waiter: asyncio.Future[None]) -> None:
 
 
 class BackgroundTask:
-    """A body that runs beside whoever started it."""
+    """A body that runs concurrently with its starter."""
 
     __slots__ = ("_task",)
 
@@ -84,18 +84,18 @@ class BackgroundTask:
         self._task.cancel()
 
     async def join(self) -> None:
-        """Wait for its end, whatever that is."""
+        """Wait for its end; ignore its result and its error."""
         await asyncio.gather(self._task, return_exceptions=True)
 
 
 async def join_all(tasks: Iterable[BackgroundTask]) -> None:
-    """Wait for the end of all of them."""
+    """Wait for all of them to end."""
     for task in tasks:
         await task.join()
 
 
 class CancelWhen:
-    """Cancels the body inside it when a watcher ends; `has_fired` says so, and nothing is raised outside.
+    """Cancels the body inside it when a watcher ends; `has_fired` is then True, and nothing is raised outside.
 
     ```python {test="skip: a part of a body"}
     async with CancelWhen(client_left) as watch:
@@ -111,10 +111,10 @@ class CancelWhen:
 
     async def __aenter__(self) -> CancelWhen:
         self._task = asyncio.current_task()
-        self._watch = asyncio.get_running_loop().create_task(self._look())
+        self._watch = asyncio.get_running_loop().create_task(self._run_watcher())
         return self
 
-    async def _look(self) -> None:
+    async def _run_watcher(self) -> None:
         await self._watcher()
         if not self._is_over and self._task is not None:
             self.has_fired = True
@@ -132,5 +132,5 @@ class CancelWhen:
             with suppress(asyncio.CancelledError):
                 await self._watch
         is_ours = self.has_fired and isinstance(error, asyncio.CancelledError)
-        # Where somebody else cancelled the body too, that cancellation goes on.
+        # If the body was cancelled by others too, that cancellation stays.
         return is_ours and self._task is not None and self._task.uncancel() == 0

@@ -1,8 +1,8 @@
-"""What the two colours of `_io` wait with: threads, tasks, and the bridges between thread and loop.
+"""What `_io` waits with: threads, tasks, and the bridges between thread and loop.
 
-Threads come from one elastic pool of daemon threads of our own, because `concurrent.futures` keeps a fixed number
-of threads for ever and joins them at exit: eight slow tools would queue on six threads, and a user's function that
-hangs would hang the interpreter.
+Threads come from an elastic pool of daemon threads, because `concurrent.futures` has a fixed number of threads and
+joins them at exit: eight slow tools would queue on six threads, and a user's function that hangs would hang the
+interpreter.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ R = TypeVar("R")
 logger: logging.Logger = logging.getLogger("foldline")
 
 Around = AbstractContextManager[Any]
-"""Entered around each step of a user's code, so it must be enterable again and again."""
+"""Entered around each step of a user's code, so it must be reusable."""
 UNCHANGED: Around = nullcontext()
 
-LINGER = 0.5
-"""Seconds an idle thread waits for the next job before it leaves."""
+IDLE_SECONDS = 0.5
+"""Seconds that an idle thread waits for the next job before it ends."""
 
-GRACE = 1.0
-"""Seconds that a cancelled task waits for what it shielded."""
+GRACE_SECONDS = 1.0
+"""Seconds that a cancelled task waits for the body that it shielded."""
 END = object()
 
 
 class Outcome(NamedTuple):
-    """How one of several bodies ended: its place among the items, and a `value` or an `error`."""
+    """The outcome of one of several bodies: its position among the items, and a `value` or an `error`."""
 
     place: int
     value: Any
@@ -58,19 +58,19 @@ async def next_or_end(items: AsyncIterator[T]) -> T | object:
 
 
 class Threads:
-    """Daemon threads that appear when needed and leave after `LINGER` seconds without work."""
+    """Daemon threads that are started when needed and end after `IDLE_SECONDS` without work."""
 
     def __init__(self) -> None:
         self.forget()
 
     def forget(self) -> None:
-        """Begin anew: a forked child has none of its parent's threads."""
+        """Start over: a forked child has none of its parent's threads."""
         self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._idle = 0
         self._lock = threading.Lock()
 
     def submit(self, job: Callable[[], None]) -> None:
-        """Run a job that never raises in some thread, soon."""
+        """Run a job that never raises in a thread, soon."""
         with self._lock:
             self._jobs.put(job)
             if self._idle > 0:
@@ -86,13 +86,13 @@ class Threads:
                 self._idle += 1
 
     def _next(self) -> Callable[[], None] | None:
-        # A new thread waits like any other: one that was idle may have taken the job it was started for.
+        # A new thread waits like any other: an idle one may have taken the job it was started for.
         while True:
             try:
-                return self._jobs.get(timeout=LINGER)
+                return self._jobs.get(timeout=IDLE_SECONDS)
             except queue.Empty:
                 with self._lock:
-                    # No idle count left means a submit has reserved this thread: its job is on the way.
+                    # An idle count of 0 means that a submit has reserved this thread: its job is on the way.
                     if self._idle > 0:
                         self._idle -= 1
                         return None
@@ -106,12 +106,12 @@ if hasattr(os, "register_at_fork"):
 
 
 def in_main_thread() -> bool:
-    """Whether signals, and so KeyboardInterrupt, are for this thread."""
+    """Return whether signals, and so KeyboardInterrupt, are delivered to this thread."""
     return threading.current_thread() is threading.main_thread()
 
 
 class OutOfTime(Exception):
-    """A body took longer than it was given; `seconds` says how long that was."""
+    """A body took longer than its limit, which is in `seconds`."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -136,22 +136,22 @@ class Job:
             self._error = error
         self._done.set()
 
-    def wait(self, timeout: float | None = None) -> Any:  # noqa: ANN401  what the function returns
+    def wait(self, timeout: float | None = None) -> Any:  # noqa: ANN401  the result of the function
         if not self._done.wait(timeout):
             raise OutOfTime(timeout or 0.0)
         if self._error is not None:
             raise self._error
         return self._value
 
-    async def result(self) -> Any:  # noqa: ANN401  what the body returns
+    async def result(self) -> Any:  # noqa: ANN401  the result of the body
         return self.wait()
 
     def cancel(self) -> None:
-        """A thread cannot be stopped from outside; its outcome is dropped."""
+        """Do nothing: a thread cannot be stopped; its outcome is dropped."""
 
 
 def is_async_callable(function: object) -> TypeGuard[Callable[..., Awaitable[Any]]]:
-    """Whether calling this gives a coroutine, also for partials and objects with an async `__call__`."""
+    """Return whether calling this returns a coroutine, also for partials and objects with an async `__call__`."""
     while isinstance(function, partial):
         function = function.func
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
@@ -159,14 +159,14 @@ def is_async_callable(function: object) -> TypeGuard[Callable[..., Awaitable[Any
     )
 
 
-async def in_thread(function: Callable[..., Any], /, *args: object, **kwargs: object) -> Any:  # noqa: ANN401  what the function returns
+async def in_thread(function: Callable[..., Any], /, *args: object, **kwargs: object) -> Any:  # noqa: ANN401  the result of the function
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
     context = copy_context()
 
     def settle(value: object, error: BaseException | None) -> None:
         if future.done():
-            if inspect.iscoroutine(value):  # nobody is left to await it
+            if inspect.iscoroutine(value):  # there is no caller to await it
                 value.close()
             return
         if isinstance(error, StopIteration):
@@ -183,7 +183,7 @@ async def in_thread(function: Callable[..., Any], /, *args: object, **kwargs: ob
             value = context.run(function, *args, **kwargs)
         except BaseException as error:
             failure = error
-        with suppress(RuntimeError):  # the loop was closed meanwhile: nobody waits any more
+        with suppress(RuntimeError):  # the loop was closed: there is no caller any more
             loop.call_soon_threadsafe(settle, value, failure)
 
     THREADS.submit(run)
@@ -191,18 +191,18 @@ async def in_thread(function: Callable[..., Any], /, *args: object, **kwargs: ob
 
 
 class ThreadIterator(AsyncIterator[T]):
-    """A user's blocking iterator under a loop: each step in a thread, all of them in one context."""
+    """A user's sync iterator under a loop: each step in a thread, all of them in one context."""
 
     def __init__(self, items: Iterable[T], around: Around) -> None:
         self._items = items
         self._iterator: Iterator[T] | None = None
         self._busy = threading.Lock()
         with around:
-            # One for all steps: what the user's generator sets, it sees again.
+            # One context for all steps: a user's generator sees the variables that it sets.
             self._context = copy_context()
 
     def _in_context(self, function: Callable[[], R]) -> R:
-        with self._busy:  # around the context too: it can be entered by one thread at a time
+        with self._busy:  # the context too can be entered by only one thread at a time
             return self._context.run(function)
 
     def _step(self) -> T | object:
@@ -221,7 +221,7 @@ class ThreadIterator(AsyncIterator[T]):
         return cast("T", step)
 
     async def aclose(self) -> None:
-        """Close the user's generator; if we were cancelled in the middle of a step, as soon as that step ends."""
+        """Close the user's generator; if we were cancelled during a step, as soon as that step ends."""
         if self._busy.locked():
             THREADS.submit(self._close_quietly)
         elif inspect.isgenerator(self._iterator):
@@ -255,20 +255,20 @@ class LoopIterator(Iterator[T]):
     def __next__(self) -> T:
         if self._closed:
             raise StopIteration
-        asked = self._next()
+        next_item = self._next()
         try:
-            step = asyncio.run_coroutine_threadsafe(asked, self._loop).result()
+            step = asyncio.run_coroutine_threadsafe(next_item, self._loop).result()
         except RuntimeError:
             if not self._loop.is_closed():
                 raise
-            asked.close()
-            raise StopIteration from None  # the loop has ended: nothing can come any more
+            next_item.close()
+            raise StopIteration from None  # the loop has ended: no item can come
         if step is END:
             raise StopIteration
         return cast("T", step)
 
     async def aclose(self) -> None:
-        """End the iteration; a step under way is cancelled."""
+        """End the iteration; cancel the current step."""
         self._closed = True
         if self._step is not None:
             await cancel_all({self._step})
@@ -278,7 +278,7 @@ class Task:
     def __init__(self, body: Coroutine[Any, Any, Any]) -> None:
         self._task = asyncio.ensure_future(body)
 
-    async def result(self) -> Any:  # noqa: ANN401  what the body returns
+    async def result(self) -> Any:  # noqa: ANN401  the result of the body
         return await self._task
 
     def cancel(self) -> None:
@@ -286,34 +286,34 @@ class Task:
 
 
 async def shield(body: Coroutine[Any, Any, T]) -> T:
-    """Wait for a body that runs to its end although the one who waits is cancelled.
+    """Wait for a body that runs to its end even if the waiting task is cancelled.
 
-    Who was cancelled waits a little longer, since a loop that closes would cancel what is left behind on it; a body
-    that is not done by then is cancelled too, so that nothing is left behind.
+    A cancelled task waits a little longer, because a loop that closes would cancel the body; a body that is not done by
+    then is cancelled too, so that nothing keeps running.
     """
     task = asyncio.ensure_future(body)
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
         if not task.done():
-            await asyncio.wait([task], timeout=GRACE)
+            await asyncio.wait([task], timeout=GRACE_SECONDS)
             task.cancel()
         raise
 
 
 async def cancel_all(tasks: set[asyncio.Task[Any]]) -> None:
-    waiting = [task for task in tasks if not task.done()]
-    for task in waiting:
+    pending = [task for task in tasks if not task.done()]
+    for task in pending:
         task.cancel()
-    if waiting:
-        await asyncio.gather(*waiting, return_exceptions=True)
+    if pending:
+        await asyncio.gather(*pending, return_exceptions=True)
 
 
 # -- executors, for code that was written for LangChain's
 
 
 class ContextThreadPoolExecutor(ThreadPoolExecutor):
-    """A pool of threads whose jobs see the context variables of whoever submits them."""
+    """A pool of threads whose jobs see the context variables of the submitter."""
 
     def submit(  # type: ignore[override]  # the standard library takes a ParamSpec
         self, func: Callable[..., T], *args: Any, **kwargs: Any
@@ -330,7 +330,7 @@ class ContextThreadPoolExecutor(ThreadPoolExecutor):
 async def in_executor(
     executor: object, function: Callable[..., T], *args: object, **kwargs: object
 ) -> T:
-    """Run a blocking function in an executor, or in a thread of our own where none is given."""
+    """Run a blocking function in an executor, or in one of our threads if there is none."""
     if not isinstance(executor, Executor):
         result: T = await in_thread(function, *args, **kwargs)
         return result

@@ -102,10 +102,10 @@ class Agent(LoopRunnable[Any, StateT]):
 
     # -- running
 
-    async def _once(self, input: object, run: Run) -> Any:  # noqa: ANN401  the state of the schema, or what an engine kept of it
+    async def _invoke_body(self, input: object, run: Run) -> Any:  # noqa: ANN401  the state of the schema, or what an engine kept of it
         durability = self.setup.durability
         if durability is None or ENGINE.get() is not None:
-            return await super()._once(input, run)
+            return await super()._invoke_body(input, run)
         check_call_option(self.setup.name, durability, run.kwargs.get("durability"))
         payload = pack(input, f"the input of {self.setup.name}", type(input))
         thread = run.configurable.get("thread_id")
@@ -115,7 +115,7 @@ class Agent(LoopRunnable[Any, StateT]):
     async def _durable_body(self, payload: object, io: IO) -> object:
         """Run inside the engine: input and last state as JSON."""
         value = unpack(payload, f"the input of {self.setup.name}")
-        state: Any = await super()._once(value, Run.root(io, None, {}))
+        state: Any = await super()._invoke_body(value, Run.root(io, None, {}))
         if "__interrupt__" in state:
             raise FlowInterrupt(state["__interrupt__"])
         return self.setup.codec.encode(state)

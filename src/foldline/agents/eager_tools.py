@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from foldline._io import Started
+from foldline._io import RunningBody
 from foldline.agents.context import AgentContext
 from foldline.agents.tool_runner import ToolRunner
 from foldline.messages.tool import ToolCall
@@ -22,7 +22,7 @@ class EagerTools:
     def __init__(self, context: AgentContext, runner: ToolRunner) -> None:
         self.context = context
         self.runner = runner
-        self._started: dict[str, tuple[ToolCall, Started]] = {}
+        self._started: dict[str, tuple[ToolCall, RunningBody]] = {}
 
     def start(self, block: Mapping[str, Any]) -> None:
         """Start the tool of a finished block, if it is a call of a tool marked `eager`."""
@@ -43,7 +43,7 @@ class EagerTools:
 
         self._started[call["id"] or ""] = (call, self.context.io.start(body()))
 
-    def take(self, call: ToolCall) -> Started | None:
+    def take(self, call: ToolCall) -> RunningBody | None:
         """Return the call that was started early; None where it was not."""
         found = self._started.pop(call["id"] or "", None) if self._started else None
         return None if found is None else found[1]

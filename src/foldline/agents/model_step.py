@@ -29,7 +29,7 @@ from foldline.language_models.chat_models import BaseChatModel
 from foldline.load import dumpd, load
 from foldline.messages import AIMessage, BaseMessage, HumanMessage
 from foldline.protocol.replay import message_to_events
-from foldline.runnables._opening import Opening
+from foldline.runnables._stream_call import StreamCall
 from foldline.runnables.base import Runnable
 from foldline.runnables.binding import RunnableBindingBase
 from foldline.workflows.durability import ENGINE, durable_step
@@ -235,7 +235,7 @@ async def _events(
         messages.append(cast("AIMessage", call.message))
         return
     try:
-        stream: Any = model._open_stream_v2(Opening(prompt, run))
+        stream: Any = model._open_stream_v2(StreamCall(prompt, run))
     except UsageError:  # no model's stream at the end of it: ask for the whole
         messages.append(await model._step(prompt, run))
         for event in message_to_events(messages[0]):

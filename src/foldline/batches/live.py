@@ -152,7 +152,7 @@ class LiveCalls:
             self._running[id] = (items, None)
             self._running[id] = (items, self._launch(id, items, done, io))
 
-    def _launch(self, id: int, items: list[Item], done: Channel, io: IO) -> Any:  # noqa: ANN401  Started or a future
+    def _launch(self, id: int, items: list[Item], done: Channel, io: IO) -> Any:  # noqa: ANN401  RunningBody or a future
         pairs = [(item.number, item.input) for item in items]
         if self._executor is None or self._portable is None:
             return io.start(self._work(id, pairs, done, io))

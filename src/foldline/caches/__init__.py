@@ -1,4 +1,4 @@
-"""Caches of model answers: the interface, in memory, in a SQLite file; in Redis with the extra of that name."""
+"""Caches of model answers: the interface, in memory, in a SQLite file; in Redis with the extra `redis`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers as text and back, by `foldline.load` alone: a kept row is hostile input. What does not load is a miss."""
+"""Serialises answers with `foldline.load`, because a stored row is untrusted. A row that does not load is a miss."""
 
 from __future__ import annotations
 
@@ -12,22 +12,24 @@ from foldline.outputs import Generation
 
 
 def pack(answers: RETURN_VAL_TYPE) -> str:
-    """Write answers as text."""
+    """Return answers as text."""
     return dumps(list(answers))
 
 
 def unpack(text: str | bytes) -> RETURN_VAL_TYPE | None:
-    """Read answers; None where the text is damaged or holds something else."""
+    """Return the answers in a text; None if it is damaged or contains anything else."""
     try:
-        loaded = loads(text if isinstance(text, str) else text.decode())
+        answers = loads(text if isinstance(text, str) else text.decode())
     except (SchemaError, UnicodeDecodeError, ValueError):
         return None
-    if not isinstance(loaded, list) or not all(isinstance(one, Generation) for one in loaded):
+    if not isinstance(answers, list) or not all(
+        isinstance(answer, Generation) for answer in answers
+    ):
         return None
-    return cast("RETURN_VAL_TYPE", loaded)
+    return cast("RETURN_VAL_TYPE", answers)
 
 
 def hashed_key(prompt: str, llm_string: str) -> str:
-    """Return a key that two different pairs never share and that holds no character with a meaning anywhere."""
+    """Return a key that is different for different pairs and has no special characters."""
     text = f"{len(prompt)}:{prompt}{llm_string}"
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,4 +1,4 @@
-"""`BaseCache`: keeps complete answers by (prompt, model). An author writes the blocking half; the twins are derived."""
+"""`BaseCache`: stores complete answers by (prompt, model). An author writes the sync methods; the async are derived."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ RETURN_VAL_TYPE: TypeAlias = Sequence[Generation]
 
 
 class BaseCache(ABC):
-    """Keeps model answers by prompt and by everything that tells one model call from another."""
+    """Stores model answers by prompt and by a text with everything else that identifies a model call."""
 
     __repr__ = short_repr
 
     @abstractmethod
     def lookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:
-        """Return the kept answer, or None."""
+        """Return the cached answer, or None."""
 
     @abstractmethod
     def update(self, prompt: str, llm_string: str, return_val: RETURN_VAL_TYPE) -> None:
-        """Keep an answer."""
+        """Store an answer."""
 
     @abstractmethod
     def clear(self, **kwargs: object) -> None:
-        """Forget everything."""
+        """Delete everything."""
 
     async def alookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:
-        """Return the kept answer, or None."""
-        found: RETURN_VAL_TYPE | None = await ASYNC.call(self.lookup, prompt, llm_string)
-        return found
+        """Return the cached answer, or None."""
+        answers: RETURN_VAL_TYPE | None = await ASYNC.call(self.lookup, prompt, llm_string)
+        return answers
 
     async def aupdate(self, prompt: str, llm_string: str, return_val: RETURN_VAL_TYPE) -> None:
-        """Keep an answer."""
+        """Store an answer."""
         await ASYNC.call(self.update, prompt, llm_string, return_val)
 
     async def aclear(self, **kwargs: object) -> None:
-        """Forget everything."""
+        """Delete everything."""
         await ASYNC.call(self.clear, **kwargs)

@@ -1,4 +1,4 @@
-"""`RedisCache`: answers kept in Redis, shared by a fleet (extra `redis`)."""
+"""`RedisCache`: answers in Redis, shared by several machines (extra `redis`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["RedisCache"]
 
 
 class RedisCache(BaseCache):
-    """Keeps answers in Redis under a prefix of its own.
+    """Stores answers in Redis under a prefix.
 
     ```python {test="skip: needs a Redis server"}
     set_llm_cache(RedisCache("redis://127.0.0.1:6379/0", ttl=3600))
@@ -24,19 +24,19 @@ class RedisCache(BaseCache):
         ttl: float | None = None,
         prefix: str = "foldline:cache:",
     ) -> None:
-        """Use a server (a URL or a client of your own); answers vanish after `ttl` seconds."""
+        """Use a server (a URL or your client); answers expire after `ttl` seconds."""
         self._server = RedisServer(redis_)
         self._milliseconds = None if ttl is None else max(1, round(ttl * 1000))
         self._prefix = prefix
 
     def lookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:
-        """Return the kept answer, or None."""
+        """Return the cached answer, or None."""
         with self._server.client() as client:
-            kept = client.get(self._prefix + hashed_key(prompt, llm_string))
-        return None if kept is None else unpack(kept)
+            cached = client.get(self._prefix + hashed_key(prompt, llm_string))
+        return None if cached is None else unpack(cached)
 
     def update(self, prompt: str, llm_string: str, return_val: RETURN_VAL_TYPE) -> None:
-        """Keep an answer."""
+        """Store an answer."""
         with self._server.client() as client:
             client.set(
                 self._prefix + hashed_key(prompt, llm_string),
@@ -45,7 +45,7 @@ class RedisCache(BaseCache):
             )
 
     def clear(self, **kwargs: object) -> None:
-        """Forget everything under the prefix; other keys of the server stay."""
+        """Delete everything under the prefix; other keys of the server stay."""
         with self._server.client() as client:
             for key in client.scan_iter(match=self._server.literal(self._prefix) + "*", count=1000):
                 client.unlink(key)

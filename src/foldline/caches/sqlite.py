@@ -1,4 +1,4 @@
-"""`SQLiteCache`: answers kept in one file, shared by the processes of a machine. A broken row is a miss."""
+"""`SQLiteCache`: answers in one file, shared by the processes of a machine. A damaged row is a miss."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MIGRATIONS = [
 
 
 class SQLiteCache(BaseCache):
-    """Keeps answers in a SQLite file.
+    """Stores answers in a SQLite file.
 
     ```python
     import tempfile
@@ -37,21 +37,21 @@ class SQLiteCache(BaseCache):
     def __init__(
         self, database_path: str | Path = ".foldline.db", *, ttl: float | None = None
     ) -> None:
-        """Open or make the file; answers older than `ttl` seconds are not given."""
+        """Open or create the file; answers older than `ttl` seconds are ignored."""
         self._database = Database(database_path, "cache", MIGRATIONS)
         self._ttl = ttl
 
     def lookup(self, prompt: str, llm_string: str) -> RETURN_VAL_TYPE | None:
-        """Return the kept answer, or None."""
-        since = time.time() - self._ttl if self._ttl is not None else 0
+        """Return the cached answer, or None."""
+        oldest = time.time() - self._ttl if self._ttl is not None else 0
         rows = self._database.rows(
             "SELECT value FROM answers WHERE key = ? AND kept_at >= ?",
-            (hashed_key(prompt, llm_string), since),
+            (hashed_key(prompt, llm_string), oldest),
         )
         return unpack(rows[0][0]) if rows else None
 
     def update(self, prompt: str, llm_string: str, return_val: RETURN_VAL_TYPE) -> None:
-        """Keep an answer."""
+        """Store an answer."""
         with self._database.write() as connection:
             connection.execute(
                 "INSERT OR REPLACE INTO answers (key, value, kept_at) VALUES (?, ?, ?)",
@@ -59,7 +59,7 @@ class SQLiteCache(BaseCache):
             )
 
     def clear(self, **kwargs: object) -> None:
-        """Forget everything."""
+        """Delete everything."""
         with self._database.write() as connection:
             connection.execute("DELETE FROM answers")
 

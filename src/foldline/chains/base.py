@@ -138,19 +138,19 @@ class Chain(OlderCalls, ABC):
 
     # -- the template
 
-    async def _traced(self, input: Any, run: Run) -> Any:
+    async def _invoke_traced(self, input: Any, run: Run) -> Any:
         async with aclosing(self._told(input, run, stream=False)) as pieces:
             return await anext(pieces)
 
-    def _traced_stream(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
+    def _stream_traced(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
         return self._told(input, run, stream=True)
 
-    async def _traced_transform(
+    async def _transform_traced(
         self, inputs: AsyncGenerator[Any, None], run: Run
     ) -> AsyncGenerator[Any, None]:
         whole = await add_up(inputs)
         if whole is not NOTHING:
-            async with aclosing(self._traced_stream(whole, run)) as pieces:
+            async with aclosing(self._stream_traced(whole, run)) as pieces:
                 async for piece in pieces:
                     yield piece
 

@@ -73,7 +73,7 @@ class LLMChain(Chain):
     async def _work(
         self, inputs: Values, run: Run, *, stream: bool
     ) -> AsyncGenerator[Values, None]:
-        prompt = await self.prompt._once(
+        prompt = await self.prompt._invoke_body(
             {key: inputs[key] for key in self.prompt.input_variables}, run.child()
         )
         if run.manager is not None:
@@ -87,7 +87,7 @@ class LLMChain(Chain):
                     yield {self.output_key: piece}
             return
         answer = await model._step(prompt, run.child())
-        outputs = {self.output_key: await self.output_parser._once(answer, run.child())}
+        outputs = {self.output_key: await self.output_parser._invoke_body(answer, run.child())}
         if not self.return_final_only:
             outputs["full_generation"] = answer
         yield outputs

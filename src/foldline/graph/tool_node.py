@@ -47,7 +47,7 @@ class ToolNode(Runnable[Any, Any]):
         self._handles = handle_tool_errors
         self._injections = {name: injections_of(tool) for name, tool in self.tools_by_name.items()}
 
-    async def _once(self, input: object, run: Run) -> object:
+    async def _invoke_body(self, input: object, run: Run) -> object:
         calls, message, form = self._calls(input)
         results: list[Any] = [None] * len(calls)
         interrupts: list[Interrupt] = []

@@ -1,4 +1,4 @@
-"""What a profile says, as types; public as `foldline.language_models.profile`."""
+"""The types of model profiles; public in `foldline.language_models.profile`."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ __all__ = ["ModelProfile", "ModelProfileRegistry", "Prices", "ReasoningRules"]
 
 
 class ReasoningRules(TypedDict, total=False):
-    """How a provider is told how much to think."""
+    """How a provider accepts the amount of reasoning."""
 
     form: Literal["level", "budget"]
-    """Whether it takes a word or a number of tokens."""
+    """Whether it takes a level or a number of tokens."""
     levels: dict[str, int]
-    """The words it knows -> the tokens each stands for, in rising order."""
+    """Its levels -> the tokens each stands for, in rising order."""
     minimum: int
-    """The smallest budget it takes."""
+    """The smallest budget it accepts."""
     maximum: int
 
 
 @with_config(ConfigDict(extra="allow"))
 class ModelProfile(TypedDict, total=False):
-    """What a model can do; a key that is absent is not known."""
+    """What a model can do; a missing key is unknown."""
 
     name: str
     status: str
@@ -63,23 +63,23 @@ class ModelProfile(TypedDict, total=False):
     attachment: bool
     temperature: bool
 
-    # Ours beyond LangChain's
+    # Not in LangChain's profiles
     structured_output_with_tools: bool
-    """Whether a native schema and tools go in one request."""
+    """Whether a native schema and tools can be in one request."""
     json_mode: bool
     parallel_tool_calls: bool
     tool_name_pattern: str
-    """The characters a tool's name may have, as a class: `[A-Za-z0-9_-]`."""
+    """The characters allowed in a tool's name, as a regex class: `[A-Za-z0-9_-]`."""
     tool_name_length: int
     unsupported_options: list[str]
-    """Known options that the model refuses."""
+    """Known options that the model rejects."""
     reasoning: ReasoningRules
     prices: Prices
-    """What a MILLION tokens cost; goes before the table of `foldline.prices`."""
+    """Prices per MILLION tokens; they override the table of `foldline.prices`."""
 
 
 ModelProfileRegistry = dict[str, ModelProfile]
-"""Model name, or the beginning of one -> its profile."""
+"""Model name, or a prefix of one -> its profile."""
 
 
 publish("foldline.language_models", ModelProfile)

@@ -1,4 +1,4 @@
-"""What language models take and give, as types."""
+"""The input and output types of language models."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LanguageModelLike: TypeAlias = Runnable[LanguageModelInput, LanguageModelOutput]
 
 
 class LangSmithParams(TypedDict, total=False):
-    """What traces say of a model."""
+    """The description of a model in traces."""
 
     ls_provider: str
     ls_model_name: str

@@ -44,15 +44,15 @@ __all__ = [
 LanguageModelOutputVar = TypeVar("LanguageModelOutputVar", AIMessage, str, covariant=True)
 
 Params: TypeAlias = dict[str, Any]
-"""A dict of settings; written so because models have a method named `dict`."""
+"""A dict of settings; an alias, because models have a method named `dict`."""
 
 CHARACTERS_PER_TOKEN = 4
 TOKENS_PER_MESSAGE = 3
-"""What the role and the borders of a message cost, where a tokenizer counts its text."""
+"""The tokens for the role and the delimiters of a message, if a tokenizer counts its text."""
 
 
 class ApproximateTokenizer:
-    """Counts four characters as one token: no vocabulary is fetched from anywhere."""
+    """Counts four characters as one token: no vocabulary is downloaded."""
 
     def encode(self, text: str) -> list[int]:
         """Return one made-up id per token."""
@@ -61,7 +61,7 @@ class ApproximateTokenizer:
 
 @cache
 def get_tokenizer() -> ApproximateTokenizer:
-    """Return the tokenizer of models that bring none of their own; it opens no socket."""
+    """Return the tokenizer of models that have none of their own; it opens no socket."""
     return ApproximateTokenizer()
 
 
@@ -69,7 +69,7 @@ class BaseLanguageModel(RunnableSerializable[Any, LanguageModelOutputVar], ABC):
     """A model that continues text or messages."""
 
     cache: Cache = Field(default=None, exclude=True)
-    """None: the global cache if one is set. True: the global cache. False: none. Or a cache of its own."""
+    """None: the global cache if one is set. True: the global cache. False: none. Or a cache for this model."""
     verbose: bool = Field(default_factory=lambda: settings.get_verbose(), exclude=True, repr=False)
     """Whether to print what happens."""
     callbacks: Callbacks = Field(default=None, exclude=True)
@@ -90,16 +90,16 @@ class BaseLanguageModel(RunnableSerializable[Any, LanguageModelOutputVar], ABC):
         """Text, a prompt value, or messages in any form."""
         return _types.LanguageModelInput
 
-    # -- what tells this model from another
+    # -- identity
 
     @property
     def _identifying_params(self) -> Params:
-        """What tells this model from another: part of every cache key."""
+        """The parameters that identify this model: part of every cache key."""
         return self.lc_attributes
 
     @property
-    def _unsaid_params(self) -> Params:
-        """What else tells its answers from another's: part of every cache key, and of no trace."""
+    def _untraced_params(self) -> Params:
+        """Further parameters that affect the answers: part of every cache key, but not of traces."""
         return {}
 
     @property
@@ -113,22 +113,22 @@ class BaseLanguageModel(RunnableSerializable[Any, LanguageModelOutputVar], ABC):
 
     @property
     def _model_name(self) -> str | None:
-        named = _setting(self, "model") or _setting(self, "model_name")
-        return named if isinstance(named, str) else None
+        name = _setting(self, "model") or _setting(self, "model_name")
+        return name if isinstance(name, str) else None
 
     def asdict(self) -> Params:
-        """Return what identifies this model, as a dict."""
+        """Return the parameters that identify this model, as a dict."""
         return {**self._identifying_params, "_type": self._llm_type}
 
     def dict(self, **kwargs: object) -> Params:
-        """Return what identifies this model, as a dict."""
+        """Return the parameters that identify this model, as a dict."""
         return self.asdict()
 
     def _get_invocation_params(self, stop: list[str] | None = None, **kwargs: object) -> Params:
         return {**self.asdict(), "stop": stop, **kwargs}
 
     def _get_ls_params(self, stop: list[str] | None = None, **kwargs: object) -> LangSmithParams:
-        """Return what traces say of this model; the options of the call win over its fields."""
+        """Return the description of this model in traces; the options of the call override its fields."""
         params: LangSmithParams = {
             "ls_provider": self._provider or _provider_of(type(self)),
             "ls_model_type": self._ls_type(),
@@ -173,53 +173,53 @@ class BaseLanguageModel(RunnableSerializable[Any, LanguageModelOutputVar], ABC):
     # -- counting tokens
 
     def predict(self, text: str, *, stop: list[str] | None = None, **kwargs: object) -> str:
-        """Return the text of the answer to a text: `invoke` under LangChain's older name."""
+        """Return the text of the answer to a text: LangChain's older name for `invoke`."""
         return _text_of(self.invoke(text, **_with_stop(stop, kwargs)))
 
     async def apredict(self, text: str, *, stop: list[str] | None = None, **kwargs: object) -> str:
-        """Return the text of the answer to a text: `ainvoke` under LangChain's older name."""
+        """Return the text of the answer to a text: LangChain's older name for `ainvoke`."""
         return _text_of(await self.ainvoke(text, **_with_stop(stop, kwargs)))
 
     def predict_messages(
         self, messages: list[BaseMessage], *, stop: list[str] | None = None, **kwargs: object
     ) -> BaseMessage:
-        """Return the answer to messages, as a message: `invoke` under LangChain's older name."""
+        """Return the answer to messages, as a message: LangChain's older name for `invoke`."""
         return _message_of(self.invoke(messages, **_with_stop(stop, kwargs)))
 
     async def apredict_messages(
         self, messages: list[BaseMessage], *, stop: list[str] | None = None, **kwargs: object
     ) -> BaseMessage:
-        """Return the answer to messages, as a message: `ainvoke` under LangChain's older name."""
+        """Return the answer to messages, as a message: LangChain's older name for `ainvoke`."""
         return _message_of(await self.ainvoke(messages, **_with_stop(stop, kwargs)))
 
     def get_token_ids(self, text: str) -> list[int]:
-        """Return the ids of the tokens of a text: your tokenizer's, else made-up ones, four characters each."""
+        """Return the ids of the tokens of a text: of your tokenizer, else made-up ones, four characters each."""
         if self.custom_get_token_ids is not None:
             return self.custom_get_token_ids(text)
         return get_tokenizer().encode(text)
 
     def _add_version(self, package: str, version: str) -> None:
-        """Note in the metadata of runs which package made this model, and its version, as LangChain's packages do."""
-        known = (self.metadata or {}).get("lc_versions") or {}
-        self.metadata = {**(self.metadata or {}), "lc_versions": {**known, package: version}}
+        """Add the package of this model and its version to the metadata of runs, as LangChain's packages do."""
+        versions = (self.metadata or {}).get("lc_versions") or {}
+        self.metadata = {**(self.metadata or {}), "lc_versions": {**versions, package: version}}
 
     def get_num_tokens(self, text: str) -> int:
-        """Count the tokens of a text: exactly with a tokenizer, else about four characters each."""
+        """Return the number of tokens of a text: exactly with a tokenizer, else about four characters each."""
         return len(self.get_token_ids(text))
 
     def get_num_tokens_from_messages(
         self, messages: list[BaseMessage], tools: Sequence[Any] | None = None
     ) -> int:
-        """Count the tokens of messages and tools; opens no socket."""
+        """Return the number of tokens of messages and tools; opens no socket."""
         if self.custom_get_token_ids is None:
             return counting.count_tokens_approximately(
                 messages, tools=list(tools) if tools else None
             )
-        described = counting.count_tokens_approximately([], tools=list(tools)) if tools else 0
-        said = (self.get_num_tokens(str(message.text)) for message in messages)
-        return sum(said) + TOKENS_PER_MESSAGE * len(messages) + described
+        tool_tokens = counting.count_tokens_approximately([], tools=list(tools)) if tools else 0
+        message_tokens = (self.get_num_tokens(str(message.text)) for message in messages)
+        return sum(message_tokens) + TOKENS_PER_MESSAGE * len(messages) + tool_tokens
 
-    def with_structured_output(self, schema: Any, **kwargs: Any) -> Runnable[Any, Any]:  # noqa: ANN401  a class, a TypedDict, a JSON Schema: subclasses say which they give
+    def with_structured_output(self, schema: Any, **kwargs: Any) -> Runnable[Any, Any]:  # noqa: ANN401  a class, a TypedDict or a JSON Schema, as the subclass accepts
         """Return a runnable whose output fits a schema."""
         raise NotImplementedError(f"{type(self).__name__} has no structured output")
 
@@ -237,7 +237,7 @@ def _message_of(answer: object) -> BaseMessage:
 
 
 def _setting(model: BaseLanguageModel[Any], name: str) -> object:
-    """Return a setting that only some models have: Pydantic is slow to say that one is not there."""
+    """Return a setting that only some models have; a missing attribute is slow to look up in Pydantic."""
     return getattr(model, name, None) if _may_have(type(model), name) else None
 
 

@@ -1,4 +1,4 @@
-"""`BaseChatModel`: messages in, a message out; the public face of a `ChatCall`.
+"""`BaseChatModel`: messages in, a message out; the public interface of a `ChatCall`.
 
 An author implements one of `_events` (native, best), `_stream_chat_model_events`, `_stream`, `_generate`, or an async
 version; every public method works.
@@ -57,7 +57,7 @@ from foldline.prompt_values import ChatPromptValue, PromptValue, StringPromptVal
 from foldline.protocol.folded import Bounds
 from foldline.rate_limiters import BaseRateLimiter
 from foldline.runnables import _trace
-from foldline.runnables._opening import Opening
+from foldline.runnables._stream_call import StreamCall
 from foldline.runnables.base import Runnable
 from foldline.utils.spelling import in_snake_case
 
@@ -87,55 +87,55 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
     rate_limiter: BaseRateLimiter | None = Field(default=None, exclude=True)
     """Waits before every request."""
     disable_streaming: bool | Literal["tool_calling"] = False
-    """True: stream methods give the whole answer at once. "tool_calling": only when tools are given."""
+    """True: stream methods return the complete answer at once. "tool_calling": only when there are tools."""
     output_version: str | None = Field(default=None)
-    """Shape of `content`: "v0" (text as a string where nothing is lost) or "v1" (always content blocks).
+    """The form of `content`: "v0" (text as a string if nothing is lost) or "v1" (always content blocks).
 
-    Where it is not said, the environment may say it at the first call."""
-    # As it was given: validation would make a policy of any dict, and drop the keys it does not know.
+    If it is not set, an environment variable may set it at the first call."""
+    # Not validated: validation would turn any dict into a policy, and drop the keys it does not know.
     retry_on_error: SkipValidation[Retrying] = Field(default=True, exclude=True)
-    """Whether and how a failed request is tried again before anything was delivered."""
+    """Whether and how a failed request is retried before anything was delivered."""
 
     # -- the settings of a managed call
 
     profile: ModelProfile | None = Field(default=None, exclude=True, repr=False)
-    """What the model can do; found by its provider and name where you do not say."""
+    """What the model can do; looked up by its provider and name if you do not set it."""
     model_options: Params | None = Field(default=None, exclude=True, repr=False)
-    """Options for every call; nested dicts merge with those of the call, which win."""
+    """Options for every call; nested dicts merge with those of the call, which take precedence."""
     hooks: Any = Field(default=None, exclude=True, repr=False)
     """`ModelHooks`: may replace requests, results and errors."""
     guards: list[Any] | None = Field(default=None, exclude=True, repr=False)
-    """Functions that a finished answer must pass."""
+    """Functions that check a finished answer."""
     guard_mode: Literal["buffer", "post"] | None = Field(default=None, exclude=True, repr=False)
     """While streaming: "buffer" (the default) holds everything back until the guards have passed, "post" does not."""
     file_resolver: Any = Field(default=None, exclude=True, repr=False)
-    """`FileResolver`: which files and URLs that messages name may be read. None: none."""
+    """`FileResolver`: which files and URLs in messages may be read. None: none."""
     output_file_type: Literal["local", "file", "url"] | None = Field(
         default=None, exclude=True, repr=False
     )
-    """How files of an answer are given: written to `output_dir`, as base64, or as URLs."""
+    """The form of files in an answer: written to `output_dir`, as base64, or as URLs."""
     output_dir: Any = Field(default=None, exclude=True, repr=False)
     max_input_tokens: int | None = Field(default=None, exclude=True, repr=False)
-    """The longest request; default: what the profile says."""
+    """The longest request; by default that of the profile."""
     on_overflow: Literal["raise", "trim"] | None = Field(default=None, exclude=True, repr=False)
-    """What to do with a longer one: raise (the default), or leave out the oldest messages."""
+    """What to do with a longer one: raise (the default), or drop the oldest messages."""
     on_unsupported: Literal["warn", "raise"] | None = Field(default=None, exclude=True, repr=False)
-    """What to do with an option the model does not take: leave it out with a warning (the default), or raise."""
+    """What to do with an option that the model does not support: drop it with a warning (the default), or raise."""
     prompt_cache: Any = Field(default=None, exclude=True, repr=False)
-    """`CacheConfig`, or True: where marks for the provider's prompt cache go by themselves."""
+    """`CacheConfig`, or True: where marks for the provider's prompt cache are set automatically."""
 
     _kind: ClassVar[Any] = "llm"
     _tool_name_pattern: ClassVar[str | None] = None
-    """The characters that the provider takes in a tool's name, as a class; None for any."""
+    """The characters that the provider allows in a tool's name, as a regex class; None for any."""
     _usage_mode: ClassVar[Literal["sum", "last"]] = "sum"
-    """How the usage on an author's chunks adds up: "last" where the provider sends running totals (T59)."""
+    """How the usage on an author's chunks adds up: "last" if the provider sends running totals (T59)."""
     _makes_new_events: ClassVar[bool] = False
-    """Whether `_events` yields events made for one call, which the message may keep without copying."""
+    """Whether `_events` yields events made for one call, which the message may use without copying."""
 
     @model_validator(mode="before")
     @classmethod
     def _read_camel_case(cls, values: object) -> object:
-        """Read the options of the constructor in either spelling: `retryOnError` is `retry_on_error`."""
+        """Accept the options of the constructor in camelCase too: `retryOnError` is `retry_on_error`."""
         return in_snake_case(cls.model_fields, values)
 
     @field_validator("retry_on_error")
@@ -161,13 +161,13 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
             if "prices" in self.profile:
                 check_prices(self.profile["prices"], f"{type(self).__name__}(profile=…)")
         else:
-            found = self._resolve_model_profile()
-            if found is not None:
-                self.__dict__["profile"] = found  # what was found is not what the caller set
+            profile = self._resolve_model_profile()
+            if profile is not None:
+                self.__dict__["profile"] = profile  # not as a field that the caller set
         return self
 
     def _resolve_model_profile(self) -> ModelProfile | None:
-        """Find the profile of this model; a provider may override it."""
+        """Return the profile of this model; a provider may override it."""
         return find_profile(self._provider, self._model_name)
 
     if TYPE_CHECKING:
@@ -175,27 +175,27 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
         def stream(
             self, input: object, config: RunnableConfig | None = None, **kwargs: Any
         ) -> Iterator[AIMessageChunk]:
-            """Answer piece by piece; the chunks add up to the message."""
+            """Return the answer in chunks, which add up to the message."""
 
         def astream(
             self, input: object, config: RunnableConfig | None = None, **kwargs: Any
         ) -> AsyncGenerator[AIMessageChunk, None]:
-            """Answer piece by piece; the chunks add up to the message."""
+            """Return the answer in chunks, which add up to the message."""
 
         def stream_v2(
             self, input: object, config: RunnableConfig | None = None, **kwargs: object
         ) -> ChatModelStream:
-            """Answer as a stream of content-block events with projections; nothing happens before it is read."""
+            """Return the answer as a stream of content-block events with projections; lazy until it is read."""
 
         async def astream_v2(
             self, input: object, config: RunnableConfig | None = None, **kwargs: Any
         ) -> AsyncChatModelStream:
-            """Answer as a stream of content-block events with projections; nothing happens before it is read."""
+            """Return the answer as a stream of content-block events with projections; lazy until it is read."""
 
-    # -- what an author writes: one of these
+    # -- methods for authors: implement one of these
 
     async def _events(self, request: ChatRequest, run: Run) -> AsyncGenerator[Any, None]:
-        """Yield the answer as events, or as lists of events that came together."""
+        """Yield the answer as events, or as lists of events that arrived together."""
         raise NotImplementedError
         yield
 
@@ -239,53 +239,53 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
         request = ChatRequest(messages, stop, kwargs, stream=True)
         return inherited_chunks(self, request, Run.asynchronous(), "_astream")
 
-    # -- what an author may write in AIGNE's words, with records (`foldline.language_models.ChatModel`)
+    # -- methods for authors in AIGNE's style, with records (`foldline.language_models.ChatModel`)
 
     def preprocess(self, input: ChatModelInput, options: AgentInvokeOptions) -> object:
-        """Look at the record before the model is asked; return another, or None. May be async."""
+        """Inspect the record before the model is called; return another, or None. May be async."""
         return None
 
-    def process(self, input: ChatModelInput, options: AgentInvokeOptions | None = None) -> Any:  # noqa: ANN401  a record, deltas, or an awaitable of them: the author says
-        """Ask the model once: a record in, a record out, no retries and no policies. A subclass may override it."""
+    def process(self, input: ChatModelInput, options: AgentInvokeOptions | None = None) -> Any:  # noqa: ANN401  a record, deltas, or an awaitable of them, as the author returns
+        """Call the model once: a record in, a record out, no retries and no policies. A subclass may override it."""
         return drive(call_process(self, input, options, Run.blocking()))
 
     async def aprocess(
         self, input: ChatModelInput, options: AgentInvokeOptions | None = None
     ) -> object:
-        """Ask the model once: a record in, a record out, no retries and no policies. A subclass may override it."""
+        """Call the model once: a record in, a record out, no retries and no policies. A subclass may override it."""
         return await call_process(self, input, options, Run.asynchronous())
 
     def postprocess(
         self, input: ChatModelInput, output: ChatModelOutput, options: AgentInvokeOptions
     ) -> object:
-        """Look at the answer before the caller does; return another, or None. May be async."""
+        """Inspect the answer before the caller gets it; return another, or None. May be async."""
         return None
 
-    # -- what a call asks of its model
+    # -- methods that a call uses
 
     def _request(self, value: object, run: Run, *, stream: bool) -> ChatRequest:
         options = dict(run.kwargs)
         if type(value) is ChatPromptValue:
             messages = list(value.messages)
         elif type(value) is not str and type(value) is not list and is_record(value):
-            record, asked, _ = read_record(self, value, options)
-            messages, options = record.messages, {**asked, **options}
+            record, record_options, _ = read_record(self, value, options)
+            messages, options = record.messages, {**record_options, **options}
         else:
             messages = messages_of(value)
         stop = options.pop("stop", None)
         if type(stop) is str:
             stop = [stop]
         streams = stream or self.__dict__.get("streaming") is True
-        if "stream" in options:  # of one call, as LangChain takes it
+        if "stream" in options:  # an option of the call, as in LangChain
             streams = bool(options.pop("stream")) or stream
         streams = streams and not self._streaming_disabled(options)
         return ChatRequest(messages, stop, options, streams)
 
     @property
     def _settings(self) -> Params:
-        """The settings of a managed call that are set, `profile` aside."""
+        """The settings of a managed call that are set, except `profile`."""
         values = _settings_of(self.__dict__)
-        if values == UNSET:  # as most are
+        if values == UNSET:  # the usual case
             return {}
         pairs = zip(SETTINGS, values, strict=True)
         return {name: value for name, value in pairs if value is not None}
@@ -302,7 +302,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
         return self.disable_streaming == "tool_calling" and bool(options.get("tools"))
 
     _prefers_strict: ClassVar[bool] = False
-    """Whether a schema that can be closed is sent as strict unless the caller says otherwise."""
+    """Whether a schema that can be closed is sent as strict unless the caller sets `strict`."""
 
     @property
     def _retry_policy(self) -> RetryPolicy:
@@ -310,18 +310,18 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
 
     @property
     def _fold_limits(self) -> Bounds | None:
-        """How large a message may grow; None for the usual bounds (E8)."""
+        """How large a message may grow; None for the default limits (E8)."""
         return None
 
     @property
     def _output_version(self) -> Literal["v0", "v1"]:
-        # Asked of the environment at the first call and kept: making a model reads nothing, every call would be slow.
-        own = self.__dict__
-        if own["output_version"] is not None:
-            return output_version(own["output_version"])
-        if "_default_version" not in own:
-            own["_default_version"] = output_version()
-        version: Literal["v0", "v1"] = own["_default_version"]
+        # Read from the environment at the first call and stored: reading it for every call would be slow.
+        fields = self.__dict__
+        if fields["output_version"] is not None:
+            return output_version(fields["output_version"])
+        if "_default_version" not in fields:
+            fields["_default_version"] = output_version()
+        version: Literal["v0", "v1"] = fields["_default_version"]
         return version
 
     def _ls_type(self) -> str:
@@ -342,25 +342,25 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
 
     # -- views of a call
 
-    def _traced(self, input: object, run: Run) -> Coroutine[Any, Any, AIMessage]:
+    def _invoke_traced(self, input: object, run: Run) -> Coroutine[Any, Any, AIMessage]:
         return ChatCall(self, input, run, stream=False).answer_once()
 
-    def _traced_stream(self, input: object, run: Run) -> AsyncGenerator[Any, None]:
+    def _stream_traced(self, input: object, run: Run) -> AsyncGenerator[Any, None]:
         return ChatCall(self, input, run, stream=True).chunks()
 
-    async def _traced_transform(
+    async def _transform_traced(
         self, inputs: AsyncGenerator[Any, None], run: Run
     ) -> AsyncGenerator[Any, None]:
-        whole = await _trace.add_up(inputs)
-        if whole is _trace.NOTHING:
+        input = await _trace.add_up(inputs)
+        if input is _trace.NOTHING:
             return
-        async with closing(self._traced_stream(whole, run)) as chunks:
+        async with closing(self._stream_traced(input, run)) as chunks:
             async for chunk in chunks:
                 yield chunk
 
-    def _open_stream_v2(self, opening: Opening) -> ChatModelStream | AsyncChatModelStream:
-        call = ChatCall.of_opening(self, opening)
-        return ChatModelStream(call) if opening.io.blocking else AsyncChatModelStream(call)
+    def _open_stream_v2(self, call: StreamCall) -> ChatModelStream | AsyncChatModelStream:
+        chat_call = ChatCall.of_stream_call(self, call)
+        return ChatModelStream(chat_call) if call.io.blocking else AsyncChatModelStream(chat_call)
 
     # -- tools, structured output, counting, records
 
@@ -376,8 +376,8 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
     ) -> Runnable[Any, AIMessage]:
         """Bind tools to the model: functions, `@tool` objects, Pydantic models, TypedDicts, schemas, provider tools.
 
-        `validate="invalid"` marks calls to unknown tools and with arguments that do not fit as invalid;
-        `"retry"` asks the model again, telling it what was wrong.
+        `validate="invalid"` marks calls of unknown tools and calls with invalid arguments as invalid;
+        `"retry"` calls the model again, with what was wrong.
         """
         options = bound_tools(
             tools,
@@ -441,9 +441,9 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
     ) -> Runnable[Any, Any]:
         """Return a runnable whose output fits a schema: a Pydantic model, dataclass, TypedDict or JSON Schema.
 
-        With `max_retries` an answer that does not fit is asked for again, with what was wrong. With `include_raw` the
-        output is `{"raw": message, "parsed": object, "parsing_error": error}`. Without a schema, `method="json_mode"`
-        asks for any JSON object.
+        With `max_retries` the model is called again if an answer does not fit, with what was wrong. With `include_raw`
+        the output is `{"raw": message, "parsed": object, "parsing_error": error}`. Without a schema,
+        `method="json_mode"` asks for any JSON object.
         """
         options, check = structured_options(
             schema,
@@ -456,13 +456,13 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
             tools=tools,
             prefers_strict=self._prefers_strict,
         )
-        asked = self.bind(**options, **kwargs)
-        return asked | StructuredParser(check, include_raw=include_raw)
+        model = self.bind(**options, **kwargs)
+        return model | StructuredParser(check, include_raw=include_raw)
 
     def count_tokens(
         self, messages: Sequence[BaseMessage], tools: Sequence[Any] | None = None
     ) -> TokenCount:
-        """Count the tokens of messages and tools, and say whether the count is exact. Opens no socket."""
+        """Return the number of tokens of messages and tools, and whether it is exact. Opens no socket."""
         return count_tokens(self, messages, tools)
 
     @overload
@@ -543,7 +543,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
         run_id: UUID | None = None,
         **kwargs: Any,
     ) -> LLMResult:
-        """Answer several conversations; every generation of each is kept."""
+        """Answer several conversations; the result has every generation of each."""
         config = dict(zip(RUN_KEYS, (callbacks, tags, metadata, run_name, run_id), strict=True))
         return drive(generate_each(self, messages, BLOCKING, config, _with_stop(kwargs, stop)))
 
@@ -559,7 +559,7 @@ class BaseChatModel(BaseLanguageModel[AIMessage], ABC):
         run_id: UUID | None = None,
         **kwargs: Any,
     ) -> LLMResult:
-        """Answer several conversations at once; every generation of each is kept."""
+        """Answer several conversations at once; the result has every generation of each."""
         config = dict(zip(RUN_KEYS, (callbacks, tags, metadata, run_name, run_id), strict=True))
         return await generate_each(self, messages, ASYNC, config, _with_stop(kwargs, stop))
 

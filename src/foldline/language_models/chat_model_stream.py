@@ -1,4 +1,4 @@
-"""`ChatModelStream` and its async side, under LangChain's path; they live in `foldline.language_models.streams`."""
+"""`ChatModelStream` and its async version, under LangChain's path; defined in `foldline.language_models.streams`."""
 
 from __future__ import annotations
 

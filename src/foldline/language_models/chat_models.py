@@ -19,20 +19,20 @@ __all__ = ["BaseChatModel", "SimpleChatModel", "agenerate_from_stream", "generat
 
 
 def generate_from_stream(stream: Iterator[ChatGenerationChunk]) -> ChatResult:
-    """Add up an author's chunks: `_generate` for a model that only streams."""
-    return _added_up(list(stream))
+    """Return the sum of an author's chunks: `_generate` for a model that only streams."""
+    return _add_chunks(list(stream))
 
 
 async def agenerate_from_stream(stream: AsyncIterator[ChatGenerationChunk]) -> ChatResult:
-    """Add up an author's chunks: `_agenerate` for a model that only streams."""
-    return _added_up([chunk async for chunk in stream])
+    """Return the sum of an author's chunks: `_agenerate` for a model that only streams."""
+    return _add_chunks([chunk async for chunk in stream])
 
 
-def _added_up(chunks: list[ChatGenerationChunk]) -> ChatResult:
-    whole = merge_chat_generation_chunks(chunks)
-    if whole is None:
-        raise UsageError("the stream gave no chunk at all")
-    message = message_chunk_to_message(whole.message)
+def _add_chunks(chunks: list[ChatGenerationChunk]) -> ChatResult:
+    total = merge_chat_generation_chunks(chunks)
+    if total is None:
+        raise UsageError("the stream yielded no chunk at all")
+    message = message_chunk_to_message(total.message)
     return ChatResult(
-        generations=[ChatGeneration(message=message, generation_info=whole.generation_info)]
+        generations=[ChatGeneration(message=message, generation_info=total.generation_info)]
     )

@@ -1,4 +1,4 @@
-"""Content blocks as OpenAI's chat completions write them: pictures, sound, files."""
+"""Content blocks in the form of OpenAI's chat completions: images, audio, files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DataKind = Literal["image", "audio", "file"]
 
 
 def is_openai_data_block(block: Mapping[str, Any], filter_: DataKind | None = None) -> bool:
-    """Whether a block is a picture, sound or file in OpenAI's form; `filter_` asks for one kind."""
+    """Return whether a block is an image, audio or file in OpenAI's form; `filter_` selects one kind."""
     kind = block.get("type")
     if kind == "image_url":
         image = block.get("image_url")

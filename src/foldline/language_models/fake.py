@@ -17,11 +17,11 @@ __all__ = ["FakeListLLM", "FakeListLLMError", "FakeStreamingListLLM"]
 
 
 class FakeListLLMError(FoldlineError):
-    """Raised where `error_on_chunk_number` says so."""
+    """Raised at `error_on_chunk_number`."""
 
 
 class FakeListLLM(LLM):
-    """Answers with the given texts in turn, beginning again after the last.
+    """Answers with the given texts in turn, starting over after the last.
 
     ```python
     from foldline.language_models import FakeListLLM
@@ -36,7 +36,7 @@ class FakeListLLM(LLM):
     sleep: float | None = None
     """Seconds to wait before an answer."""
     i: int = Field(default=0)
-    """The place of the next answer."""
+    """The index of the next answer."""
 
     @property
     def _llm_type(self) -> str:
@@ -46,7 +46,7 @@ class FakeListLLM(LLM):
     def _identifying_params(self) -> dict[str, Any]:
         return {"responses": self.responses}
 
-    def _next(self) -> str:
+    def _next_response(self) -> str:
         response = self.responses[self.i]
         self.i = self.i + 1 if self.i < len(self.responses) - 1 else 0
         return response
@@ -60,7 +60,7 @@ class FakeListLLM(LLM):
     ) -> str:
         if self.sleep is not None:
             drive(BLOCKING.sleep(self.sleep))
-        return self._next()
+        return self._next_response()
 
     async def _acall(
         self,
@@ -71,14 +71,14 @@ class FakeListLLM(LLM):
     ) -> str:
         if self.sleep is not None:
             await ASYNC.sleep(self.sleep)
-        return self._next()
+        return self._next_response()
 
 
 class FakeStreamingListLLM(FakeListLLM):
     """Answers with the given texts in turn, character by character."""
 
     error_on_chunk_number: int | None = None
-    """The piece at which to fail."""
+    """The chunk at which to fail."""
 
     def _stream(
         self,
@@ -87,10 +87,10 @@ class FakeStreamingListLLM(FakeListLLM):
         run_manager: object = None,
         **kwargs: object,
     ) -> Iterator[GenerationChunk]:
-        for place, character in enumerate(self._next()):
+        for index, character in enumerate(self._next_response()):
             if self.sleep is not None:
                 drive(BLOCKING.sleep(self.sleep))
-            yield self._piece(place, character)
+            yield self._chunk(index, character)
 
     async def _astream(
         self,
@@ -99,12 +99,12 @@ class FakeStreamingListLLM(FakeListLLM):
         run_manager: object = None,
         **kwargs: object,
     ) -> AsyncIterator[GenerationChunk]:
-        for place, character in enumerate(self._next()):
+        for index, character in enumerate(self._next_response()):
             if self.sleep is not None:
                 await ASYNC.sleep(self.sleep)
-            yield self._piece(place, character)
+            yield self._chunk(index, character)
 
-    def _piece(self, place: int, character: str) -> GenerationChunk:
-        if self.error_on_chunk_number is not None and place == self.error_on_chunk_number:
-            raise FakeListLLMError(f"failed at piece {place}, as asked")
+    def _chunk(self, index: int, character: str) -> GenerationChunk:
+        if self.error_on_chunk_number is not None and index == self.error_on_chunk_number:
+            raise FakeListLLMError(f"failed at piece {index}, as asked")
         return GenerationChunk._trusted(character)

@@ -1,4 +1,4 @@
-"""Fake chat models for tests and examples: they answer from a list, piece by piece, without a network.
+"""Fake chat models for tests and examples: they answer from a list, in chunks, without a network.
 
 For a model that fails, stalls or calls tools as scripted see `foldline.testing`.
 """
@@ -38,11 +38,11 @@ __all__ = [
 
 
 class FakeListChatModelError(FoldlineError):
-    """Raised where `error_on_chunk_number` says so."""
+    """Raised at `error_on_chunk_number`."""
 
 
-class _InTurn(BaseChatModel):
-    """Answers a batch one after the other, so that every input gets its answer."""
+class _SequentialBatchModel(BaseChatModel):
+    """Answers the inputs of a batch one after the other, so that every input gets its answer."""
 
     async def _run_each(
         self,
@@ -56,16 +56,16 @@ class _InTurn(BaseChatModel):
     ) -> list[Any]:
         limit = {"max_concurrency": 1}
         if config is None or isinstance(config, dict):
-            limited: Any = {**(config or {}), **limit}
+            limited_config: Any = {**(config or {}), **limit}
         else:
-            limited = [{**(one or {}), **limit} for one in config]
+            limited_config = [{**(input_config or {}), **limit} for input_config in config]
         return await super()._run_each(
-            inputs, limited, io, kwargs, keep_errors=keep_errors, progress=progress
+            inputs, limited_config, io, kwargs, keep_errors=keep_errors, progress=progress
         )
 
 
-class FakeListChatModel(_InTurn):
-    """Answers with the given texts in turn, beginning again after the last; streams character by character.
+class FakeListChatModel(_SequentialBatchModel):
+    """Answers with the given texts in turn, starting over after the last; streams character by character.
 
     ```python
     from foldline.language_models import FakeListChatModel
@@ -79,11 +79,11 @@ class FakeListChatModel(_InTurn):
     responses: list[str]
     """The answers."""
     sleep: float | None = None
-    """Seconds to wait before an answer, and between pieces."""
+    """Seconds to wait before an answer, and between chunks."""
     i: int = 0
-    """The place of the next answer."""
+    """The index of the next answer."""
     error_on_chunk_number: int | None = None
-    """The piece at which to fail."""
+    """The chunk at which to fail."""
 
     @property
     def _llm_type(self) -> str:
@@ -93,11 +93,11 @@ class FakeListChatModel(_InTurn):
     def _identifying_params(self) -> dict[str, Any]:
         return {"responses": self.responses}
 
-    def _next(self) -> str:
-        place, count = self.i, len(self.responses)
+    def _next_response(self) -> str:
+        index, count = self.i, len(self.responses)
         if count > 1:
-            self.i = place + 1 if place < count - 1 else 0
-        return self.responses[place]
+            self.i = index + 1 if index < count - 1 else 0
+        return self.responses[index]
 
     def _generate(
         self,
@@ -108,34 +108,34 @@ class FakeListChatModel(_InTurn):
     ) -> ChatResult:
         if self.sleep is not None:
             drive(BLOCKING.sleep(self.sleep))
-        return chat_result(_text_message(self._next()))
+        return chat_result(_text_message(self._next_response()))
 
     async def _events(self, request: ChatRequest, run: Run) -> AsyncGenerator[Batch, None]:
-        response = self._next()
+        response = self._next_response()
         writer = EventWriter()
         yield writer.start()
-        pieces: Sequence[str] = response if request.stream else [response]
+        slices: Sequence[str] = response if request.stream else [response]
         text: Batch = []
-        for place, piece in enumerate(pieces):
+        for index, slice_ in enumerate(slices):
             if text:
                 yield text
             if self.sleep is not None:
                 await run.io.sleep(self.sleep)
-            if self.error_on_chunk_number is not None and place == self.error_on_chunk_number:
-                raise FakeListChatModelError(f"failed at piece {place}, as asked")
-            text = writer.text(piece)
-        yield [*text, *writer.finish()]  # the last piece says that it is the last
+            if self.error_on_chunk_number is not None and index == self.error_on_chunk_number:
+                raise FakeListChatModelError(f"failed at piece {index}, as asked")
+            text = writer.text(slice_)
+        yield [*text, *writer.finish()]  # together, so that the last chunk is marked as the last
 
 
-class FakeMessagesListChatModel(_InTurn):
-    """Answers with the given messages in turn, beginning again after the last."""
+class FakeMessagesListChatModel(_SequentialBatchModel):
+    """Answers with the given messages in turn, starting over after the last."""
 
     responses: list[BaseMessage]
     """The answers."""
     sleep: float | None = None
     """Seconds to wait before an answer."""
     i: int = 0
-    """The place of the next answer."""
+    """The index of the next answer."""
 
     @property
     def _llm_type(self) -> str:
@@ -156,7 +156,7 @@ class FakeMessagesListChatModel(_InTurn):
             drive(BLOCKING.sleep(self.sleep))
         response = self.responses[self.i]
         self.i = self.i + 1 if self.i < len(self.responses) - 1 else 0
-        # A copy: the turn gives its message an id, which is not the script's.
+        # A copy: the call sets the id of its message, but not of the script's.
         return ChatResult(generations=[ChatGeneration(message=response.model_copy(deep=True))])
 
 
@@ -182,7 +182,7 @@ class FakeChatModel(SimpleChatModel):
 
 
 class GenericFakeChatModel(BaseChatModel):
-    """Answers with the messages (or texts) an iterator gives; streams text word by word, blanks between.
+    """Answers with the messages (or texts) of an iterator; streams text word by word, with the spaces between.
 
     ```python
     from foldline.language_models import GenericFakeChatModel
@@ -200,7 +200,7 @@ class GenericFakeChatModel(BaseChatModel):
     def _llm_type(self) -> str:
         return "generic-fake-chat-model"
 
-    def _next(self) -> AIMessage:
+    def _next_response(self) -> AIMessage:
         answer = next(self.messages, None)
         if answer is None:
             raise UsageError("GenericFakeChatModel has no answer left: give it more `messages`")
@@ -213,7 +213,7 @@ class GenericFakeChatModel(BaseChatModel):
         run_manager: object = None,
         **kwargs: object,
     ) -> ChatResult:
-        answer = self._next().model_copy(deep=True)
+        answer = self._next_response().model_copy(deep=True)
         return ChatResult(generations=[ChatGeneration(message=answer)])
 
     def _stream(
@@ -223,7 +223,7 @@ class GenericFakeChatModel(BaseChatModel):
         run_manager: object = None,
         **kwargs: object,
     ) -> Iterator[ChatGenerationChunk]:
-        answer = self._next()
+        answer = self._next_response()
         *chunks, last = _chunks_of(answer) or [AIMessageChunk(content="")]
         for chunk in chunks:
             chunk.id = answer.id
@@ -236,7 +236,7 @@ class GenericFakeChatModel(BaseChatModel):
 
 
 class ParrotFakeChatModel(BaseChatModel):
-    """Answers with the last message it was given."""
+    """Answers with the last message of the input."""
 
     def _generate(
         self,
@@ -247,8 +247,8 @@ class ParrotFakeChatModel(BaseChatModel):
     ) -> ChatResult:
         if not messages:
             raise UsageError("ParrotFakeChatModel repeats the last message: give it at least one")
-        said = messages[-1].model_copy(deep=True)
-        return ChatResult(generations=[ChatGeneration(message=said)])
+        message = messages[-1].model_copy(deep=True)
+        return ChatResult(generations=[ChatGeneration(message=message)])
 
     @property
     def _llm_type(self) -> str:
@@ -256,7 +256,7 @@ class ParrotFakeChatModel(BaseChatModel):
 
 
 def _text_message(text: str) -> AIMessage:
-    """Make an answer that is plain text, unvalidated where nothing can be wrong with it."""
+    """Return an answer that is plain text, without validation if it is ASCII."""
     if not text.isascii():
         return AIMessage(content=text)
     fields: dict[str, Any] = {
@@ -276,33 +276,35 @@ def _text_message(text: str) -> AIMessage:
 
 
 def _chunks_of(message: AIMessage) -> list[AIMessageChunk]:
-    """Cut a message into chunks: words, slices of calls, further arguments."""
-    return list(_pieces_of(message))
+    """Return a message as chunks: words, slices of calls, other arguments."""
+    return list(_iterate_chunks(message))
 
 
-def _pieces_of(message: AIMessage) -> Iterator[AIMessageChunk]:
+def _iterate_chunks(message: AIMessage) -> Iterator[AIMessageChunk]:
     content: Any = message.content
     if isinstance(content, str):
-        for piece in re.split(r"(\s)", content) if content else []:
-            yield AIMessageChunk(content=piece)
+        for word in re.split(r"(\s)", content) if content else []:
+            yield AIMessageChunk(content=word)
     else:
-        for place, block in enumerate(content):
+        for index, block in enumerate(content):
             part = {"type": "text", "text": block} if isinstance(block, str) else dict(block)
-            yield AIMessageChunk(content=[{**part, "index": place}])
-    named = {block.get("id") for block in content if isinstance(block, dict)} if content else set()
-    for place, call in enumerate(message.tool_calls):
-        if call["id"] is None or call["id"] not in named:
-            yield from _slices_of(dict(call), place)
+            yield AIMessageChunk(content=[{**part, "index": index}])
+    content_ids = (
+        {block.get("id") for block in content if isinstance(block, dict)} if content else set()
+    )
+    for index, call in enumerate(message.tool_calls):
+        if call["id"] is None or call["id"] not in content_ids:
+            yield from _slices_of(dict(call), index)
     for key, value in message.additional_kwargs.items():
         yield from _kwargs_chunks(key, value)
 
 
-def _slices_of(call: dict[str, Any], place: int) -> Iterator[AIMessageChunk]:
+def _slices_of(call: dict[str, Any], index: int) -> Iterator[AIMessageChunk]:
 
-    pieces = re.split(r"(,)", json.dumps(call["args"]))
-    opener = {"name": call["name"], "args": "", "id": call["id"], "index": place}
-    for piece in [opener, *({"args": text, "index": place} for text in pieces)]:
-        slice_ = {"name": None, "id": None, "type": "tool_call_chunk", **piece}
+    args_slices = re.split(r"(,)", json.dumps(call["args"]))
+    first_slice = {"name": call["name"], "args": "", "id": call["id"], "index": index}
+    for fields in [first_slice, *({"args": text, "index": index} for text in args_slices)]:
+        slice_ = {"name": None, "id": None, "type": "tool_call_chunk", **fields}
         yield AIMessageChunk(content="", tool_call_chunks=[slice_])
 
 
@@ -311,6 +313,6 @@ def _kwargs_chunks(key: str, value: object) -> Iterator[AIMessageChunk]:
         yield AIMessageChunk(content="", additional_kwargs={key: value})
         return
     for name, part in value.items():
-        pieces = re.split(r"(,)", part) if name == "arguments" and isinstance(part, str) else [part]
-        for piece in pieces:
-            yield AIMessageChunk(content="", additional_kwargs={key: {name: piece}})
+        slices = re.split(r"(,)", part) if name == "arguments" and isinstance(part, str) else [part]
+        for slice_ in slices:
+            yield AIMessageChunk(content="", additional_kwargs={key: {name: slice_}})

@@ -1,4 +1,4 @@
-"""Capability profiles, under LangChain's path; they live in `profile`."""
+"""Capability profiles, under LangChain's path; defined in `profile`."""
 
 from foldline.language_models.profile import ModelProfile, ModelProfileRegistry
 

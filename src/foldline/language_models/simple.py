@@ -1,4 +1,4 @@
-"""`SimpleChatModel`: the least that an author can write."""
+"""`SimpleChatModel`: the smallest interface for an author."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plain Python values that JSON cannot say, each with one exact spelling: a closed table of codecs.
+"""Codecs for Python values that JSON does not have, each with one exact form: a closed table.
 
 A codec turns a value into JSON-able parts and back; it opens nothing and builds nothing but that value.
 """
@@ -16,7 +16,7 @@ __all__ = ["CODECS", "codec_of"]
 
 
 class Codec(NamedTuple):
-    """How one Python type is spelt; `nested` parts hold values that are encoded in turn."""
+    """How one Python type is encoded; `nested` parts contain values that are encoded in turn."""
 
     name: str
     kind: type
@@ -39,7 +39,7 @@ def _decode_text(text: str) -> str:
 
 
 def _encode_text(text: str) -> str:
-    # Two lone surrogates side by side would come back from JSON text as one character.
+    # Two lone surrogates in a row would come back from JSON text as one character.
     return base64.b64encode(text.encode("utf-8", "surrogatepass")).decode()
 
 
@@ -81,7 +81,7 @@ CODECS: dict[str, Codec] = {
         ),
         Codec("uuid", uuid.UUID, str, uuid.UUID),
         Codec("decimal", decimal.Decimal, str, decimal.Decimal),
-        # The last three are JSON types; the writer sends here only what JSON text would change.
+        # The last three are JSON types; the writer uses these codecs only for values that JSON text would change.
         Codec("str", str, _encode_text, _decode_text),
         Codec("float", float, repr, _decode_float),
         Codec("int", int, hex, _decode_integer),
@@ -92,7 +92,7 @@ _BY_KIND = {codec.kind: codec for codec in CODECS.values()}
 
 
 def codec_of(value: object) -> Codec | None:
-    """Return the codec for `value`, a subclass included (it comes back equal, as the plain type)."""
+    """Return the codec for `value`, also if its type is a subclass (it comes back equal, as the base type)."""
     exact = _BY_KIND.get(type(value))
     if exact is not None:
         return exact

@@ -1,7 +1,7 @@
-"""The walk over a dump: every tag is checked, every class is looked up, nothing else is touched.
+"""Reads a dump: every tag is checked, every class is looked up, nothing else is touched.
 
-The rule of the file: the data is hostile. It cannot import, read the environment, open a file, or place a
-secret where it would be shown. Everything that does not fit is a `SchemaError` that says where.
+The rule of this file: the data is untrusted. It cannot import, read the environment, open a file, or put a secret
+where it would be shown. Anything that does not fit raises a `SchemaError` with its path.
 """
 
 from __future__ import annotations
@@ -28,21 +28,23 @@ InitValidator = Callable[[tuple[str, ...], dict[str, Any]], None]
 
 
 HUB_ARGUMENTS = frozenset({"additional_content_fields", "additional_options"})
-"""What LangChain's prompt hub writes into the parts of a message, and LangChain ignores: a copy of the template."""
+"""Arguments that LangChain's prompt hub writes into message parts and LangChain ignores: a copy of the template."""
 
 
 class Secrets:
-    """The secrets one call of `load` may use."""
+    """The secrets that one call of `load` may use."""
 
-    def __init__(self, given: Mapping[str, str | None], *, from_env: Iterable[str] | bool) -> None:
-        self._given = given
-        # True opens what the code of a class declares, and nothing that data could choose.
+    def __init__(
+        self, secrets: Mapping[str, str | None], *, from_env: Iterable[str] | bool
+    ) -> None:
+        self._secrets = secrets
+        # True allows what the code of a class declares, and nothing that the data could choose.
         self._opens_declared = from_env is True
         self._names = frozenset(() if isinstance(from_env, bool) else from_env)
 
     def find(self, name: str, *, is_declared: bool) -> str | None:
-        if name in self._given:
-            return self._given[name]
+        if name in self._secrets:
+            return self._secrets[name]
         is_open = name in self._names or (is_declared and self._opens_declared)
         if is_open and name in os.environ:
             return os.environ[name]
@@ -53,14 +55,14 @@ class Secrets:
 
 
 class _Skipped:
-    """Stands where a `not_implemented` mark was, until its field or item is left out."""
+    """A placeholder for a `not_implemented` mark, until its field or item is left out."""
 
 
 _SKIPPED = _Skipped()
 
 
 class Reader:
-    """One walk over one dump, with the path to where it is."""
+    """Reads one dump, and tracks the path to the current value."""
 
     def __init__(
         self,
@@ -74,15 +76,14 @@ class Reader:
         self._secrets = secrets
         self._validate = init_validator
         self._skips_marks = skips_marks
-        self._declared_name: str | None = (
-            None  # of the secret that the argument being read may take
-        )
+        self._declared_name: str | None = None
+        """The name of the secret that the current argument declares."""
         self._path: list[str] = []
         self._active: set[int] = set()
         self._count = 0
 
-    def read(self, data: object) -> Any:  # noqa: ANN401  whatever was dumped
-        """Read one value. Lists and dicts are walked here, at one stack frame per level."""
+    def read(self, data: object) -> Any:  # noqa: ANN401  any value that was dumped
+        """Read one value. Lists and dicts are read here, with one stack frame per level."""
         if not isinstance(data, (dict, list)):
             return data
         self._enter(data)
@@ -97,7 +98,7 @@ class Reader:
         elif "lc" in data:
             value = self._tag(data)
         elif ESCAPE_KEY in data and len(data) == 1:
-            value = data[ESCAPE_KEY]  # LangChain's escape: plain data, all the way down
+            value = data[ESCAPE_KEY]  # LangChain's escape: plain data at every depth
         else:
             value = {}
             for key, item in data.items():
@@ -139,15 +140,15 @@ class Reader:
         if kind == "constructor":
             return self._construct(tuple(key), data)
         if kind == "value":
-            return self._plain(key, data)
+            return self._decode_value(key, data)
         if kind == "secret":
             return self._secret(key, data)
         if kind == "not_implemented":
             return self._mark(key, data)
         raise self._error(f"unknown type of serialised object {kind!r:.80}")
 
-    def _plain(self, key: list[str], data: dict[Any, Any]) -> Any:  # noqa: ANN401  an object of whichever class was written
-        self._only(data, {"lc", "type", "id", "value"})
+    def _decode_value(self, key: list[str], data: dict[Any, Any]) -> Any:  # noqa: ANN401  any type that has a codec
+        self._check_keys(data, {"lc", "type", "id", "value"})
         parts = data.get("value")
         try:
             if key == ["dict"] and isinstance(parts, dict):
@@ -162,14 +163,14 @@ class Reader:
             raise self._error(f"not a {'.'.join(key)!r:.80} value") from error
 
     def _secret(self, key: list[str], data: dict[Any, Any]) -> SecretStr | None:
-        self._only(data, {"lc", "type", "id", "name", "graph"})
+        self._check_keys(data, {"lc", "type", "id", "name", "graph"})
         # Always wrapped: a reference planted in free text or metadata must not show the secret there.
         try:
             name = ".".join(key)
-            found = self._secrets.find(name, is_declared=name == self._declared_name)
+            secret = self._secrets.find(name, is_declared=name == self._declared_name)
         except SchemaError as error:
             raise self._error(str(error)) from None
-        return None if found is None else SecretStr(found)
+        return None if secret is None else SecretStr(secret)
 
     def _mark(self, key: list[str], data: dict[Any, Any]) -> _Skipped:
         if self._skips_marks and self._path:
@@ -180,7 +181,7 @@ class Reader:
         )
 
     def _construct(self, key: ClassId, data: dict[Any, Any]) -> BaseModel:
-        self._only(data, {"lc", "type", "id", "kwargs", "name", "graph"})
+        self._check_keys(data, {"lc", "type", "id", "kwargs", "name", "graph"})
         arguments = data.get("kwargs")
         if not isinstance(arguments, dict):
             raise self._error("the kwargs of a constructor are an object")
@@ -194,9 +195,9 @@ class Reader:
         return self._build(cls, key, kwargs)
 
     def _arguments(self, cls: type[BaseModel], arguments: dict[Any, Any]) -> dict[str, Any]:
-        outer = self._skips_marks
-        # What could not be written of a message was an object hung on it: the message comes back without.
-        self._skips_marks = outer or is_message(cls)
+        outer_skips_marks = self._skips_marks
+        # A mark in a message was an object that a program attached to it: the message comes back without it.
+        self._skips_marks = outer_skips_marks or is_message(cls)
         declared = _secret_names(cls)
         kwargs = {}
         for key, item in arguments.items():
@@ -207,7 +208,7 @@ class Reader:
             self._path.pop()
         self._declared_name = None
         kwargs = self._without_marks(kwargs)
-        self._skips_marks = outer
+        self._skips_marks = outer_skips_marks
         return kwargs
 
     def _build(self, cls: type[BaseModel], key: ClassId, kwargs: dict[str, Any]) -> BaseModel:
@@ -231,22 +232,22 @@ class Reader:
         if unknown:
             raise self._error(f"{cls.__name__} has no argument {sorted(unknown)[0]!r:.80}")
 
-    def _only(self, data: dict[Any, Any], keys: set[str]) -> None:
+    def _check_keys(self, data: dict[Any, Any], keys: set[str]) -> None:
         unknown = sorted(str(key) for key in data.keys() - keys)
         if unknown:
             raise self._error(f"a serialised object has no key {unknown[0]!r:.80}")
 
     def _error(self, reason: str) -> SchemaError:
         path = "".join(step if step.startswith("[") else f".{step:.80}" for step in self._path[:12])
-        more = "..." if len(self._path) > 12 else ""
-        return SchemaError(f"cannot load {path.lstrip('.') or 'the data'}{more}: {reason}")
+        ellipsis = "..." if len(self._path) > 12 else ""
+        return SchemaError(f"cannot load {path.lstrip('.') or 'the data'}{ellipsis}: {reason}")
 
 
 @functools.cache
 def _argument_names(cls: type[BaseModel]) -> frozenset[str]:
     names = set(cls.model_fields)
     names.update(argument_name(name, field) for name, field in cls.model_fields.items())
-    # A hand-written constructor may take arguments that are not fields.
+    # A constructor may take arguments that are not fields.
     names.update(inspect.signature(cls.__init__).parameters)
     return frozenset(
         names - {"self", "args", "kwargs", "data", "__pydantic_self__"} | cls.model_fields.keys()
@@ -254,7 +255,7 @@ def _argument_names(cls: type[BaseModel]) -> frozenset[str]:
 
 
 def _open_declared_secrets(cls: type[BaseModel], kwargs: dict[str, Any]) -> None:
-    """Hand the plain secret to arguments that the class declares as secret; Pydantic wraps it again."""
+    """Unwrap the secrets of arguments that the class declares as secret; Pydantic wraps them again."""
     for name, value in kwargs.items():
         if isinstance(value, SecretStr) and name in _declared_secrets(cls):
             kwargs[name] = value.get_secret_value()
@@ -265,7 +266,7 @@ def _secret_names(cls: type[BaseModel]) -> dict[str, str]:
     prop = getattr(cls, "lc_secrets", None)
     names: dict[str, str] = {}
     if isinstance(prop, property) and prop.fget is not None:
-        # Nearly always a literal; building an object to ask it would run its default factories.
+        # Nearly always a literal; an instance would run the default factories.
         with contextlib.suppress(AttributeError, TypeError, KeyError):
             names.update(prop.fget(cls))
     for name, field in cls.model_fields.items():
@@ -291,7 +292,7 @@ def _is_secret(field: FieldInfo) -> bool:
 
 
 def _issues(error: ValidationError) -> str:
-    # Pydantic's own text quotes the input, which may hold a secret.
+    # Pydantic's text quotes the input, which may contain a secret.
     return "; ".join(
         f"{'.'.join(str(part) for part in issue['loc'])}: {issue['msg']}"
         for issue in error.errors(include_input=False, include_url=False, include_context=False)[:3]

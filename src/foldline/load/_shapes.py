@@ -1,4 +1,4 @@
-"""The shapes in which a `Serializable` says how to build it again; public as `foldline.load.serializable`."""
+"""The serialised forms of a `Serializable`; public in `foldline.load.serializable`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = [
 
 
 class BaseSerialized(TypedDict):
-    """What the three shapes below share."""
+    """The fields of all three forms."""
 
     lc: int
     id: list[str]
@@ -22,20 +22,20 @@ class BaseSerialized(TypedDict):
 
 
 class SerializedConstructor(BaseSerialized):
-    """An object that can be built again from `kwargs`."""
+    """An object that can be rebuilt from `kwargs`."""
 
     type: Literal["constructor"]
     kwargs: dict[str, Any]
 
 
 class SerializedSecret(BaseSerialized):
-    """The place of a secret: its name, never its value."""
+    """A reference to a secret: its name, never its value."""
 
     type: Literal["secret"]
 
 
 class SerializedNotImplemented(BaseSerialized):
-    """An object that cannot be built again; `repr` is for people."""
+    """An object that cannot be rebuilt; `repr` is for display."""
 
     type: Literal["not_implemented"]
     repr: NotRequired[str | None]

@@ -1,8 +1,7 @@
-"""Writing: any serialisable value as JSON that `foldline.load.load` turns back into an equal value.
+"""Writes any serialisable value as JSON that `foldline.load.load` turns back into an equal value.
 
-The rule of the file: what is written can be read back exactly, or writing fails with the path of what
-could not be written. Data that looks like one of our own tags is wrapped, so that it stays data; secrets
-become references.
+The rule of this file: what is written can be read back exactly, or writing fails with the path of the value that
+cannot be written. Data that looks like one of our tags is escaped, so that it stays data; secrets become references.
 """
 
 from __future__ import annotations
@@ -36,14 +35,14 @@ Namespace = Literal["foldline", "langchain"]
 NAMESPACES = ("foldline", "langchain")
 
 ESCAPE_KEY = "__lc_escaped__"
-"""LangChain's mark for data that looks like a tag: what is inside is plain data, all the way down."""
+"""LangChain's mark for data that looks like a tag: its content is plain data at every depth."""
 MAX_DEPTH = 256
 """Levels of JSON in one dump."""
 MAX_VALUES = 10_000_000
-"""Values in one dump; a small structure of shared lists can mean an endless tree."""
+"""Values in one dump; a small structure of shared lists can expand to a huge tree."""
 MAX_INTEGER_BITS = 10_000  # Python refuses to read integers of more than 4,300 decimal digits
 SECRET_TYPES = (SecretStr, SecretBytes)
-SHORTEST_SECRET = 8  # shorter ones are looked for as whole strings only
+SHORTEST_SECRET = 8  # shorter secrets are compared with complete strings only
 
 
 def dumps(
@@ -56,7 +55,7 @@ def dumps(
 ) -> str:
     """Write `obj` as JSON text; `pretty` indents it, other options go to `json.dumps`.
 
-    `namespace="langchain"` writes what LangChain's own `loads` reads.
+    `namespace="langchain"` writes JSON that LangChain's own `loads` reads.
     """
     if "default" in kwargs:
         raise UsageError(
@@ -65,8 +64,8 @@ def dumps(
     if pretty:
         kwargs.setdefault("indent", 2)
     try:
-        written = dumpd(obj, unserializable=unserializable, namespace=namespace)
-        return json.dumps(written, allow_nan=False, **kwargs)
+        json_value = dumpd(obj, unserializable=unserializable, namespace=namespace)
+        return json.dumps(json_value, allow_nan=False, **kwargs)
     except RecursionError as error:
         raise SchemaError("the value is nested too deep for the stack left here") from error
 
@@ -76,12 +75,12 @@ def dumpd(
     *,
     unserializable: Unserializable | None = None,
     namespace: Namespace = "foldline",
-) -> Any:  # noqa: ANN401  JSON of whatever was dumped
+) -> Any:  # noqa: ANN401  JSON of any shape
     """Write `obj` as JSON-able Python values.
 
-    What cannot be written raises a `SchemaError` inside data (messages, documents, plain containers) and
-    becomes a `not_implemented` mark inside behaviours (runnables, models); `unserializable` sets one
-    rule for both. `namespace="langchain"` writes ids that LangChain's own `load` knows.
+    A value that cannot be written raises a `SchemaError` inside data (messages, documents, plain containers) and
+    becomes a `not_implemented` mark inside behaviours (runnables, models); `unserializable` sets one rule for both.
+    `namespace="langchain"` writes ids that LangChain's own `load` knows.
     """
     if namespace not in NAMESPACES:
         raise UsageError(f"namespace is one of {', '.join(NAMESPACES)}, not {namespace!r:.100}")
@@ -92,15 +91,15 @@ def dumpd(
 
 
 def default(obj: object) -> object:
-    """Write one object for `json.dumps(..., default=default)`; what cannot be written is marked.
+    """Return one object as JSON for `json.dumps(..., default=default)`, with marks for what cannot be written.
 
-    Only `dumps` keeps look-alikes of our tags apart in the data around the object.
+    Only `dumps` escapes data around the object that looks like one of our tags.
     """
     return dumpd(obj, unserializable="mark")
 
 
 class _Writer:
-    """One walk over one value, with the path to where it is."""
+    """Writes one value, and tracks the path to the current part."""
 
     def __init__(
         self, unserializable: Unserializable | None, root: object, namespace: Namespace
@@ -116,7 +115,7 @@ class _Writer:
         self._is_message = False
 
     def write(self, value: object) -> object:
-        """Write one value. Lists and dicts are walked here, at one stack frame per level."""
+        """Write one value. Lists and dicts are written here, with one stack frame per level."""
         self._count += 1
         if self._count > MAX_VALUES:
             raise self._error(f"more than {MAX_VALUES:,} values")
@@ -126,22 +125,22 @@ class _Writer:
             return self._leaf(value)
         self._enter(value)
         if isinstance(value, list):
-            written: Any = []
+            result: Any = []
             for index, item in enumerate(value):
                 self._path.append(f"[{index}]")
-                written.append(self.write(item))
+                result.append(self.write(item))
                 self._path.pop()
         elif all(isinstance(key, str) and _is_text(key) for key in value):
-            written = {}
+            result = {}
             for key, item in value.items():
                 self._path.append(key)
-                written[str.__str__(key)] = self.write(item)
+                result[str.__str__(key)] = self.write(item)
                 self._path.pop()
-            written = self._finished(value, written)
+            result = self._escape_tags(value, result)
         else:
-            written = self._tagged("map", self.write([[key, item] for key, item in value.items()]))
+            result = self._tagged("map", self.write([[key, item] for key, item in value.items()]))
         self._leave(value)
-        return written
+        return result
 
     def _leaf(self, value: object) -> object:
         if value is None or value is True or value is False:
@@ -153,18 +152,18 @@ class _Writer:
         if isinstance(value, float):
             return self._float(value)
         self._enter(value)
-        written = self._model(value) if isinstance(value, BaseModel) else self._other(value)
+        result = self._model(value) if isinstance(value, BaseModel) else self._non_json(value)
         self._leave(value)
-        return written
+        return result
 
-    def _other(self, value: object) -> object:
+    def _non_json(self, value: object) -> object:
         if type(value) is SecretReference:
             return dict(value)
         if isinstance(value, SECRET_TYPES):
             return dict(secret_reference(self._secret_name()))
         codec = codec_of(value)
         if codec is None:
-            return self._unknown(value)
+            return self._unserializable(value)
         parts = codec.encode(value)
         return self._tagged(codec.name, self.write(parts) if codec.nested else parts)
 
@@ -191,52 +190,52 @@ class _Writer:
             return self._tagged("float", CODECS["float"].encode(number))
         return number
 
-    def _finished(self, value: dict[str, Any], written: dict[str, Any]) -> dict[str, Any]:
-        if self._secrets and any(self._shows_secret(key) for key in written):
+    def _escape_tags(self, value: dict[str, Any], result: dict[str, Any]) -> dict[str, Any]:
+        if self._secrets and any(self._shows_secret(key) for key in result):
             raise self._error("a key of this dict holds a secret")
-        if "lc" not in written and ESCAPE_KEY not in written:
-            return written
-        # What looks like one of our tags is wrapped, so that it comes back as the data it is: as LangChain wraps it
-        # where JSON says all of it, else as a value of ours, whose inside is read.
+        if "lc" not in result and ESCAPE_KEY not in result:
+            return result
+        # Data that looks like one of our tags is wrapped, so that it comes back as data: in LangChain's escape if it is
+        # plain JSON, else in a value of ours, whose content is decoded.
         if not self._secrets and _is_json(value):
             return {ESCAPE_KEY: copy.deepcopy(value)}
-        return self._tagged("dict", written)
+        return self._tagged("dict", result)
 
     def _model(self, value: BaseModel) -> object:
-        described = self._describe(value)
-        if described is None:
-            return self._unknown(value)
+        description = self._describe(value)
+        if description is None:
+            return self._unserializable(value)
         cls = type(value)
-        if belongs_to_another_class(cls, tuple(described["id"])):
-            name = ".".join(described["id"])
+        if belongs_to_another_class(cls, tuple(description["id"])):
+            name = ".".join(description["id"])
             raise self._error(f"{cls!r} would be written as {name}, which is another class")
-        outer = self._marks, self._secrets, self._is_message
+        outer_state = self._marks, self._secrets, self._is_message
         self._is_message = is_message(cls) or (self._is_message and not is_value(cls))
         self._marks = self._rule == "mark" or (self._rule is None and not is_value(cls))
         own_secrets = _secret_values(value)
         if own_secrets:
             self._secrets = {**self._secrets, **own_secrets}
         kwargs = {}
-        for name, item in described["kwargs"].items():
+        for name, item in description["kwargs"].items():
             self._path.append(name)
             kwargs[name] = self.write(item)
             self._path.pop()
-        self._marks, self._secrets, self._is_message = outer
+        self._marks, self._secrets, self._is_message = outer_state
         if self._namespace == "langchain":
-            return {**described, "id": self._langchain_id(described["id"]), "kwargs": kwargs}
-        return {**described, "kwargs": kwargs}
+            return {**description, "id": self._langchain_id(description["id"]), "kwargs": kwargs}
+        return {**description, "kwargs": kwargs}
 
     def _langchain_id(self, path: list[str]) -> list[str]:
         if path[0] != "foldline":
-            return path  # a class of the program's own
+            return path  # a class of the user's program
         if path[-1] not in LANGCHAIN_IDS:
             raise self._error(f"LangChain has no class that it would load as {'.'.join(path)}")
         return LANGCHAIN_IDS[path[-1]]
 
     def _describe(self, value: BaseModel) -> SerializedConstructor | None:
         if isinstance(value, Serializable):
-            described = value.to_json()
-            return described if described["type"] == "constructor" else None
+            description = value.to_json()
+            return description if description["type"] == "constructor" else None
         if not is_registered(type(value)):
             return None
         return {
@@ -246,9 +245,9 @@ class _Writer:
             "kwargs": useful_fields(value),
         }
 
-    def _unknown(self, value: object) -> object:
+    def _unserializable(self, value: object) -> object:
         if self._is_message and self._rule is None:
-            # What a program hung on a message (a parsed answer, an artifact) must not cost it its history.
+            # An object that a program attached to a message (a parsed answer, an artifact) must not make it unwritable.
             if isinstance(value, BaseModel) and not isinstance(value, Serializable):
                 return self.write(value.model_dump())
             return dict(to_json_not_implemented(value))
@@ -283,12 +282,12 @@ class _Writer:
 
     def _error(self, reason: str) -> SchemaError:
         path = "".join(step if step.startswith("[") else f".{step}" for step in self._path[:12])
-        more = "..." if len(self._path) > 12 else ""
-        return SchemaError(f"cannot dump {path.lstrip('.') or 'the value'}{more}: {reason}")
+        ellipsis = "..." if len(self._path) > 12 else ""
+        return SchemaError(f"cannot dump {path.lstrip('.') or 'the value'}{ellipsis}: {reason}")
 
 
 def _is_json(value: object) -> bool:
-    """Say whether JSON text gives the value back exactly, without a codec."""
+    """Return whether JSON text restores the value exactly, without a codec."""
     kind = type(value)
     if value is None or kind is bool:
         return True
@@ -316,17 +315,17 @@ def _is_text(key: str) -> bool:
 
 
 def _secret_values(model: BaseModel) -> dict[str, str]:
-    """Return the secrets of a model by value, so that a copy of one in another field is found as well."""
+    """Return the secrets of a model by value, so that copies of them in other fields are found too."""
     names = model.lc_secrets if isinstance(model, Serializable) else {}
-    found: dict[str, str] = {}
+    names_by_value: dict[str, str] = {}
     for name, value in (*model.__dict__.items(), *(model.__pydantic_extra__ or {}).items()):
         if isinstance(value, SECRET_TYPES):
-            plain: object = value.get_secret_value()
+            secret: object = value.get_secret_value()
         elif name in names:
-            plain = value
+            secret = value
         else:
             continue
-        text = plain.decode(errors="replace") if isinstance(plain, bytes) else plain
+        text = secret.decode(errors="replace") if isinstance(secret, bytes) else secret
         if isinstance(text, str) and text:
-            found[text] = names.get(name, name.upper())
-    return found
+            names_by_value[text] = names.get(name, name.upper())
+    return names_by_value

@@ -1,7 +1,7 @@
-"""`LazyDump`: the JSON form of an object, written when somebody reads it.
+"""`LazyDump`: the JSON form of an object, written when it is first read.
 
-Every `on_*_start` hands handlers the form of what starts, and most never look. It is a real `dict`, so that handlers
-may treat it as one; a library that reads a dict past its methods sees only what was in it from the start (`lc`).
+Every `on_*_start` passes the form of the runnable to handlers, and most never read it. It is a real `dict`, so that
+handlers may use it as one; a library that reads a dict without its methods sees only the initial item (`lc`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["LazyDump"]
 
 
 class LazyDump(dict[str, Any]):
-    """What `dumpd` gives of an object, written at the first look; later changes of the object do not show.
+    """The result of `dumpd` for an object, computed at the first read; later changes of the object do not show.
 
     ```python
     from foldline.load.lazy_dump import LazyDump
@@ -27,24 +27,24 @@ class LazyDump(dict[str, Any]):
     ```
     """
 
-    __slots__ = ("_more", "_source")
+    __slots__ = ("_other_fields", "_source")
 
-    def __init__(self, source: object, **more: object) -> None:
+    def __init__(self, source: object, **other_fields: object) -> None:
         super().__init__(lc=1)
         self._source: object = source
-        self._more = more
+        self._other_fields = other_fields
 
     @property
     def unwritten(self) -> tuple[object, str] | None:
-        """The object whose form is still to be written, and what else is said of it; None once it is written."""
+        """The object whose form is still to be written, and the `repr` of the other fields; None once it is written."""
         source = self._source
-        return None if source is None else (source, repr(self._more))
+        return None if source is None else (source, repr(self._other_fields))
 
     def _write(self) -> None:
         source = self._source
         if source is not None:
-            dict.update(self, dumpd(source) | self._more)
-            self._source = None  # last: another thread may read meanwhile
+            dict.update(self, dumpd(source) | self._other_fields)
+            self._source = None  # last: another thread may be reading
 
     def __reduce__(self) -> tuple[type[dict[str, Any]], tuple[dict[str, Any]]]:
         return dict, (self.copy(),)

@@ -1,7 +1,7 @@
-"""Reading: JSON from `foldline.load.dump` (or from LangChain's) back into equal values.
+"""Reads JSON from `foldline.load.dump` (or from LangChain) back into equal values.
 
-The data may be hostile: it can name a row of the registry and nothing else. What the caller allows beyond
-that (providers, secrets, addresses) the caller names, in code.
+The data may be hostile: it can name a row of the registry and nothing else. Anything beyond that (providers, secrets,
+addresses) must be allowed by the caller, in code.
 """
 
 from __future__ import annotations
@@ -26,61 +26,61 @@ __all__ = ["InitValidator", "Reviver", "default_init_validator", "load", "loads"
 
 
 CODE_ONLY = ("url", "api_base", "endpoint", "header", "prox", "host", "transport", "client")
-"""Words in names of arguments that data may not set, at any depth: where keys and prompts go."""
+"""Parts of argument names that data may not set, at any depth: they decide where keys and prompts are sent."""
 
 
 def default_init_validator(class_path: tuple[str, ...], kwargs: dict[str, Any]) -> None:
-    """Refuse jinja2 templates, which are programs; of a provider's arguments allow only those it says are harmless."""
+    """Reject jinja2 templates, which are programs, and a provider's arguments that it does not declare harmless."""
     if our_id(class_path)[:2] == ("foldline", "prompts"):
-        _refuse_programs(kwargs)
+        _reject_templates(kwargs)
     if is_provider(class_path):
-        _refuse_addresses(class_path, kwargs)
+        _reject_addresses(class_path, kwargs)
 
 
-def _refuse_programs(kwargs: dict[str, Any]) -> None:
-    # Also inside plain dicts, of which Pydantic would make prompts without asking us again.
-    waiting: list[object] = [kwargs]
-    while waiting:
-        value = waiting.pop()
+def _reject_templates(kwargs: dict[str, Any]) -> None:
+    # Also inside plain dicts, which Pydantic would turn into prompts without calling this again.
+    pending: list[object] = [kwargs]
+    while pending:
+        value = pending.pop()
         if isinstance(value, dict):
             if value.get("template_format") == "jinja2":
                 raise SchemaError(
                     "Jinja2 templates are not allowed: a jinja2 template is a program; data may not bring one"
                 )
-            waiting.extend(value.values())
+            pending.extend(value.values())
         elif isinstance(value, (list, tuple)):
-            waiting.extend(value)
+            pending.extend(value)
 
 
-def _refuse_addresses(class_path: ClassId, kwargs: Mapping[str, object]) -> None:
-    """Refuse what may move where a request goes (F-Y01).
+def _reject_addresses(class_path: ClassId, kwargs: Mapping[str, object]) -> None:
+    """Reject arguments that may change where a request is sent (F-Y01).
 
-    A provider names the arguments that are harmless; of one that does not, names tell an address.
+    A provider declares the arguments that are harmless; for one that does not, argument names decide.
     """
     loadable = loadable_fields(class_path)
     harmless = kwargs.keys() if loadable is None else loadable
     for name, value in kwargs.items():
-        if value is not None and (name not in harmless or _names_an_address({name: value})):
+        if value is not None and (name not in harmless or _sets_address({name: value})):
             raise SchemaError(
                 f"data may not set {name!r}: it may say where keys and prompts are sent. "
                 "If you trust the data, pass init_validator=None."
             )
 
 
-def _names_an_address(value: object) -> bool:
+def _sets_address(value: object) -> bool:
     if isinstance(value, Mapping):
         return any(
-            any(word in str(name).lower() for word in CODE_ONLY) or _names_an_address(inner)
+            any(word in str(name).lower() for word in CODE_ONLY) or _sets_address(inner)
             for name, inner in value.items()
         )
-    return isinstance(value, list | tuple) and any(map(_names_an_address, value))
+    return isinstance(value, list | tuple) and any(map(_sets_address, value))
 
 
 class Reviver:
     """`load` with its options set once, for many dumps.
 
-    Give it whole dumps. As an `object_hook` of a JSON parser it would see data from the inside out, before it
-    can know that a look-alike is only data.
+    Pass complete dumps. As an `object_hook` of a JSON parser it would see the data from the inside out, before it can
+    know that data only looks like a tag.
 
     ```python
     from foldline.load import dumpd
@@ -104,14 +104,14 @@ class Reviver:
         ignore_unserializable_fields: bool = False,
         init_validator: InitValidator | None = default_init_validator,
     ) -> None:
-        """Take the options of `load`."""
+        """Set the options of `load`."""
         self._allowance = Allowance(allowed_objects, valid_namespaces, additional_import_mappings)
         self._secrets = Secrets(secrets_map or {}, from_env=secrets_from_env)
         self._validator = init_validator
         self._skips_marks = ignore_unserializable_fields
 
-    def __call__(self, value: object) -> Any:  # noqa: ANN401  whatever was dumped
-        """Read what `dumpd` wrote."""
+    def __call__(self, value: object) -> Any:  # noqa: ANN401  any value that was dumped
+        """Return the value of a dump of `dumpd`."""
         reader = Reader(
             self._allowance, self._secrets, self._validator, skips_marks=self._skips_marks
         )
@@ -131,8 +131,8 @@ def loads(
     additional_import_mappings: dict[ClassId, ClassId] | None = None,
     ignore_unserializable_fields: bool = False,
     init_validator: InitValidator | None = default_init_validator,
-) -> Any:  # noqa: ANN401  whatever was dumped
-    """Read JSON text written by `dumps`; the options are those of `load`."""
+) -> Any:  # noqa: ANN401  any value that was dumped
+    """Return the value of JSON text written by `dumps`; the options are those of `load`."""
     return load(
         _parse(text),
         allowed_objects=allowed_objects,
@@ -155,13 +155,13 @@ def load(
     additional_import_mappings: dict[ClassId, ClassId] | None = None,
     ignore_unserializable_fields: bool = False,
     init_validator: InitValidator | None = default_init_validator,
-) -> Any:  # noqa: ANN401  whatever was dumped
-    """Read what `dumpd` wrote.
+) -> Any:  # noqa: ANN401  any value that was dumped
+    """Return the value of a dump of `dumpd`.
 
     `allowed_objects` is `"messages"`, `"core"` (the default: values, prompts, parsers, runnables), `"all"`
-    (providers too) or a list of classes. `valid_namespaces` opens registered classes below a module.
+    (providers too) or a list of classes. `valid_namespaces` allows registered classes below a module.
     Secrets come from `secrets_map`, or from the environment variables named in `secrets_from_env`; True stands for
-    those that the class itself declares in `lc_secrets` for the argument.
+    those that the class declares in `lc_secrets` for the argument.
     """
     revive = Reviver(
         allowed_objects,
@@ -177,7 +177,7 @@ def load(
 
 def _parse(text: str | bytes) -> object:
     try:
-        # The reader bounds the depth; looking for it in the text first would cost as much again.
+        # The reader limits the depth; checking it in the text first would double the cost.
         return parse_strict(text, max_depth=sys.maxsize)
     except (JsonError, TypeError) as error:
         raise SchemaError(f"cannot load the text: it is not strict JSON: {error}") from error

@@ -1,7 +1,7 @@
-"""The table of what may be loaded: public names of foldline, and LangChain's names for the same things.
+"""The table of what may be loaded: public names of foldline, and LangChain's names for the same classes.
 
-Data only. A row is a promise that building that class has no side effect (groups `messages` and `core`),
-or that only its owner may ask for it (group `provider`). Nothing is imported until a dump names a row.
+Data only. A row promises that building its class has no side effect (groups `messages` and `core`), or that the caller
+must allow it explicitly (group `provider`). Nothing is imported until a dump names a row.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ LOADABLE: dict[Group, dict[str, str]] = {
 """Group -> public module -> the class names in it."""
 
 HOMES = {
-    "foldline.agents": "foldline.outputs.agent",  # a straddler: its loadable classes live lower down
+    "foldline.agents": "foldline.outputs.agent",  # the package is in a higher layer than these classes
     "foldline.runnables.RunnableBindingBase": "foldline.runnables.binding",
     "foldline.runnables.RunnableConfigurableAlternatives": "foldline.runnables.configurable",
     "foldline.runnables.RunnableConfigurableFields": "foldline.runnables.configurable",
@@ -97,7 +97,7 @@ LANGCHAIN_ROOTS = frozenset(
         "langchain_xai",
     }
 )
-"""First words of the ids in LangChain's own dumps; the last word is looked up in `LANGCHAIN_NAMES`."""
+"""First parts of the ids in LangChain's dumps; the last part is looked up in `LANGCHAIN_NAMES`."""
 
 RENAMED = {
     "AzureAIOpenAIApiChatModel": "AzureAIChatCompletionsModel",
@@ -122,7 +122,7 @@ def _by_class_name() -> dict[str, tuple[str, ...]]:
 LANGCHAIN_NAMES: dict[str, tuple[str, ...]] = _by_class_name()
 """Class name -> our id. LangChain moved its classes between modules; their names stayed."""
 
-_WRITTEN_AS = {
+_LANGCHAIN_MODULES = {
     "langchain.schema.messages": "AIMessage AIMessageChunk ChatMessage ChatMessageChunk FunctionMessage"
     " FunctionMessageChunk HumanMessage HumanMessageChunk RemoveMessage SystemMessage"
     " SystemMessageChunk ToolMessage ToolMessageChunk",
@@ -151,7 +151,7 @@ _WRITTEN_AS = {
 }
 LANGCHAIN_IDS = {
     name: [*module.split("."), name]
-    for module, names in _WRITTEN_AS.items()
+    for module, names in _LANGCHAIN_MODULES.items()
     for name in names.split()
 }
-"""Class name -> the id under which LangChain's own `loads` finds it."""
+"""Class name -> the id under which LangChain's `loads` finds it."""

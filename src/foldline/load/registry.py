@@ -1,7 +1,7 @@
 """The closed registry: which ids may be built, and by which class.
 
-It grows only by `register_loadable`, a call in somebody's code. Data can name a row, never add one, and a
-module is imported only because a row of ours says so.
+It grows only by `register_loadable`, a call in code. Data can name a row, never add one, and a module is imported only
+because a row names it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ModelClass = TypeVar("ModelClass", bound=type[BaseModel])
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One row: where the class is (`"module:Class"`, or the class itself) and how freely it is built."""
+    """One row: where the class is (`"module:Class"`, or the class itself) and who may build it."""
 
     target: str | type[BaseModel]
     group: Group
@@ -45,7 +45,7 @@ REGISTRY: dict[ClassId, Entry] = {
 
 VALUE_MODULES = frozenset({"messages", "documents", "outputs", "prompt_values", "structured_query"})
 
-# "all" is not a group of rows: it is every group.
+# "all" is not a group of rows, but all groups.
 OPEN_GROUPS: dict[str, frozenset[Group]] = {
     "messages": frozenset({"messages"}),
     "core": frozenset({"messages", "core"}),
@@ -62,16 +62,16 @@ def register_loadable(
 def register_loadable(
     cls: ModelClass | None = None, *, group: Group = "core"
 ) -> ModelClass | Callable[[ModelClass], ModelClass]:
-    """Let dumps of `cls` be loaded; also a class decorator.
+    """Allow dumps of `cls` to be loaded; also a class decorator.
 
-    Give `group="provider"` if building it from hostile arguments could do harm (it holds a key, a URL, a
-    file): then a caller of `load` must ask for it by class or by `allowed_objects="all"`.
+    Pass `group="provider"` if building it from hostile arguments could do harm (it holds a key, a URL, a file): then a
+    caller of `load` must allow it by class or by `allowed_objects="all"`.
     """
     if cls is None:
         return lambda decorated: register_loadable(decorated, group=group)
     key = tuple(class_id(cls))
-    known = REGISTRY.get(key)
-    if known is not None and resolve(known.target) is not cls:
+    entry = REGISTRY.get(key)
+    if entry is not None and resolve(entry.target) is not cls:
         raise UsageError(
             f"{'.'.join(key)} is already registered for another class. "
             "Give yours its own `get_lc_namespace`."
@@ -81,17 +81,17 @@ def register_loadable(
 
 
 def resolve(target: str | type[BaseModel]) -> type[BaseModel] | None:
-    """Import the class of a row of ours; None if this build of foldline does not have it."""
+    """Import the class of a row; None if this build of foldline does not have it."""
     if isinstance(target, type):
         return target
     module, _, name = target.partition(":")
     try:
-        found = getattr(import_module(module), name, None)
+        cls = getattr(import_module(module), name, None)
     except ModuleNotFoundError as error:
         if error.name and module.startswith(error.name):
             return None
-        raise  # the module is there, and something it needs is not
-    return found if isinstance(found, type) and issubclass(found, BaseModel) else None
+        raise  # the module exists, but something it imports does not
+    return cls if isinstance(cls, type) and issubclass(cls, BaseModel) else None
 
 
 def our_id(key: ClassId) -> ClassId:
@@ -102,41 +102,41 @@ def our_id(key: ClassId) -> ClassId:
 
 
 def belongs_to_another_class(cls: type[BaseModel], key: ClassId) -> bool:
-    """Say whether a dump under `key` would come back as a class that is not `cls`."""
+    """Return whether a dump under `key` would come back as another class than `cls`."""
     entry = REGISTRY.get(our_id(key))
     if entry is None:
         return False
-    known: object = entry.target
-    if isinstance(known, str):
-        module, _, name = known.partition(":")
+    registered: object = entry.target
+    if isinstance(registered, str):
+        module, _, name = registered.partition(":")
         if module not in sys.modules:
-            return True  # its package was never imported, so `cls` cannot come from there
-        known = getattr(sys.modules[module], name, None)
-    return known not in (None, cls, cls.__pydantic_generic_metadata__["origin"])
+            return True  # its module was never imported, so `cls` cannot be from there
+        registered = getattr(sys.modules[module], name, None)
+    return registered not in (None, cls, cls.__pydantic_generic_metadata__["origin"])
 
 
 def is_registered(cls: type[BaseModel]) -> bool:
-    """Say whether the registry would build `cls` from its id."""
+    """Return whether the registry would build `cls` from its id."""
     key = tuple(class_id(cls))
     return key in REGISTRY and not belongs_to_another_class(cls, key)
 
 
 def is_provider(key: ClassId) -> bool:
-    """Say whether an id is of a class that only its owner may ask for."""
+    """Return whether an id is of a class that the caller must allow explicitly."""
     entry = REGISTRY.get(our_id(key))
     return entry is not None and entry.group == "provider"
 
 
 def loadable_fields(key: ClassId) -> frozenset[str] | None:
-    """Return the arguments that a provider's class lets data set; None where it does not say."""
-    named = getattr(resolve(REGISTRY[our_id(key)].target), "loadable_fields", None)
-    fields: frozenset[str] | None = None if named is None else named()
+    """Return the arguments that a provider's class lets data set; None if it does not declare them."""
+    declared_fields = getattr(resolve(REGISTRY[our_id(key)].target), "loadable_fields", None)
+    fields: frozenset[str] | None = None if declared_fields is None else declared_fields()
     return fields
 
 
 @cache
 def is_value(cls: type[BaseModel]) -> bool:
-    """Say whether objects of `cls` are data that must come back whole, not a behaviour."""
+    """Return whether objects of `cls` are data that must come back complete, not a behaviour."""
     return any(
         base.__module__.startswith("foldline.") and base.__module__.split(".")[1] in VALUE_MODULES
         for base in cls.__mro__
@@ -144,7 +144,7 @@ def is_value(cls: type[BaseModel]) -> bool:
 
 
 def is_message(cls: type[BaseModel]) -> bool:
-    """Say whether objects of `cls` are messages, on which programs hang objects of their own."""
+    """Return whether objects of `cls` are messages, to which programs attach objects."""
     return any(
         base.__module__ == "foldline.messages.base" and base.__name__ == "BaseMessage"
         for base in cls.__mro__
@@ -152,7 +152,7 @@ def is_message(cls: type[BaseModel]) -> bool:
 
 
 class Allowance:
-    """Which classes one call of `load` may build."""
+    """The classes that one call of `load` may build."""
 
     def __init__(
         self,
@@ -178,21 +178,21 @@ class Allowance:
             self._classes = {tuple(class_id(cls)): cls for cls in allowed_objects}
 
     def find(self, key: ClassId) -> type[BaseModel]:
-        """Return the class of an id; SchemaError if it may not be built."""
-        own = our_id(key)
-        if self._classes is not None and own in self._classes:
-            return self._classes[own]
-        entry = REGISTRY.get(own)
+        """Return the class of an id; raise a SchemaError if it may not be built."""
+        foldline_id = our_id(key)
+        if self._classes is not None and foldline_id in self._classes:
+            return self._classes[foldline_id]
+        entry = REGISTRY.get(foldline_id)
         if key in self._mappings and self._allows(resolve(self._mappings[key])):
             target: str | type[BaseModel] = self._mappings[key]
-        elif entry is not None and self._is_open(own, entry):
+        elif entry is not None and self._is_open(foldline_id, entry):
             target = entry.target
         else:
-            raise SchemaError(self._refusal(key, known=entry is not None))
-        found = resolve(target)
-        if found is None:
+            raise SchemaError(self._refusal(key, is_registered=entry is not None))
+        cls = resolve(target)
+        if cls is None:
             raise SchemaError(f"{'.'.join(key)} is not in this build of foldline")
-        return found
+        return cls
 
     def _allows(self, mapped: type[BaseModel] | None) -> bool:
         return self._classes is None or mapped in self._classes.values()
@@ -202,9 +202,9 @@ class Allowance:
             return True
         return self._classes is None and entry.group in self._groups
 
-    def _refusal(self, key: ClassId, *, known: bool) -> str:
+    def _refusal(self, key: ClassId, *, is_registered: bool) -> str:
         name = ".".join(key)
-        if not known:
+        if not is_registered:
             return (
                 f"{name} is not a class that may be loaded; not allowed by the registry: "
                 "see foldline.load.register_loadable"

@@ -1,7 +1,7 @@
-"""`Serializable`: a Pydantic model that can say how to build itself again, and the shapes it says it in.
+"""`Serializable`: a Pydantic model that can describe how to rebuild it, and the forms of that description.
 
-The rule of the file: describing an object opens nothing, reads nothing outside it, and never shows a
-secret. Nothing here costs a model that is only built and read; the work is in `to_json`.
+The rule of this file: describing an object opens nothing, reads nothing outside it, and never shows a secret. A model
+that is only built and read pays nothing for it; the work is in `to_json`.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Serializable(BaseModel):
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
-        """Say whether objects of this class may be written as constructors (by default not)."""
+        """Return whether objects of this class may be written as constructors (by default not)."""
         return False
 
     @classmethod
@@ -88,21 +88,21 @@ class Serializable(BaseModel):
 
     @classmethod
     def lc_id(cls) -> list[str]:
-        """Return the name under which the registry knows this class."""
+        """Return the id of this class in the registry."""
         return [*cls.get_lc_namespace(), _plain_name(cls)]
 
     @property
     def lc_secrets(self) -> dict[str, str]:
-        """Map constructor arguments that are secret to the names of their secrets."""
+        """The names of secrets by constructor argument."""
         return {}
 
     @property
     def lc_attributes(self) -> dict[str, Any]:
-        """Return attributes to write besides the fields; the constructor must accept them."""
+        """Attributes to write in addition to the fields; the constructor must accept them."""
         return {}
 
     def to_json(self) -> SerializedConstructor | SerializedNotImplemented:
-        """Describe this object: its id and the arguments that differ from the defaults."""
+        """Return the description of this object: its id and the arguments that differ from the defaults."""
         if not self.is_lc_serializable():
             return self.to_json_not_implemented()
         kwargs = useful_fields(self)
@@ -116,24 +116,24 @@ class Serializable(BaseModel):
         }
 
     def to_json_not_implemented(self) -> SerializedNotImplemented:
-        """Describe this object as one that cannot be built again."""
+        """Return the description of this object as one that cannot be rebuilt."""
         return to_json_not_implemented(self)
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
-        """Show what was said: fields equal to their plain default stay out of `repr`."""
+        """Yield the fields for `repr`, without those that have their default."""
         for name, value in super().__repr_args__():
             if name is None or try_neq_default(value, name, self):
                 yield name, value
 
 
 def to_json_not_implemented(obj: object) -> SerializedNotImplemented:
-    """Describe any object as one that cannot be built again.
+    """Return the description of any object as one that cannot be rebuilt.
 
     The text is the class name alone, because an arbitrary `repr` may show a secret.
     """
-    named = obj if isinstance(obj, type) or hasattr(obj, "__qualname__") else type(obj)
-    name = str(getattr(named, "__name__", type(obj).__name__))
-    module = str(getattr(named, "__module__", None) or type(obj).__module__)
+    source = obj if isinstance(obj, type) or hasattr(obj, "__qualname__") else type(obj)
+    name = str(getattr(source, "__name__", type(obj).__name__))
+    module = str(getattr(source, "__module__", None) or type(obj).__module__)
     return {
         "lc": FORMAT_VERSION,
         "type": "not_implemented",
@@ -145,23 +145,23 @@ def to_json_not_implemented(obj: object) -> SerializedNotImplemented:
 class SecretReference(dict[str, Any]):
     """A `SerializedSecret` made by us.
 
-    Its type tells it from user data of the same shape, which must stay data (CVE-2025-68664).
+    Its type distinguishes it from user data of the same shape, which must stay data (CVE-2025-68664).
     """
 
 
 def secret_reference(name: str) -> SecretReference:
-    """Return the shape that stands in a dump where the secret `name` was."""
+    """Return the reference to the secret `name` in a dump."""
     return SecretReference(lc=FORMAT_VERSION, type="secret", id=[name])
 
 
 def try_neq_default(value: object, key: str, model: BaseModel) -> bool:
-    """Say whether a field of `model` differs from its plain default."""
+    """Return whether a field of `model` differs from its plain default."""
     field = type(model).model_fields.get(key)
     return field is None or not _equals_default(value, field.default)
 
 
 def class_id(cls: type[BaseModel]) -> list[str]:
-    """Return the id of any Pydantic class; `Serializable` ones say it themselves."""
+    """Return the id of any Pydantic class; `Serializable` classes define it themselves."""
     if issubclass(cls, Serializable):
         return cls.lc_id()
     return [*_public_path(cls), _plain_name(cls)]
@@ -172,7 +172,7 @@ def useful_fields(model: BaseModel) -> dict[str, Any]:
     arguments = {}
     for name, argument, field in _serialized_fields(type(model)):
         value = getattr(model, name)
-        # `type` tells readers of the JSON what it is, where they do not know the id.
+        # `type` is for readers of the JSON that do not know the id.
         if name == "type" or (value is not field.default and not _is_default(field, value)):
             arguments[argument] = value
     arguments.update(model.__pydantic_extra__ or {})
@@ -181,7 +181,7 @@ def useful_fields(model: BaseModel) -> dict[str, Any]:
 
 @cache
 def _serialized_fields(cls: type[BaseModel]) -> list[tuple[str, str, FieldInfo]]:
-    """Return the fields of a class that are written, each with the name under which the constructor takes it."""
+    """Return the fields of a class that are written, each with its argument name in the constructor."""
     by_name = cls.model_config.get("populate_by_name") or cls.model_config.get("validate_by_name")
     return [
         (name, name if by_name else argument_name(name, field), field)
@@ -191,7 +191,7 @@ def _serialized_fields(cls: type[BaseModel]) -> list[tuple[str, str, FieldInfo]]
 
 
 def argument_name(name: str, field: FieldInfo) -> str:
-    """Return the name under which the constructor takes a field."""
+    """Return the argument name of a field in the constructor."""
     alias = field.validation_alias or field.alias
     return alias if isinstance(alias, str) else name
 
@@ -235,7 +235,7 @@ def _hide_secrets(
 ) -> None:
     names = dict(secrets)
     for name, secret in secrets.items():
-        if name in fields:  # a secret named by its field may be written under its alias
+        if name in fields:  # the field may be written under its alias
             names[argument_name(name, fields[name])] = secret
     for argument, value in kwargs.items():
         if argument in names:

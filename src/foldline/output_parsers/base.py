@@ -80,7 +80,7 @@ class RunnableParser(
             cls._is_ours = cls._is_ours and not AUTHORS.intersection(cls.__dict__)
             cls._has_twin = cls._has_twin or not TWINS.isdisjoint(cls.__dict__)
 
-    async def _once(self, input: Any, run: Run) -> T:
+    async def _invoke_body(self, input: Any, run: Run) -> T:
         return await self._parsed([generation_of(input)], run)
 
     async def _parsed(self, result: list[Generation], run: Run) -> T:

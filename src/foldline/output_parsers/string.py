@@ -38,8 +38,8 @@ class StrOutputParser(BaseTransformOutputParser[str]):
         """Return the text as it is."""
         return text
 
-    async def _once(self, input: Any, run: Run) -> str:
-        return text_of(input) if self._is_ours else await super()._once(input, run)
+    async def _invoke_body(self, input: Any, run: Run) -> str:
+        return text_of(input) if self._is_ours else await super()._invoke_body(input, run)
 
     def _reader(self) -> Reader:
         return _Texts() if self._is_ours else super()._reader()

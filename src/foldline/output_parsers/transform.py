@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
 from contextlib import AsyncExitStack
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
-from foldline._io.drive import Iterated, drive_each
+from foldline._io.drive import GeneratorStream, drive_each
 from foldline._run import Run
 from foldline._traceback import closing
 from foldline.messages import BaseMessage, BaseMessageChunk
@@ -65,15 +65,17 @@ class BaseTransformOutputParser(BaseOutputParser[T], Generic[T]):
         for output in reader.finish():
             yield output
 
-    def _flow(self, inputs: AsyncGenerator[Any, None], run: Run) -> AsyncGenerator[T, None]:
+    def _transform_body(
+        self, inputs: AsyncGenerator[Any, None], run: Run
+    ) -> AsyncGenerator[T, None]:
         if not self._is_ours:
             return self._authors_flow(inputs, run)
         if not run.io.blocking:
             return self._async_flow(inputs)
-        if isinstance(inputs, Iterated):
-            return Iterated(_generator(self._transform(inputs.items)), inputs.chain)
+        if isinstance(inputs, GeneratorStream):
+            return GeneratorStream(_generator(self._transform(inputs.items)), inputs.chain)
         source = drive_each(inputs)
-        return Iterated(_generator(self._transform(source)), (source,))
+        return GeneratorStream(_generator(self._transform(source)), (source,))
 
     async def _async_flow(self, inputs: AsyncGenerator[Any, None]) -> AsyncGenerator[T, None]:
         reader = self._reader()

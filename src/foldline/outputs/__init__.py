@@ -1,6 +1,6 @@
-"""What models give back: generations, and the results that hold them.
+"""The outputs of models: generations, and the results that contain them.
 
-The values of agents (`foldline.outputs.agent`) live here too, and are public as `foldline.agents`.
+The values of agents (`foldline.outputs.agent`) are here too, and are public in `foldline.agents`.
 """
 
 from __future__ import annotations

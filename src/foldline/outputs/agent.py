@@ -1,4 +1,4 @@
-"""What an agent decides, step by step: the values behind `AgentExecutor` (public as `foldline.agents`)."""
+"""The decisions of an agent, step by step: the values of `AgentExecutor` (public in `foldline.agents`)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _AgentValue(Serializable):
 
 
 class AgentAction(_AgentValue):
-    """A tool to run, as an agent asked for it.
+    """A tool call that an agent asks for.
 
     ```python
     from foldline.outputs.agent import AgentAction
@@ -38,15 +38,15 @@ class AgentAction(_AgentValue):
     tool: str
     """The name of the tool."""
     tool_input: str | dict[Any, Any]
-    """What to call it with."""
+    """The input of the tool."""
     log: str
-    """What the model said when it asked."""
+    """The text of the model that asked for the tool."""
     type: Literal["AgentAction"] = "AgentAction"
 
     def __init__(
         self, tool: str, tool_input: str | dict[Any, Any], log: str, **kwargs: object
     ) -> None:
-        """Ask for a tool; the three may be given by position."""
+        """Set the fields; the three may be positional."""
         super().__init__(tool=tool, tool_input=tool_input, log=log, **kwargs)
 
     @property
@@ -56,7 +56,7 @@ class AgentAction(_AgentValue):
 
 
 class AgentActionMessageLog(AgentAction):
-    """A tool to run, with the messages in which the model asked for it."""
+    """A tool call, with the messages in which the model asked for it."""
 
     message_log: Sequence[SerializeAsAny[BaseMessage]]
     """The messages, to be sent again with the result."""
@@ -69,12 +69,12 @@ class AgentActionMessageLog(AgentAction):
 
 
 class AgentStep(_AgentValue):
-    """An action and what came of it."""
+    """An action and its result."""
 
     action: SerializeAsAny[AgentAction]
-    """What was asked."""
+    """The action."""
     observation: Any
-    """What the tool gave back."""
+    """The output of the tool."""
 
     @property
     def messages(self) -> Sequence[BaseMessage]:
@@ -86,21 +86,21 @@ class AgentStep(_AgentValue):
 
 
 class AgentFinish(_AgentValue):
-    """The agent's last word."""
+    """The final result of an agent."""
 
     return_values: dict[Any, Any]
-    """What it gives back, usually under `output`."""
+    """The result, usually under `output`."""
     log: str
-    """What the model said, whole."""
+    """The complete text of the model."""
     type: Literal["AgentFinish"] = "AgentFinish"
 
     def __init__(self, return_values: dict[Any, Any], log: str, **kwargs: object) -> None:
-        """Finish; both may be given by position."""
+        """Set the fields; both may be positional."""
         super().__init__(return_values=return_values, log=log, **kwargs)
 
     @property
     def messages(self) -> Sequence[BaseMessage]:
-        """The last word as a message."""
+        """The final text as a message."""
         return [AIMessage(content=self.log)]
 
 

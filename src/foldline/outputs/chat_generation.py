@@ -15,7 +15,7 @@ __all__ = ["ChatGeneration", "ChatGenerationChunk", "merge_chat_generation_chunk
 
 
 def _revive(value: object) -> object:
-    """Build the message of a `model_dump` again, as the class its `type` names."""
+    """Rebuild the message of a `model_dump`, as the class of its `type`."""
     if isinstance(value, dict) and isinstance(value.get("type"), str):
         return messages_from_dict([{"type": value["type"], "data": value}])[0]
     return value
@@ -34,7 +34,7 @@ class ChatGeneration(Generation):
     """
 
     text: str = ""
-    """The text of the message; what is given here is replaced by it."""
+    """The text of the message; a value that is passed is replaced by it."""
     message: Annotated[SerializeAsAny[BaseMessage], BeforeValidator(_revive)]
     """The answer."""
     type: Literal["ChatGeneration"] = "ChatGeneration"  # type: ignore[assignment]
@@ -58,24 +58,24 @@ class ChatGeneration(Generation):
 
 
 class ChatGenerationChunk(LazyFields, ChatGeneration):
-    """A piece of an answer; pieces add up with `+`."""
+    """A chunk of an answer; chunks add up with `+`."""
 
     message: Annotated[SerializeAsAny[BaseMessageChunk], BeforeValidator(_revive)]
-    """The piece."""
+    """The chunk of the message."""
     type: Literal["ChatGenerationChunk"] = "ChatGenerationChunk"  # type: ignore[assignment]
     _kind: ClassVar[str] = "ChatGenerationChunk"
 
-    def __init__(self, **given: object) -> None:
-        """Make a piece; one of a message alone, which a model that streams makes of every delta, is not checked."""
-        message = given.get("message")
+    def __init__(self, **fields: object) -> None:
+        """Set the fields; a message alone, as a streaming model passes for every delta, is not validated."""
+        message = fields.get("message")
         if (
-            len(given) == 1
+            len(fields) == 1
             and type(message) is AIMessageChunk
             and type(self) is ChatGenerationChunk
         ):
-            set_real_fields(self, given)
+            set_real_fields(self, fields)
         else:
-            super().__init__(**given)
+            super().__init__(**fields)
 
     def _lazy_value(self, name: str) -> object:
         return _text(self.message) if name == "text" else super()._lazy_value(name)
@@ -89,26 +89,28 @@ class ChatGenerationChunk(LazyFields, ChatGeneration):
     def __add__(
         self, other: ChatGenerationChunk | list[ChatGenerationChunk]
     ) -> ChatGenerationChunk:
-        """Join two pieces, or a piece and a list of pieces."""
+        """Add a chunk, or a list of chunks."""
         others = other if isinstance(other, list) else [other]
         if not all(isinstance(part, ChatGenerationChunk) for part in others):
             return NotImplemented
-        return _joined(self, others)
+        return _add_chunks(self, others)
 
 
 def piece_of(message: AIMessageChunk) -> ChatGenerationChunk:
-    """Make a piece of an answer of a message's piece, unchecked; the rest is worked out when somebody looks."""
-    made = bare(ChatGenerationChunk)
-    set_real_fields(made, {"message": message})
-    return made
+    """Return a chunk of a message as a generation, without validation; the other fields are computed when read."""
+    generation = bare(ChatGenerationChunk)
+    set_real_fields(generation, {"message": message})
+    return generation
 
 
 def merge_chat_generation_chunks(chunks: list[ChatGenerationChunk]) -> ChatGenerationChunk | None:
-    """Join all pieces in one pass; None if there are none."""
-    return _joined(chunks[0], chunks[1:]) if chunks else None
+    """Add all chunks in one pass; None if there are none."""
+    return _add_chunks(chunks[0], chunks[1:]) if chunks else None
 
 
-def _joined(first: ChatGenerationChunk, others: list[ChatGenerationChunk]) -> ChatGenerationChunk:
+def _add_chunks(
+    first: ChatGenerationChunk, others: list[ChatGenerationChunk]
+) -> ChatGenerationChunk:
     if not others:
         return first
     message, info = first.message, first.generation_info
@@ -116,7 +118,7 @@ def _joined(first: ChatGenerationChunk, others: list[ChatGenerationChunk]) -> Ch
         message = message + part.message
         info = join_info(info, part.generation_info)
     if len(others) == 1 and isinstance(others[0].message.content, str):
-        # Plain text is always added at the end: no need to read the whole message again.
+        # Plain text is always appended: no need to read the complete message again.
         text = first.text + others[0].text
     else:
         text = _text(message)
@@ -137,4 +139,4 @@ def _text(message: BaseMessage) -> str:
         item if isinstance(item, str) else str(item.get("text") or "")
         for item in content
         if isinstance(item, str) or item.get("type", "text") == "text"
-    )  # of a generation, a block that does not say what it is counts as text
+    )  # a block without a type counts as text in a generation

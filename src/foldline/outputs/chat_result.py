@@ -1,4 +1,4 @@
-"""`ChatResult`: what a chat model's `_generate` gives back for one prompt."""
+"""`ChatResult`: the result of a chat model's `_generate` for one prompt."""
 
 from __future__ import annotations
 
@@ -31,4 +31,4 @@ class ChatResult(BaseModel):
     generations: list[SerializeAsAny[ChatGeneration]]
     """One for each candidate."""
     llm_output: dict[str, Any] | None = None
-    """What the provider said besides, in its own words."""
+    """Other output of the provider, in its format."""

@@ -1,6 +1,6 @@
-"""`Generation`: one answer of a text model, and the pieces it arrives in.
+"""`Generation`: one answer of a text model, and its chunks.
 
-`_trusted` builds from values that are known to be right, without validation, for the paths that stream.
+`_trusted` builds from values that are known to be valid, without validation, for streaming.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ class Generation(Serializable):
     text: str
     """The answer."""
     generation_info: dict[str, Any] | None = None
-    """What the provider said about it, such as why it stopped."""
+    """Provider information about the answer, such as its finish reason."""
     type: Literal["Generation"] = "Generation"
     """The kind of generation, for serialisation."""
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
-        """Say that generations can be written and read back."""
+        """Return whether generations can be serialized: yes."""
         return True
 
 
 class GenerationChunk(Generation):
-    """A piece of an answer; pieces add up with `+`."""
+    """A chunk of an answer; chunks add up with `+`."""
 
     @classmethod
     def _trusted(cls, text: str, generation_info: Info = None) -> Self:
@@ -49,7 +49,7 @@ class GenerationChunk(Generation):
         return build_trusted(cls, fields)
 
     def __add__(self, other: GenerationChunk) -> GenerationChunk:
-        """Join two pieces."""
+        """Add another chunk."""
         if not isinstance(other, GenerationChunk):
             return NotImplemented
         info = join_info(self.generation_info, other.generation_info)
@@ -57,7 +57,7 @@ class GenerationChunk(Generation):
 
 
 def join_info(left: Info, right: Info) -> Info:
-    """Merge what two pieces say about themselves; None where neither says anything."""
+    """Return the merged information of two chunks; None if neither has any."""
     if not left or not right:
         return left or right or None
     return merge_dicts(left, right)

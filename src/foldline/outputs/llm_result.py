@@ -1,4 +1,4 @@
-"""`LLMResult`: what a model's `generate` gives back for many prompts."""
+"""`LLMResult`: the result of a model's `generate` for many prompts."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class LLMResult(BaseModel):
     __signature__: ClassVar[ClassSignature] = SIGNATURE
 
     generations: list[list[SerializeAsAny[AnyGeneration]]]
-    """For each prompt, its candidates."""
+    """The candidates of each prompt."""
     llm_output: dict[str, Any] | None = None
-    """What the provider said besides, in its own words."""
+    """Other output of the provider, in its format."""
     run: list[RunInfo] | None = None
-    """For each prompt, the run that answered it."""
+    """The run of each prompt."""
     type: Literal["LLMResult"] = "LLMResult"
     """The kind of result, for serialisation."""
 
@@ -52,19 +52,19 @@ class LLMResult(BaseModel):
         return build_trusted(cls, fields)
 
     def flatten(self) -> list[LLMResult]:
-        """Return one result for each prompt. The tokens are told once, with the first."""
+        """Return one result for each prompt. Token usage is only in the first."""
         return [
-            LLMResult(generations=[candidates], llm_output=self._share(index))
+            LLMResult(generations=[candidates], llm_output=self._output_of(index))
             for index, candidates in enumerate(self.generations)
         ]
 
-    def _share(self, index: int) -> dict[str, Any] | None:
+    def _output_of(self, index: int) -> dict[str, Any] | None:
         if index == 0 or self.llm_output is None:
             return self.llm_output
         return {**self.llm_output, "token_usage": {}}
 
     def __eq__(self, other: object) -> bool:
-        """Compare what was said; which run said it does not count."""
+        """Compare the answers; the runs are not compared."""
         if not isinstance(other, LLMResult):
             return NotImplemented
         return self.generations == other.generations and self.llm_output == other.llm_output

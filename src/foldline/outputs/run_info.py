@@ -1,4 +1,4 @@
-"""`RunInfo`: which run made a result."""
+"""`RunInfo`: the run of a result."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["RunInfo"]
 
 
 class RunInfo(BaseModel):
-    """The run that made one result; read `config["callbacks"]` for more than its id."""
+    """The run of one result; read `config["callbacks"]` for more than its id."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(defer_build=True)
     __signature__: ClassVar[ClassSignature] = SIGNATURE
 
     run_id: UUID
-    """The id that callbacks and traces know the run by."""
+    """The id of the run in callbacks and traces."""

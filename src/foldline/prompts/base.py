@@ -83,7 +83,7 @@ class BasePromptTemplate(
 
     # -- running
 
-    async def _once(self, input: object, run: Run) -> PromptValue:
+    async def _invoke_body(self, input: object, run: Run) -> PromptValue:
         values = self._validate_input(input)
         if run.io.blocking:
             return self.format_prompt(**values)
@@ -92,10 +92,10 @@ class BasePromptTemplate(
     def _own_run(self, run: Run) -> Run:
         return run.with_local(tags=self.tags, metadata=self.metadata)
 
-    async def _traced_stream(self, input: dict[str, Any], run: Run) -> AsyncGenerator[Any, None]:
+    async def _stream_traced(self, input: dict[str, Any], run: Run) -> AsyncGenerator[Any, None]:
         yield await self._step(input, run)
 
-    async def _traced_transform(
+    async def _transform_traced(
         self, inputs: AsyncGenerator[Any, None], run: Run
     ) -> AsyncGenerator[Any, None]:
         whole = await add_up(inputs)

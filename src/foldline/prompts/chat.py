@@ -135,9 +135,9 @@ class ChatPromptTemplate(BaseChatPromptTemplate):
 
     # -- filling in
 
-    async def _once(self, input: object, run: Run) -> PromptValue:
+    async def _invoke_body(self, input: object, run: Run) -> PromptValue:
         if not self._is_ours:
-            return await super()._once(input, run)
+            return await super()._invoke_body(input, run)
         values = input if type(input) is dict else self._validate_input(input)
         for name in self.input_variables:
             if name not in values:

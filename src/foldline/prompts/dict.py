@@ -65,7 +65,7 @@ class DictPromptTemplate(RunnableSerializable[dict[str, Any], dict[str, Any]]):
     def _names(self) -> set[str]:
         return check_texts(self.template, self.template_format)
 
-    async def _once(self, input: dict[str, Any], run: Run) -> dict[str, Any]:
+    async def _invoke_body(self, input: dict[str, Any], run: Run) -> dict[str, Any]:
         return self._filled(input)
 
     def _serialized(self) -> dict[str, Any] | None:

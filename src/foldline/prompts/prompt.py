@@ -104,9 +104,9 @@ class PromptTemplate(StringPromptTemplate):
             self.__dict__["_plain"] = held.plain
         return held
 
-    async def _once(self, input: object, run: Run) -> PromptValue:
+    async def _invoke_body(self, input: object, run: Run) -> PromptValue:
         if type(self) is not PromptTemplate:  # a subclass may have its own `format`
-            return await super()._once(input, run)
+            return await super()._invoke_body(input, run)
         return string_value(text_of(self, self._validate_input(input)))
 
     def __setattr__(self, name: str, value: object) -> None:

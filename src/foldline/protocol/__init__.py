@@ -1,7 +1,7 @@
-"""What a model says while it speaks: blocks, events, the fold of events into a message. No I/O.
+"""Blocks and events of a model's answer, and the fold of events into a message. No I/O.
 
-`blocks` and `events` are the nouns; `merge` is the one table of how they grow; `EventWriter` produces events and
-`MessageBuilder` folds them; `message_to_events` says a message again; `assert_valid_event_stream` checks the grammar.
+`blocks` and `events` are the data; `merge` is the table of how they grow; `EventWriter` writes events and
+`MessageBuilder` folds them; `message_to_events` replays a message; `assert_valid_event_stream` checks the grammar.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Content blocks as typed dicts: the nouns of what a model says.
+"""Content blocks as typed dicts: the parts of a message.
 
 Field names are those of the published `langchain-protocol`; every block may also carry `extras`, and `text-plain`
-is ours (a test lists each difference with its reason). This file knows shapes only; how blocks grow is in `merge`.
+is ours (a test lists each difference with its reason). This file has only shapes; how blocks grow is in `merge`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Citation(TypedDict):
 
 
 class NonStandardAnnotation(TypedDict):
-    """An annotation in the provider's own words."""
+    """An annotation in the provider's format."""
 
     type: Literal["non_standard_annotation"]
     value: dict[str, Any]
@@ -38,7 +38,7 @@ Annotation: TypeAlias = Citation | NonStandardAnnotation
 
 
 class TextContentBlock(TypedDict):
-    """Text the model says to the user."""
+    """Text for the user."""
 
     type: Literal["text"]
     text: str
@@ -49,7 +49,7 @@ class TextContentBlock(TypedDict):
 
 
 class ReasoningContentBlock(TypedDict):
-    """What the model thinks; `reasoning` is absent where the provider hides it."""
+    """The model's reasoning; `reasoning` is absent where the provider hides it."""
 
     type: Literal["reasoning"]
     reasoning: NotRequired[str]
@@ -81,7 +81,7 @@ class ToolCallChunk(TypedDict):
 
 
 class InvalidToolCall(TypedDict):
-    """A call that did not parse; the raw text and the reason are kept."""
+    """A call that did not parse, with the raw text and the reason."""
 
     name: str | None
     args: str | None
@@ -115,7 +115,7 @@ class ServerToolCallChunk(TypedDict):
 
 
 class ServerToolResult(TypedDict):
-    """What the provider's own tool returned."""
+    """The output of a tool that the provider ran."""
 
     type: Literal["server_tool_result"]
     tool_call_id: str
@@ -127,7 +127,7 @@ class ServerToolResult(TypedDict):
 
 
 class _DataBlock(TypedDict):
-    """What image, audio, video and file share: one of url, base64 or file_id."""
+    """Fields shared by image, audio, video and file: one of url, base64 or file_id."""
 
     id: NotRequired[str]
     file_id: NotRequired[str]
@@ -139,31 +139,31 @@ class _DataBlock(TypedDict):
 
 
 class ImageContentBlock(_DataBlock):
-    """A picture."""
+    """An image."""
 
     type: Literal["image"]
 
 
 class AudioContentBlock(_DataBlock):
-    """A sound."""
+    """An audio recording."""
 
     type: Literal["audio"]
 
 
 class VideoContentBlock(_DataBlock):
-    """A film."""
+    """A video."""
 
     type: Literal["video"]
 
 
 class FileContentBlock(_DataBlock):
-    """Any other file, a PDF for one."""
+    """Any other file, such as a PDF."""
 
     type: Literal["file"]
 
 
 class PlainTextContentBlock(TypedDict):
-    """A text document (.txt, .md) as opposed to spoken text."""
+    """A text document (.txt, .md), as opposed to text of the conversation."""
 
     type: Literal["text-plain"]
     mime_type: NotRequired[str]
@@ -179,7 +179,7 @@ class PlainTextContentBlock(TypedDict):
 
 
 class NonStandardContentBlock(TypedDict):
-    """Anything the standard has no word for, in the provider's own shape."""
+    """Content that has no standard block, in the provider's format."""
 
     type: Literal["non_standard"]
     value: dict[str, Any]
@@ -233,17 +233,18 @@ BlockKind: TypeAlias = Literal[
     "text-plain",
     "non_standard",
 ]
-"""The `type` of a block. Who reads blocks matches on it and ends with `assert_never`: a new kind asks to be read."""
+"""The `type` of a block. Code that reads blocks matches on it and ends with `assert_never`: mypy then finds each place
+that lacks a new kind."""
 
 BLOCK_KINDS: Final[tuple[BlockKind, ...]] = get_args(BlockKind)
 BLOCK_TYPES: Final[frozenset[str]] = frozenset(BLOCK_KINDS)
 MEDIA_TYPES: Final[frozenset[str]] = frozenset({"image", "audio", "video", "file"})
 HEAVY_FIELDS = frozenset({"args", "base64", "output", "value"})
-"""Payloads that travel once: never in a `content-block-start` of a whole block."""
+"""Payloads that are sent once: never in the `content-block-start` of a complete block."""
 
 
 class InputTokenDetails(TypedDict, total=False):
-    """How the input tokens split; unknown keys of a provider are kept beside these."""
+    """Details of the input tokens; a provider's other keys are stored next to these."""
 
     audio: int
     cache_creation: int
@@ -251,7 +252,7 @@ class InputTokenDetails(TypedDict, total=False):
 
 
 class OutputTokenDetails(TypedDict, total=False):
-    """How the output tokens split; unknown keys of a provider are kept beside these."""
+    """Details of the output tokens; a provider's other keys are stored next to these."""
 
     audio: int
     reasoning: int

@@ -1,4 +1,4 @@
-"""What goes on the wire is JSON: values are copied, and what is not JSON is turned into it."""
+"""Copies values as JSON; values that are not JSON are converted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from foldline.utils.json import MAX_DEPTH, mend_surrogates, to_jsonable
 _SCALARS: Final = (bool, int, type(None))
 
 
-def clean_json(value: object, depth: int = 0) -> Any:  # noqa: ANN401  the same kind of JSON as was given
+def clean_json(value: object, depth: int = 0) -> Any:  # noqa: ANN401  the same JSON type as its argument
     """Copy a value as JSON: tuples become lists, objects their text, NaN its name; too deep is an error."""
     if isinstance(value, str):
         return mend_surrogates(str(value))

@@ -1,4 +1,4 @@
-"""The events a model speaks in, as typed dicts (discriminator `event`), and their deltas (discriminator `type`).
+"""The events of a model's answer as typed dicts (discriminator `event`), and their deltas (discriminator `type`).
 
 Order: one `message-start`; each block starts, grows by deltas and finishes once; one `message-finish`. An `error`
 ends the stream in place of `message-finish`. A `message-reset` takes back all before it. Indexes count 0, 1, 2, … in
@@ -53,7 +53,7 @@ class ToolCallDelta(TypedDict):
 
 
 class BlockDelta(TypedDict):
-    """Replaces the given fields of the block: signatures, late ids, citations. `type` in them is the block's own."""
+    """Replaces fields of the block: signatures, late ids, citations. `type` in them is the type of the block."""
 
     type: Literal["block-delta"]
     fields: dict[str, Any]
@@ -85,7 +85,7 @@ def _fields_of(kind: DeltaKind) -> tuple[str, str] | None:
 DELTA_FIELDS: Final[dict[str, tuple[str, str]]] = {
     kind: fields for kind in DELTA_KINDS if (fields := _fields_of(kind)) is not None
 }
-"""The deltas that append: delta type -> (its own field, the field of the block that grows)."""
+"""The deltas that append: delta type -> (the field of the delta, the field of the block that grows)."""
 
 ContentBlockDelta: TypeAlias = TextDelta | ReasoningDelta | DataDelta | ToolCallDelta | BlockDelta
 
@@ -134,9 +134,9 @@ class MessageFinish(TypedDict):
 
 
 class MessageReset(TypedDict):
-    """Drop what this message said so far: the attempt that said it failed, and it begins again with a start.
+    """Drop what this message contained so far: the attempt failed, and the message begins again with a start.
 
-    Not in the published protocol; sent only to who asked for it (`RetryPolicy(on_partial="reset")`).
+    Not in the published protocol; sent only where `RetryPolicy(on_partial="reset")` asks for it.
     """
 
     event: Literal["message-reset"]
@@ -146,7 +146,7 @@ class MessageReset(TypedDict):
 
 
 class StreamError(TypedDict):
-    """The stream failed; what was said before stands."""
+    """The stream failed; the events before it stay valid."""
 
     event: Literal["error"]
     message: str

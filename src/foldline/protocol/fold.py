@@ -1,8 +1,8 @@
-"""The fold: events in, the message so far out. One state machine, no I/O, O(1) per delta.
+"""The fold: takes events and returns the message so far. One state machine, no I/O, O(1) per delta.
 
-Slices of text are kept in lists and joined when somebody reads. What a `content-block-finish` says is authoritative; a
-block that nobody finished counts with what it said. Unknown events and deltas are ignored; an event in an impossible
-place (after the end, for a block that is not open) raises `MalformedStreamError`, and what was folded before it stands.
+Slices of text are collected in lists and joined when they are read. The content of a `content-block-finish` is
+authoritative; a block that was never finished counts with its deltas. Unknown events and deltas are ignored. An event
+out of order (after the end, for a block that is not open) raises `MalformedStreamError`; earlier events stay folded.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from foldline.utils.short_repr import short_repr
 
 __all__ = ["FoldLimits", "FoldedMessage", "MessageBuilder", "fold"]
 
-USUAL: Final = FoldLimits()
+DEFAULT_LIMITS: Final = FoldLimits()
 
 UNFINISHED: Final = "the stream ended before the call was complete"
 
@@ -70,6 +70,7 @@ class MessageBuilder:
         "_room",
         "_start_metadata",
         "_started",
+        "accepted_count",
         "additional_kwargs",
         "error",
         "fault",
@@ -78,13 +79,12 @@ class MessageBuilder:
         "is_finished",
         "is_sole_owner",
         "role",
-        "tails",
-        "taken",
+        "unstreamed_text",
         "usage",
     )
 
     def __init__(self, limits: Bounds | None = None) -> None:
-        self._limits = limits or USUAL
+        self._limits = limits or DEFAULT_LIMITS
         self._room = self._limits.message
         self._open: dict[int, OpenBlock] = {}
         self._blocks: dict[int, Block | OpenBlock] = {}
@@ -101,35 +101,35 @@ class MessageBuilder:
         self.error: StreamError | None = None
         """The `error` event that ended the stream, if one did."""
         self.fault: Exception | None = None
-        """Why `feed_all` stopped at an event that has no place."""
-        self.taken: int = 0
-        """How many events of the last batch were taken."""
-        self.tails: dict[int, str] = {}
-        """Index -> what the finish of a block said beyond its deltas (T15); most say nothing."""
+        """The error at which `feed_all` stopped: an event that is out of order."""
+        self.accepted_count: int = 0
+        """How many events of the last batch were accepted."""
+        self.unstreamed_text: dict[int, str] = {}
+        """Index -> the text in the finish of a block that its deltas did not carry (T15); empty for most blocks."""
         self.is_sole_owner: bool = False
-        """Whether nobody else holds what is fed, so that it need not be copied."""
+        """Whether the builder is the only owner of the events it is fed, so that they need not be copied."""
 
     @property
     def is_started(self) -> bool:
-        """Whether anything was said."""
+        """Whether the message has begun."""
         return self._started or bool(self._blocks)
 
     @property
     def has_content(self) -> bool:
-        """Whether a block began, or the message ended."""
+        """Whether a block has begun, or the message has ended."""
         return bool(self._blocks) or self.is_finished
 
     def open_indexes(self) -> list[int]:
-        """Return the blocks that were started and not finished."""
+        """Return the indexes of the blocks that were started and not finished."""
         return sorted(self._open)
 
     def feed(self, event: Mapping[str, Any]) -> None:
-        """Take one event."""
+        """Fold one event into the message."""
         if type(event) is not dict and not isinstance(event, Mapping):
             raise MalformedStreamError(f"an event is a dict, not {type(event).__name__}")
         kind = event.get("event")
         if not isinstance(kind, str):
-            raise MalformedStreamError(f"an event says in `event` what it is, not {kind!r:.80}")
+            raise MalformedStreamError(f"an event has its kind in `event`, not {kind!r:.80}")
         handler = HANDLERS.get(kind)
         if handler is None:
             return
@@ -138,15 +138,15 @@ class MessageBuilder:
         handler(self, event)
 
     def feed_all(self, events: Iterable[Mapping[str, Any]]) -> bool:
-        """Take events in order, up to an `error` or one that has no place; return whether the message goes on.
+        """Fold events in order, up to an `error` or one that is out of order; return whether the message goes on.
 
-        Where it does not: it is finished, or `error` or `fault` say why, and `taken` how many events were.
+        If it does not, it is finished, or `error` or `fault` holds the reason; `accepted_count` events were folded.
         """
-        taken, blocks = 0, self._open
+        accepted, blocks = 0, self._open
         try:
             for event in events:
                 try:
-                    # The hot path: a slice for a block that grows by such slices. All else goes the long way.
+                    # The hot path: a slice for a block that grows by such slices. Everything else goes through `feed`.
                     delta = event["delta"]
                     block = blocks[event["index"]]
                     piece = delta[block.field]
@@ -161,17 +161,17 @@ class MessageBuilder:
                         block.room -= size
                         self._room -= size
                         block.parts.append(piece)
-                        taken += 1
+                        accepted += 1
                         continue
                 except (KeyError, TypeError):
                     pass
                 self.feed(event)
-                taken += 1
+                accepted += 1
                 if self.error is not None:
                     break
         except FoldlineError as error:
             self.fault = error
-        self.taken = taken
+        self.accepted_count = accepted
         return not self.is_finished and self.error is None and self.fault is None
 
     def _on_message_start(self, event: Mapping[str, Any]) -> None:
@@ -183,7 +183,7 @@ class MessageBuilder:
         self._start_metadata = self._dict_of(event, "metadata")
 
     def _on_reset(self, event: Mapping[str, Any]) -> None:
-        """Drop what was said: the message begins again (docs/managed-models.md)."""
+        """Drop everything so far: the message begins again (docs/managed-models.md)."""
         self.__init__(self._limits)  # type: ignore[misc]
 
     def _on_start(self, event: Mapping[str, Any]) -> None:
@@ -218,7 +218,7 @@ class MessageBuilder:
                 self._replace(block, delta, index)
             case "text-delta" | "reasoning-delta" | "data-delta" | "tool-call-delta":
                 self._append(block, delta, index)
-            case _:  # of a later protocol: not for us
+            case _:  # of a later protocol: ignored
                 if TYPE_CHECKING:
                     assert_never(kind)
 
@@ -268,22 +268,31 @@ class MessageBuilder:
             where = "was finished before" if index in self._blocks else "was never started"
             raise MalformedStreamError(f"content-block-finish: block {index} {where}")
         content = self._content_of(event)
-        said = "".join(block.parts)
-        if content == {"type": "text", "text": said}:  # as most do: it says what its deltas said
+        streamed_text = "".join(block.parts)
+        if content == {"type": "text", "text": streamed_text}:  # as most finishes are
             del self._open[index]
             self._blocks[index] = content
             return
         target = DELTA_FIELDS[block.delta][1] if block.delta else ""
         final = content.get(target)
-        if target and isinstance(final, str) and len(final) > len(said) and final.startswith(said):
-            self.tails[index] = final[len(said) :]
-        more = weight(content) - len(said)
-        if more > 0:
-            self._spend(more)
+        if (
+            target
+            and isinstance(final, str)
+            and len(final) > len(streamed_text)
+            and final.startswith(streamed_text)
+        ):
+            self.unstreamed_text[index] = final[len(streamed_text) :]
+        extra_size = weight(content) - len(streamed_text)
+        if extra_size > 0:
+            self._spend(extra_size)
         if "args" in content and weight(content["args"]) > self._limits.tool_args:
             self._refuse_args(index)
-        if said and target in ("text", "reasoning", "base64") and content.get(target) is None:
-            content[target] = mend_surrogates(said)
+        if (
+            streamed_text
+            and target in ("text", "reasoning", "base64")
+            and content.get(target) is None
+        ):
+            content[target] = mend_surrogates(streamed_text)
         if content["type"] in ("tool_call_chunk", "server_tool_call_chunk"):
             content = promote(content)
         del self._open[index]
@@ -294,8 +303,8 @@ class MessageBuilder:
         if "additional_kwargs" in event:
             self.additional_kwargs = self._dict_of(event, "additional_kwargs")
         if isinstance(usage := event.get("usage"), dict):
-            counted: UsageInfo = usage if self.is_sole_owner else copy_json(usage)  # type: ignore[assignment]
-            self.usage = counted
+            usage_copy: UsageInfo = usage if self.is_sole_owner else copy_json(usage)  # type: ignore[assignment]
+            self.usage = usage_copy
         if isinstance(reason := event.get("finish_reason"), str):
             self.finish_reason = reason  # type: ignore[assignment]
         self.is_finished = True
@@ -306,7 +315,7 @@ class MessageBuilder:
     def _content_of(self, event: Mapping[str, Any]) -> Block:
         content: Any = event.get("content")
         if not isinstance(content, dict) or not isinstance(content.get("type"), str):
-            raise MalformedStreamError(f"{event['event']}: content is no block: {content!r:.80}")
+            raise MalformedStreamError(f"{event['event']}: content is not a block: {content!r:.80}")
         return content if self.is_sole_owner else copy_json(content)
 
     def _dict_of(self, event: Mapping[str, Any], key: str) -> dict[str, Any]:
@@ -338,7 +347,7 @@ class MessageBuilder:
         metadata: dict[str, Any] | None = None,
         blocks: Iterable[Block] = (),
     ) -> None:
-        """Keep what is known of a message that ended too early to say it: its end, and blocks told only whole."""
+        """Add what is known of a message that ended early: usage, metadata, and blocks that were never streamed."""
         for block in blocks:
             self._blocks[max(self._blocks, default=-1) + 1] = copy_json(block)
         if usage and self.usage is None:
@@ -348,7 +357,7 @@ class MessageBuilder:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """Start metadata merged with finish metadata, in the names of response metadata; a copy."""
+        """Start metadata merged with finish metadata, under the names of response metadata; a copy."""
         return cast("dict[str, Any]", copy_json(self._all_metadata()))
 
     def _all_metadata(self) -> dict[str, Any]:
@@ -356,7 +365,7 @@ class MessageBuilder:
 
     @property
     def start_metadata(self) -> dict[str, Any]:
-        """The metadata of `message-start` as it came; a copy."""
+        """The metadata of `message-start` as received; a copy."""
         return cast("dict[str, Any]", copy_json(self._start_metadata))
 
     def block(self, index: int, *, partial: bool = False) -> Block | None:
@@ -373,32 +382,34 @@ class MessageBuilder:
     def blocks(self, *, partial: bool = False) -> list[FinalizedContentBlock]:
         """Return the blocks in order, finalized or so far, as copies.
 
-        With `partial=True` the stream is taken to be over: calls that were not finished are invalid calls.
+        With `partial=True` the stream is taken to be over: unfinished calls become invalid calls.
         """
-        found = [self.block(index, partial=partial) for index in sorted(self._blocks)]
+        blocks = [self.block(index, partial=partial) for index in sorted(self._blocks)]
         if partial:
-            found = [block for block in found if block != EMPTY_VALUE]
-        return cast("list[FinalizedContentBlock]", found)
+            blocks = [block for block in blocks if block != EMPTY_VALUE]
+        return cast("list[FinalizedContentBlock]", blocks)
 
     def result(self, *, partial: bool = False, last: bool = False) -> FoldedMessage:
         """Return the message; before its end only with `partial=True`, and then marked incomplete.
 
-        With `last=True` nobody asks this builder again, so that what it holds is handed over and not copied.
+        With `last=True` the builder is not used again: its contents are handed over without a copy.
         """
         if not self.is_finished and not partial:
-            why = f"it failed: {self.error['message']}" if self.error else "no message-finish came"
-            raise MalformedStreamError(f"the message is not complete: {why}")
+            reason = (
+                f"it failed: {self.error['message']}" if self.error else "no message-finish came"
+            )
+            raise MalformedStreamError(f"the message is not complete: {reason}")
         fields = {}
         if not MESSAGE_KEYS.isdisjoint(self._start_metadata):
-            said = self._start_metadata
-            fields = {key: said[key] for key in said if key in MESSAGE_KEYS}
+            metadata = self._start_metadata
+            fields = {key: metadata[key] for key in metadata if key in MESSAGE_KEYS}
         incomplete = not self.is_finished or fields.get("status") == "incomplete"
         is_handed_over = last and not self._open
-        places = sorted(self._blocks) if len(self._blocks) > 1 else self._blocks
+        indexes = sorted(self._blocks) if len(self._blocks) > 1 else self._blocks
         return FoldedMessage(
             role=self.role,
             id=self.id,
-            blocks=[self._blocks[index] for index in places]  # type: ignore[misc]
+            blocks=[self._blocks[index] for index in indexes]  # type: ignore[misc]
             if is_handed_over
             else self.blocks(partial=partial and not self.is_finished),
             usage=self.usage if last else copy_json(self.usage),
@@ -439,7 +450,7 @@ HANDLERS: Final[dict[str, Handler]] = {kind: _handler_of(kind) for kind in EVENT
 def fold(
     events: Iterable[Event], *, partial: bool = False, limits: Bounds | None = None
 ) -> FoldedMessage:
-    """Fold a whole stream of events into a message."""
+    """Fold a complete stream of events into a message."""
     builder = MessageBuilder(limits)
     for event in events:
         builder.feed(event)

@@ -1,4 +1,4 @@
-"""What a fold holds and gives: open blocks, the folded message, its bounds; finish reasons and token counts. Pure."""
+"""Values of the fold: open blocks, the folded message and its limits; finish reasons and token counts. Pure."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from foldline.utils.json import mend_surrogates, to_jsonable
 Status: TypeAlias = Literal["complete", "incomplete"]
 
 RESPONSE_KEYS: Final = {"provider": "model_provider", "model": "model_name"}
-"""Start metadata that is known by another name in response metadata."""
+"""Start metadata that has another name in response metadata."""
 MESSAGE_KEYS: Final = frozenset({"name", "tool_call_id", "status"})
 """Start metadata that is a field of the message itself."""
 
 
 class Bounds(Protocol):
-    """Whatever knows the bounds of a message."""
+    """The limits of a message."""
 
     @property
     def blocks(self) -> int: ...
@@ -33,16 +33,16 @@ class Bounds(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FoldLimits:
-    """Bounds of one message, in characters; passing one raises `LimitExceededError`."""
+    """Limits of one message, in characters; exceeding one raises `LimitExceededError`."""
 
     blocks: int = 4096
     tool_args: int = 4 * 1024 * 1024
-    message: int = 64 * 1024 * 1024
+    message: int = 128 * 1024 * 1024
 
 
 @dataclass(slots=True, kw_only=True)
 class FoldedMessage:
-    """What a stream of events said, as one value; not frozen, because every call makes one."""
+    """The message that a stream of events folds to; not frozen, because every call makes one."""
 
     role: Role = "ai"
     id: str | None = None
@@ -54,12 +54,12 @@ class FoldedMessage:
     additional_kwargs: dict[str, Any] = field(default_factory=dict)
     status: Status = "complete"
     fields: dict[str, Any] = field(default_factory=dict)
-    """The message's own fields that travelled with its start: `name`, `tool_call_id`, `status` (of a tool)."""
+    """Fields of the message that are sent in its start: `name`, `tool_call_id`, `status` (of a tool)."""
 
 
 def response_names(start: dict[str, Any]) -> dict[str, Any]:
-    """Return the metadata of a start as response metadata names it."""
-    if start.keys() == RESPONSE_KEYS.keys():  # as every provider's is
+    """Return the metadata of a start under the names of response metadata."""
+    if start.keys() == RESPONSE_KEYS.keys():  # the usual case
         return {"model_provider": start["provider"], "model_name": start["model"]}
     return {
         RESPONSE_KEYS.get(key, key): value
@@ -75,9 +75,9 @@ Block: TypeAlias = dict[str, Any]
 EMPTY_TEXT: Final = {"type": "text", "text": ""}
 """How most blocks begin."""
 EMPTY_VALUE: Final = {"type": "non_standard"}
-"""How a block in a provider's own words begins: cut off there it says nothing."""
+"""How a block in a provider's format begins: a stream that is cut there has no content."""
 
-GROWS: Final[dict[str, str]] = {
+DELTA_OF_TYPE: Final[dict[str, str]] = {
     "text": "text-delta",
     "reasoning": "reasoning-delta",
     "tool_call_chunk": "tool-call-delta",
@@ -91,27 +91,27 @@ GROWS: Final[dict[str, str]] = {
 
 
 class OpenBlock:
-    """A block that still grows: its fields, and its slices apart."""
+    """A block that still grows: its fields, and the slices of its growing field."""
 
     __slots__ = ("content", "delta", "field", "parts", "room")
 
     def __init__(self, content: Block, limits: Bounds) -> None:
         kind = content["type"]
         self.content: Block = content
-        self.delta: str = GROWS.get(kind, "")
+        self.delta: str = DELTA_OF_TYPE.get(kind, "")
         field, target = DELTA_FIELDS.get(self.delta, ("", ""))
         self.field: str = field
         self.parts: list[str] = []
-        # Only arguments have a bound of their own; other text is bounded by the message.
+        # Only arguments have a limit of their own; other text is limited by the message.
         self.room: int = limits.tool_args if target == "args" else limits.message
-        if isinstance(said := content.get(target), str):
-            if said:
-                self.parts.append(said)
+        if isinstance(start_text := content.get(target), str):
+            if start_text:
+                self.parts.append(start_text)
             elif target in ("reasoning", "base64"):
                 content.pop(target)  # absent stays absent (T18)
 
     def so_far(self) -> Block:
-        """Return the block with what it has said, copied."""
+        """Return a copy of the block so far."""
         block: Block = copy_json(self.content)
         if self.parts:
             if len(self.parts) > 1:
@@ -120,6 +120,7 @@ class OpenBlock:
         return block
 
     def text(self) -> str:
+        """Return the text so far."""
         return "".join(self.parts)
 
 
@@ -139,11 +140,11 @@ def weight(value: object) -> int:
 
 
 def _without_half(text: str) -> str:
-    """Leave out the first half of a character whose second half has not come yet."""
+    """Drop the first half of a surrogate pair whose second half has not arrived."""
     return text[:-1] if text and "\ud800" <= text[-1] <= "\udbff" else text
 
 
-# -- why a message ended, in our words; providers have tables of their own, this is for the rest
+# -- finish reasons under our names; providers have their own tables, this one is the default
 
 REASONS: Final[dict[str, FinishReason]] = {
     "end_turn": "stop",
@@ -178,7 +179,7 @@ REASONS: Final[dict[str, FinishReason]] = {
 
 
 def normalize_finish_reason(raw: str | None) -> FinishReason | None:
-    """Return our word for a provider's; a word nobody knows is `unknown`, silence stays silence."""
+    """Return our name for a provider's finish reason: `unknown` for an unknown one, None for none."""
     if not raw:
         return None
     word = str(raw).strip().lower().replace("-", "_")
@@ -191,37 +192,37 @@ def normalize_finish_reason(raw: str | None) -> FinishReason | None:
 
 TOTALS: Final = frozenset({"input_tokens", "output_tokens", "total_tokens"})
 MOST_TOKENS: Final = 10**15
-"""No message has more: a larger count is none."""
+"""A larger count is a provider's mistake and is dropped."""
 
 
 def counts_of(usage: Mapping[str, object]) -> dict[str, Any]:
-    """Leave out counters that count nothing: a provider's mistake there must not cost the answer."""
-    return dict(usage) if _is_all_totals(usage) else _sound(to_jsonable(usage))
+    """Drop counters that are not numbers: a provider's mistake in them must not fail the answer."""
+    return dict(usage) if _is_all_totals(usage) else _valid_counts(to_jsonable(usage))
 
 
 def _is_all_totals(usage: Mapping[str, object]) -> bool:
-    """Say whether usage is the three totals and nothing that needs looking at, as it mostly is."""
+    """Return whether usage is exactly the three totals with valid counts, as it usually is."""
     if usage.keys() != TOTALS:
         return False
-    for count in usage.values():  # noqa: SIM110  a frame for each
+    for count in usage.values():  # noqa: SIM110  a generator would cost a frame
         if type(count) is not int or not 0 <= count < MOST_TOKENS:
             return False
     return True
 
 
-def _sound(usage: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _valid_counts(usage: dict[str, Any]) -> dict[str, Any]:
+    counts: dict[str, Any] = {}
     for name, value in usage.items():
         if name.endswith("_token_details"):
             if isinstance(value, dict):
-                found[name] = {key: one for key, one in value.items() if _is_count(one)}
+                counts[name] = {key: count for key, count in value.items() if _is_count(count)}
         elif (
             (type(value) is int and 0 <= value < MOST_TOKENS)
             or not name.endswith("_tokens")
             or _is_count(value)
         ):
-            found[name] = value
-    return found
+            counts[name] = value
+    return counts
 
 
 def _is_count(value: object) -> bool:

@@ -1,7 +1,7 @@
 """The grammar of events: what a stream may and may not do, rule by rule (V1 to V20).
 
-`GrammarChecker` watches a live stream; `check` lists what is wrong with a whole one; `assert_valid_event_stream` raises
-the first of it. The checker forgives nothing that the fold forgives: it is for producers, and runs in tests.
+`GrammarChecker` checks a live stream; `check` lists the violations of a complete one; `assert_valid_event_stream`
+raises the first. The checker is stricter than the fold: it is for producers, and runs in tests.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Violation:
         return f"{self.rule}: {where}{self.message}"
 
 
-class _Watched:
-    """A block as the checker saw it: fields, slices, what it was at the start."""
+class _CheckedBlock:
+    """A block as the checker has seen it: its fields and the slices of each delta."""
 
     __slots__ = ("fields", "is_open", "kind", "parts")
 
@@ -58,20 +58,22 @@ class _Watched:
         self.is_open = True
 
     def replace(self, fields: dict[str, Any]) -> None:
-        """Set fields; a field that grows begins anew with what is set."""
+        """Set fields; a growing field starts over with the value that is set."""
         self.fields |= fields
         for delta, (_, grown) in DELTA_FIELDS.items():
             if grown in fields:
                 self.parts.pop(delta, None)
 
     def text_of(self, delta: str) -> str:
-        """Return what the start, or the last `block-delta`, and the deltas after it make of a field."""
-        begun = self.fields.get(DELTA_FIELDS[delta][1])
-        return (begun if isinstance(begun, str) else "") + "".join(self.parts.get(delta, ()))
+        """Return the text of a field: from the start or the last `block-delta`, plus the deltas after it."""
+        start_value = self.fields.get(DELTA_FIELDS[delta][1])
+        return (start_value if isinstance(start_value, str) else "") + "".join(
+            self.parts.get(delta, ())
+        )
 
 
 class GrammarChecker:
-    """Watches a stream event by event.
+    """Checks a stream event by event.
 
     ```python
     checker = GrammarChecker()
@@ -91,58 +93,58 @@ class GrammarChecker:
         self._position = -1
         self._end: str | None = None
         self._started = False
-        self._blocks: list[_Watched] = []
+        self._blocks: list[_CheckedBlock] = []
         self._server_calls: set[str] = set()
 
     def feed(self, event: Event | Mapping[str, Any]) -> list[Violation]:
-        """Take one event; give what is wrong with it."""
+        """Check one event; return its violations."""
         self._position += 1
-        known = len(self.violations)
-        self._look(event)
-        return self.violations[known:]
+        reported_count = len(self.violations)
+        self._check(event)
+        return self.violations[reported_count:]
 
     def finish(self) -> list[Violation]:
-        """Say that the stream is over; give what is wrong with it as a whole."""
-        known = len(self.violations)
+        """End the stream; return the violations of the stream as a whole."""
+        reported_count = len(self.violations)
         if not self._started and self._position < 0:
             self.violations.append(Violation("V1", "no message-start: the stream is empty"))
         if self._end is None:
             self.violations.append(
                 Violation("V3", "the stream ends without message-finish or error")
             )
-        return self.violations[known:]
+        return self.violations[reported_count:]
 
-    def _wrong(self, rule: str, message: str) -> None:
+    def _report(self, rule: str, message: str) -> None:
         self.violations.append(Violation(rule, message, self._position))
 
-    def _look(self, event: object) -> None:
+    def _check(self, event: object) -> None:
         if (problem := json_problem(event)) is not None:
-            return self._wrong("V18", problem)
+            return self._report("V18", problem)
         kind = event.get("event") if isinstance(event, Mapping) else None
         if not isinstance(event, Mapping) or not isinstance(kind, str):
-            return self._wrong("V7", f"no event name: {event!r:.80}")
+            return self._report("V7", f"no event name: {event!r:.80}")
         if self._end is not None:
             rule = "V15" if self._end == "error" else "V2"
-            return self._wrong(rule, f"{kind} after {self._end}")
+            return self._report(rule, f"{kind} after {self._end}")
         if not self._check_first(kind) or kind not in CHECKS:
             return None
         if (problem := shape_problem(event, EVENT_SHAPES[kind])) is not None:
-            return self._wrong("V7", f"{kind}: {problem}")
+            return self._report("V7", f"{kind}: {problem}")
         return CHECKS[kind](self, event)
 
     def _check_first(self, kind: str) -> bool:
         if kind == "message-start":
             if self._started:
-                self._wrong("V1", "a second message-start")
+                self._report("V1", "a second message-start")
                 return False
             self._started = True
         elif not self._started:
             self._started = True
-            self._wrong("V1", f"{kind} before message-start")
+            self._report("V1", f"{kind} before message-start")
         return True
 
     def _on_message_start(self, event: Mapping[str, Any]) -> None:
-        """Nothing more to see: `_check_first` looked at its place, the shapes at its fields."""
+        """Check nothing more: `_check_first` has checked the position, the shapes the fields."""
 
     def _on_reset(self, event: Mapping[str, Any]) -> None:
         self._started = False
@@ -152,28 +154,28 @@ class GrammarChecker:
     def _on_start(self, event: Mapping[str, Any]) -> None:
         index, content = event["index"], event["content"]
         if not _is_index(index):
-            return self._wrong("V4", f"index {index!r} is not a whole number from 0")
+            return self._report("V4", f"index {index!r} is not a whole number from 0")
         if index < len(self._blocks):
-            return self._wrong("V4", f"block {index} was started before")
+            return self._report("V4", f"block {index} was started before")
         if index > len(self._blocks):
-            return self._wrong("V4", f"block {index} where {len(self._blocks)} comes next")
-        self._blocks.append(_Watched(dict(copy_json(content))))
+            return self._report("V4", f"block {index} where {len(self._blocks)} comes next")
+        self._blocks.append(_CheckedBlock(dict(copy_json(content))))
         if (problem := block_problem(content, is_start=True)) is not None:
-            return self._wrong("V7", f"content-block-start {index}: {problem}")
+            return self._report("V7", f"content-block-start {index}: {problem}")
         heavy = [name for name in sorted(HEAVY_FIELDS) if content.get(name)]
         if heavy:
-            self._wrong("V17", f"block {index}: payload in the start: {', '.join(heavy)}")
+            self._report("V17", f"block {index}: payload in the start: {', '.join(heavy)}")
         return None
 
-    def _block_of(self, event: Mapping[str, Any]) -> _Watched | None:
+    def _block_of(self, event: Mapping[str, Any]) -> _CheckedBlock | None:
         index = event["index"]
         if not _is_index(index):
-            self._wrong("V4", f"index {index!r} is not a whole number from 0")
+            self._report("V4", f"index {index!r} is not a whole number from 0")
             return None
-        block: _Watched | None = self._blocks[index] if index < len(self._blocks) else None
+        block: _CheckedBlock | None = self._blocks[index] if index < len(self._blocks) else None
         if block is None or not block.is_open:
             state = "was never started" if block is None else "is finished"
-            self._wrong("V5", f"{event['event']}: block {index} {state}")
+            self._report("V5", f"{event['event']}: block {index} {state}")
             return None
         return block
 
@@ -183,29 +185,29 @@ class GrammarChecker:
             return
         kind = delta.get("type")
         if not isinstance(kind, str):
-            self._wrong("V7", f"block {event['index']}: a delta without a type")
+            self._report("V7", f"block {event['index']}: a delta without a type")
         elif kind in DELTA_SHAPES:
             self._check_delta(block, delta, kind)
 
-    def _check_delta(self, block: _Watched, delta: Mapping[str, Any], kind: str) -> None:
+    def _check_delta(self, block: _CheckedBlock, delta: Mapping[str, Any], kind: str) -> None:
         if (problem := shape_problem(delta, DELTA_SHAPES[kind])) is not None:
-            return self._wrong("V7", f"{kind}: {problem}")
+            return self._report("V7", f"{kind}: {problem}")
         if kind == "block-delta":
             return self._check_fields(block, delta["fields"])
         legal = LEGAL_DELTAS.get(block.kind)
         if legal is not None and kind not in legal:
-            return self._wrong("V8", f"{kind} on a {block.kind!r} block")
+            return self._report("V8", f"{kind} on a {block.kind!r} block")
         block.parts.setdefault(kind, []).append(delta[DELTA_FIELDS[kind][0]])
         return None
 
-    def _check_fields(self, block: _Watched, fields: dict[str, Any]) -> None:
+    def _check_fields(self, block: _CheckedBlock, fields: dict[str, Any]) -> None:
         if fields.get("type", block.kind) != block.kind:
-            return self._wrong("V8", f"block-delta makes a {block.kind!r} a {fields['type']!r}")
+            return self._report("V8", f"block-delta makes a {block.kind!r} a {fields['type']!r}")
         for name in ("id", "name"):
             old, new = block.fields.get(name), fields.get(name)
             grows = name == "name" and not block.parts and str(new).startswith(str(old))
             if name in fields and old and new != old and not grows:
-                self._wrong("V13", f"block-delta changes the {name} {old!r} to {new!r}")
+                self._report("V13", f"block-delta changes the {name} {old!r} to {new!r}")
         block.replace(copy_json(fields))
         return None
 
@@ -216,34 +218,36 @@ class GrammarChecker:
         block.is_open = False
         index, kind = event["index"], content.get("type")
         if kind in GROWING_CALLS:
-            return self._wrong("V10", f"block {index} is finished as a {kind!r}")
+            return self._report("V10", f"block {index} is finished as a {kind!r}")
         if kind in ("tool_call", "server_tool_call") and not isinstance(content.get("args"), dict):
-            return self._wrong(
+            return self._report(
                 "V14", f"block {index}: args of a {kind} are {content.get('args')!r:.60}"
             )
         if (problem := block_problem(content, is_start=False)) is not None:
-            return self._wrong("V7", f"content-block-finish {index}: {problem}")
+            return self._report("V7", f"content-block-finish {index}: {problem}")
         if kind not in PROMOTIONS.get(block.kind, {block.kind}):
-            return self._wrong("V9", f"block {index} starts as {block.kind!r} and ends as {kind!r}")
+            return self._report(
+                "V9", f"block {index} starts as {block.kind!r} and ends as {kind!r}"
+            )
         self._compare(index, block, content)
         return self._check_server(content)
 
-    def _compare(self, index: int, block: _Watched, content: Mapping[str, Any]) -> None:
+    def _compare(self, index: int, block: _CheckedBlock, content: Mapping[str, Any]) -> None:
         for delta, name, rule in COMPARED:
             grows = delta in block.parts or (rule == "V11" and block.kind == name)
             if grows and (content.get(name) or "") != block.text_of(delta):
-                self._wrong(
+                self._report(
                     rule, f"block {index}: the {name} of the finish is not what the deltas said"
                 )
         if block.kind in GROWING_CALLS and not _args_fit(block, content):
-            self._wrong(
+            self._report(
                 "V12", f"block {index}: the slices of args do not make the args of the finish"
             )
         for name in ("id", "name"):
             old, new = block.fields.get(name), content.get(name)
             is_late_id = name == "id" and not old
             if (old or new) and old != new and not is_late_id:
-                self._wrong(
+                self._report(
                     "V13", f"block {index}: {name} was {old!r} and is {new!r} in the finish"
                 )
 
@@ -253,15 +257,15 @@ class GrammarChecker:
         if content["type"] == "server_tool_call" or is_server:
             self._server_calls.add(str(content.get("id")))
         elif content["type"] == "server_tool_result":
-            wanted = str(content["tool_call_id"])
-            if wanted not in self._server_calls:
-                self._wrong("V19", f"a server_tool_result for {wanted!r}, which was not called")
+            call_id = str(content["tool_call_id"])
+            if call_id not in self._server_calls:
+                self._report("V19", f"a server_tool_result for {call_id!r}, which was not called")
 
     def _on_message_finish(self, event: Mapping[str, Any]) -> None:
         self._end = "message-finish"
         still_open = [index for index, block in enumerate(self._blocks) if block.is_open]
         if still_open:
-            self._wrong("V6", f"message-finish while blocks {still_open} are open")
+            self._report("V6", f"message-finish while blocks {still_open} are open")
 
     def _on_error(self, event: Mapping[str, Any]) -> None:
         self._end = "error"
@@ -297,27 +301,27 @@ COMPARED: Final = (
     ("reasoning-delta", "reasoning", "V11"),
     ("data-delta", "base64", "V16"),
 )
-"""Deltas that must add up to a field of the finish, and the rule that says so."""
+"""Deltas that must add up to a field of the finish, and the number of the rule."""
 
 
 def check(
     events: Iterable[Event | Mapping[str, Any]], message: MessageLike | None = None
 ) -> list[Violation]:
-    """List everything that is wrong with a stream, and with the message assembled from it if one is given."""
+    """Return all violations of a stream, and of the message assembled from it if one is passed."""
     checker = GrammarChecker()
-    seen = list(events)
-    for event in seen:
+    stream = list(events)
+    for event in stream:
         checker.feed(event)
     checker.finish()
-    if not checker.violations and seen[-1]["event"] == "message-finish":
-        checker.violations += _check_message(seen, message)
+    if not checker.violations and stream[-1]["event"] == "message-finish":
+        checker.violations += _check_message(stream, message)
     return checker.violations
 
 
 def assert_valid_event_stream(
     events: Iterable[Event | Mapping[str, Any]], message: MessageLike | None = None
 ) -> None:
-    """Raise `MalformedStreamError`, naming the rule, if a stream breaks the grammar."""
+    """Raise `MalformedStreamError`, with the number of the rule, if a stream breaks the grammar."""
     violations = check(events, message)
     if violations:
         more = f" (and {len(violations) - 1} more)" if len(violations) > 1 else ""
@@ -327,39 +331,39 @@ def assert_valid_event_stream(
 def _check_message(
     events: list[Event | Mapping[str, Any]], message: MessageLike | None
 ) -> list[Violation]:
-    """V20: the message, the fold of its events and the fold of its replay are one."""
+    """V20: the message, the fold of its events and the fold of its replay are equal."""
     try:
         builder = MessageBuilder()
         for event in events:
             builder.feed(event)
         folded = builder.result()
-        found = [("the replayed message", fold(replay(folded)))]
+        replays = [("the replayed message", fold(replay(folded)))]
         if message is not None:
             described = describe(message)
-            found += [("the message", described), ("its replay", fold(replay(described)))]
+            replays += [("the message", described), ("its replay", fold(replay(described)))]
     except FoldlineError as error:
         return [Violation("V20", f"the stream cannot be folded: {error}")]
     return [
         Violation("V20", f"{name} differs from the fold of the events in its {field}")
-        for name, other in found
-        for field in _differences(folded, other, has_metadata=name == "the replayed message")
+        for name, replayed in replays
+        for field in _differences(folded, replayed, has_metadata=name == "the replayed message")
     ]
 
 
 def _differences(left: FoldedMessage, right: FoldedMessage, *, has_metadata: bool) -> list[str]:
-    """Name the fields that differ; a message may know more metadata than the wire said, never less."""
+    """Return the names of the fields that differ; a message may have more metadata than its events, never less."""
     names = ("role", "id", "blocks", "usage", "finish_reason", "additional_kwargs", "status")
-    found = [
+    differences = [
         name
         for name in names
         if not is_same_json(_comparable(left, name), _comparable(right, name))
     ]
-    lost = any(
+    has_lost_metadata = any(
         not is_same_json(right.metadata.get(key), value) for key, value in left.metadata.items()
     )
-    if lost or (has_metadata and not is_same_json(left.metadata, right.metadata)):
-        found.append("metadata")
-    return found
+    if has_lost_metadata or (has_metadata and not is_same_json(left.metadata, right.metadata)):
+        differences.append("metadata")
+    return differences
 
 
 def _comparable(folded: FoldedMessage, name: str) -> object:
@@ -369,10 +373,10 @@ def _comparable(folded: FoldedMessage, name: str) -> object:
     return value
 
 
-def _args_fit(block: _Watched, content: Mapping[str, Any]) -> bool:
-    begun, has_slices = block.fields.get("args"), "tool-call-delta" in block.parts
-    if isinstance(begun, dict) and not has_slices:  # a block-delta set them whole
-        return is_same_json(begun, content.get("args"))
+def _args_fit(block: _CheckedBlock, content: Mapping[str, Any]) -> bool:
+    start_args, has_slices = block.fields.get("args"), "tool-call-delta" in block.parts
+    if isinstance(start_args, dict) and not has_slices:  # set by a block-delta
+        return is_same_json(start_args, content.get("args"))
     text = block.text_of("tool-call-delta")
     if content["type"] == "invalid_tool_call":
         return (content.get("args") or "") == text

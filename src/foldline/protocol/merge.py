@@ -1,9 +1,9 @@
 """How blocks, metadata and usage grow: one rule per field, in one table.
 
-Everything that adds two pieces of a message reads this table: the fold of events, the writer of events and the
-addition of v1 chunks. `None` is the neutral element of every rule, an absent field too; each rule is associative, so it
-does not matter in which order neighbours are added up (as long as a field keeps its type, and but for a tool's name in
-pieces, see `grow_name`). Nothing here raises on odd values: what cannot be combined is replaced.
+Everything that adds two parts of a message reads this table: the fold of events, the writer of events and the
+addition of v1 chunks. `None` and an absent field are the neutral element of every rule. Each rule is associative, so
+neighbours may be added in any order (as long as a field keeps its type, and except for a tool's name in slices, see
+`grow_name`). Nothing here raises on unexpected values: a value that cannot be combined is replaced.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Any, TypeAlias, TypeGuard
 from foldline.exceptions import LimitExceededError
 
 Rule: TypeAlias = Callable[[Any, Any], Any]
-"""(what is there, what comes) -> what is there then. Neither is None, and neither is changed."""
+"""(current value, new value) -> combined value. Neither is None, and neither is changed."""
 
 
 LEAVES = frozenset({str, int, float, bool, type(None)})
 """The classes of most values, which are never copied."""
 
 
-def copy_json(value: object) -> Any:  # noqa: ANN401  the same kind of JSON as was given
+def copy_json(value: object) -> Any:  # noqa: ANN401  the same JSON type as its argument
     """Copy the dicts and lists of a value, so that two owners never share one."""
     if type(value) in LEAVES or not isinstance(value, (dict, list)):
         return value
@@ -36,20 +36,20 @@ def copy_json(value: object) -> Any:  # noqa: ANN401  the same kind of JSON as w
 
 
 def _copy(value: dict[str, Any] | list[Any]) -> object:
-    # Most items are leaves: a copy of all, in which the others are replaced, costs half.
+    # Most items are leaves: copying the dict and then replacing the others takes half the time.
     if type(value) is dict:
-        copied = value.copy()
+        copy = value.copy()
         for key, item in value.items():
             if type(item) not in LEAVES and isinstance(item, (dict, list)):
-                copied[key] = _copy(item)
-        return copied
+                copy[key] = _copy(item)
+        return copy
     if isinstance(value, dict):
         return {key: copy_json(item) for key, item in value.items()}
     return [item if type(item) in LEAVES else copy_json(item) for item in value]
 
 
 def append(old: object, new: object) -> object:
-    """Join slices of text, and items that are dicts (a `reasoning` of OpenAI's); anything else is replaced."""
+    """Join slices of text, and items that are dicts (a `reasoning` of OpenAI's); replace anything else."""
     if isinstance(old, str) and isinstance(new, str):
         return old + new
     if isinstance(old, dict) and isinstance(new, dict):
@@ -58,24 +58,24 @@ def append(old: object, new: object) -> object:
 
 
 def extend(old: object, new: object) -> object:
-    """Add the items of one list to another; items with the same integer `index` are one item."""
+    """Add the items of one list to another; items with the same integer `index` are merged into one."""
     if isinstance(old, list) and isinstance(new, list):
         return merge_lists(old, new)
     return copy_json(new)
 
 
 def first(old: object, new: object) -> object:
-    """Keep the first that says something: an empty string never stands in the way of a later one."""
+    """Keep the first value that is not an empty string."""
     return old if old != "" else copy_json(new)
 
 
 def last(old: object, new: object) -> object:
-    """Take the newest; an empty string never overwrites."""
+    """Take the newest value that is not an empty string."""
     return old if new == "" else copy_json(new)
 
 
-def deep(old: object, new: object) -> object:
-    """Merge dicts key by key, extend lists, join slices of text, replace the rest."""
+def merge_deep(old: object, new: object) -> object:
+    """Merge dicts key by key, extend lists, join slices of text, replace anything else."""
     if isinstance(old, dict) and isinstance(new, dict):
         return merge_dicts(old, new)
     if isinstance(old, list):
@@ -83,10 +83,10 @@ def deep(old: object, new: object) -> object:
     return append(old, new)
 
 
-def whole(old: object, new: object) -> object:
-    """As `deep`, but text is replaced and never joined: names of models, reasons, statuses."""
+def replace_deep(old: object, new: object) -> object:
+    """Merge like `merge_deep`, but replace text instead of joining it: model names, reasons, statuses."""
     if isinstance(old, dict) and isinstance(new, dict):
-        return _merge(old, new, lambda _key: whole)
+        return _merge(old, new, lambda _key: replace_deep)
     if isinstance(old, list):
         return extend(old, new)
     return last(old, new)
@@ -103,9 +103,9 @@ RULES: dict[str, Rule] = {
     "args": append,
     "base64": append,
     "annotations": extend,
-    "extras": deep,
-    "value": deep,
-    "output": deep,
+    "extras": merge_deep,
+    "value": merge_deep,
+    "output": merge_deep,
     "url": last,
     "file_id": last,
     "mime_type": last,
@@ -114,7 +114,7 @@ RULES: dict[str, Rule] = {
     "status": last,
     "error": last,
 }
-"""The rule of each field of a block. A field that is not here grows by the rule of its name: see `leaf_rule`."""
+"""The rule of each field of a block. Other fields grow by a rule for their name: see `leaf_rule`."""
 
 WHOLE_LEAVES = frozenset(
     {
@@ -138,66 +138,66 @@ WHOLE_LEAVES = frozenset(
         "system_fingerprint",
     }
 )
-"""Names, inside extras and the like, of text that comes whole each time it comes."""
+"""Fields inside extras and the like whose text is always sent complete."""
 
 _WHOLE_ENDINGS = ("_id", "_type", "_at", "_url", "_reason", "_name")
 
 
 def leaf_rule(key: str) -> Rule:
-    """Return the rule of a field by its name: ids and the like come whole, other text comes in slices."""
+    """Return the rule of a field by its name: ids and the like are sent complete, other text in slices."""
     rule = RULES.get(key)
     if rule is not None:
         return rule
     if key in WHOLE_LEAVES or str(key).endswith(_WHOLE_ENDINGS):
-        return whole
-    return deep
+        return replace_deep
+    return merge_deep
 
 
 def merge_dicts(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
-    """Return the deep merge of two dicts as a new dict: extras, additional_kwargs."""
+    """Return the deep merge of two dicts (extras, additional_kwargs) as a new dict."""
     return _merge(left, right, leaf_rule)
 
 
 def merge_metadata(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
-    """Return the merge of response metadata as a new dict, see `grow_metadata`."""
+    """Return the merge of response metadata as a new dict; see `grow_metadata`."""
     merged: dict[str, Any] = copy_json(left)
     grow_metadata(merged, copy_json(right))
     return merged
 
 
-def grow_metadata(into: dict[str, Any], news: dict[str, Any]) -> None:
-    """Grow response metadata in place by news that nobody else holds.
+def grow_metadata(target: dict[str, Any], additions: dict[str, Any]) -> None:
+    """Merge `additions`, which the caller does not use again, into response metadata in place.
 
-    Text is replaced by the last that says something, never joined (T63, T64).
+    Text is replaced by the last that is not empty, never joined (T63, T64).
     """
-    for key, new in news.items():
-        old = into.get(key)
+    for key, new in additions.items():
+        old = target.get(key)
         if new is None:
-            into.setdefault(key, None)
+            target.setdefault(key, None)
         else:
-            into[key] = new if old is None else whole(old, new)
+            target[key] = new if old is None else replace_deep(old, new)
 
 
 def merge_lists(left: list[Any], right: list[Any]) -> list[Any]:
-    """Put one list after another; dicts that carry the same integer `index` become one."""
+    """Return two lists as one; dicts with the same integer `index` are merged."""
     merged = [copy_json(item) for item in left]
-    places: dict[int, int] = {}
-    for place, item in enumerate(merged):
+    positions: dict[int, int] = {}
+    for position, item in enumerate(merged):
         if (index := _item_index(item)) is not None:
-            places.setdefault(index, place)
+            positions.setdefault(index, position)
     for item in right:
         index = _item_index(item)
-        if index is not None and index in places:
-            merged[places[index]] = merge_dicts(merged[places[index]], item)
+        if index is not None and index in positions:
+            merged[positions[index]] = merge_dicts(merged[positions[index]], item)
             continue
         if index is not None:
-            places[index] = len(merged)
+            positions[index] = len(merged)
         merged.append(copy_json(item))
     return merged
 
 
 def merge_block(into: dict[str, Any], part: dict[str, Any]) -> None:
-    """Grow a block in place by one more part of it; the part is left alone and shared with nobody."""
+    """Merge one more part into a block in place; the part is not changed, and shares nothing with the block."""
     for key, new in part.items():
         old = into.get(key)
         if new is None:
@@ -214,9 +214,9 @@ GROWING_CALLS = frozenset({"tool_call_chunk", "server_tool_call_chunk"})
 
 
 def grow_name(name: str | None, piece: str | None, *, has_args: bool) -> str | None:
-    """Return a tool's name after one more piece of it.
+    """Return a tool's name after one more slice of it.
 
-    Pieces are joined only while no arguments were seen (T26); a name that is merely repeated stays one name (F-U06).
+    Slices are joined only while there are no arguments (T26); a name that is only repeated stays as it is (F-U06).
     """
     if not piece or piece == name:
         return name or piece
@@ -231,7 +231,7 @@ def add_usage(left: dict[str, Any] | None, right: dict[str, Any] | None) -> dict
 
 
 def replace_usage(left: dict[str, Any] | None, right: dict[str, Any] | None) -> dict[str, Any]:
-    """Take the newest count of each counter: for providers that report running totals."""
+    """Take the newest value of each counter: for providers that report running totals."""
     return _merge(left or {}, right or {}, lambda _key: _newest)
 
 

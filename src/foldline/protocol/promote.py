@@ -1,4 +1,4 @@
-"""From the text of a tool call to a call, or to an invalid call that says what is wrong and where.
+"""Turns the text of a tool call into a call, or into an invalid call with the error.
 
 Strict, because a program acts on the result: a JSON object or nothing, never repaired. Nothing here raises.
 """
@@ -18,7 +18,7 @@ SERVER_MARK = "server"
 
 
 def parse_tool_args(text: str | None) -> dict[str, Any] | str:
-    """Parse the arguments of a tool call; a string that comes back says what is wrong and where.
+    """Parse the arguments of a tool call; return a string that describes the error if they are invalid.
 
     ```python
     print(parse_tool_args('{"city": "Oslo"}'))
@@ -37,14 +37,14 @@ def parse_tool_args(text: str | None) -> dict[str, Any] | str:
         return f"arguments are not valid JSON: {error}"
     if not isinstance(value, dict):
         return f"arguments are {_noun(value)}, not a JSON object"
-    mended: dict[str, Any] = mend_value(value)
-    return mended
+    args: dict[str, Any] = mend_value(value)
+    return args
 
 
 def promote(block: dict[str, Any], *, unfinished: str | None = None) -> dict[str, Any]:
     """Turn a growing call into its final block; blocks of other types come back as a copy.
 
-    `unfinished` says why the call never became whole (a cut stream): it is then invalid even if its text parses.
+    `unfinished` is why the call is incomplete (a cut stream): it is then invalid even if its text parses.
     """
     kind = block.get("type")
     if (kind not in CLIENT_CALLS and kind not in SERVER_CALLS) or kind == "invalid_tool_call":
@@ -54,31 +54,37 @@ def promote(block: dict[str, Any], *, unfinished: str | None = None) -> dict[str
     error = unfinished or (args if isinstance(args, str) else None)
     if error is None and not (isinstance(name, str) and name):
         error = "the call names no tool"
-    rest = _other_fields(block)
+    other_fields = _other_fields(block)
     if error is None:
         final = "server_tool_call" if kind in SERVER_CALLS else "tool_call"
-        return {"type": final, "id": block.get("id") or None, "name": name, "args": args, **rest}
+        return {
+            "type": final,
+            "id": block.get("id") or None,
+            "name": name,
+            "args": args,
+            **other_fields,
+        }
     if kind in SERVER_CALLS:
-        extras = rest.get("extras")
-        own = extras if isinstance(extras, dict) else {"extras": extras} if extras else {}
-        rest["extras"] = {**own, SERVER_MARK: True}
+        extras = other_fields.get("extras")
+        extra_fields = extras if isinstance(extras, dict) else {"extras": extras} if extras else {}
+        other_fields["extras"] = {**extra_fields, SERVER_MARK: True}
     return {
         "type": "invalid_tool_call",
         "id": block.get("id") or None,
         "name": name or None,
-        "args": _raw(block.get("args")),
+        "args": _args_text(block.get("args")),
         "error": error,
-        **rest,
+        **other_fields,
     }
 
 
 def is_growing_call(block: dict[str, Any]) -> bool:
-    """Say whether a block is a call whose arguments are still a slice of text."""
+    """Return whether a block is a call whose arguments are still a slice of text."""
     return block.get("type") in GROWING_CALLS
 
 
 def is_server_call(block: dict[str, Any]) -> bool:
-    """Say whether the provider runs this call itself; such a call never shows among the client's (T41, T42)."""
+    """Return whether the provider runs this call itself; such a call never appears among the client's (T41, T42)."""
     if block.get("type") in SERVER_CALLS:
         return True
     extras = block.get("extras")
@@ -101,15 +107,15 @@ def _args_of(args: object) -> dict[str, Any] | str:
     return dict(copy_json(args))
 
 
-def _raw(args: object) -> str | None:
+def _args_text(args: object) -> str | None:
     if args is None or isinstance(args, str):
         return args
     return json.dumps(to_jsonable(args))
 
 
 def _other_fields(block: dict[str, Any]) -> dict[str, Any]:
-    own = ("type", "id", "name", "args", "error")
-    return {key: copy_json(value) for key, value in block.items() if key not in own}
+    call_fields = ("type", "id", "name", "args", "error")
+    return {key: copy_json(value) for key, value in block.items() if key not in call_fields}
 
 
 def _noun(value: object) -> str:

@@ -1,4 +1,4 @@
-"""The names under which the published protocol, and the first draft of `stream_v2`, know these types."""
+"""The names of these types in the published protocol and in the first draft of `stream_v2`."""
 
 from __future__ import annotations
 

@@ -1,16 +1,24 @@
-"""A finished message, said again as events: cache hits, models that only answer at once, other people's messages.
+"""Replays a finished message as events: cache hits, models that do not stream, messages of other libraries.
 
 `fold(message_to_events(m))` is `m`: its role, id, blocks, usage, finish reason, metadata and additional_kwargs.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, Protocol, cast, runtime_checkable
+from itertools import chain
+from typing import Any, Final, Protocol, assert_never, cast, runtime_checkable
 
 from foldline.protocol.blocks import FinalizedContentBlock, UsageInfo
-from foldline.protocol.events import FINISH_REASONS, Event, FinishReason, Role
+from foldline.protocol.events import (
+    EVENT_KINDS,
+    FINISH_REASONS,
+    Event,
+    EventKind,
+    FinishReason,
+    Role,
+)
 from foldline.protocol.folded import RESPONSE_KEYS, FoldedMessage
 from foldline.protocol.merge import copy_json
 from foldline.protocol.promote import promote
@@ -36,7 +44,7 @@ ROLES_OF: Final[dict[str, Role]] = {
 
 @runtime_checkable
 class MessageLike(Protocol):
-    """What a message must have to be said as events. Others it may have: see `describe`."""
+    """A message that can be replayed as events. Optional fields: see `describe`."""
 
     @property
     def type(self) -> str:
@@ -60,7 +68,7 @@ class MessageLike(Protocol):
 
 
 def message_to_events(message: MessageLike, *, message_id: str | None = None) -> Iterator[Event]:
-    """Say a message again, with its own role, metadata, additional_kwargs and id, or under another id."""
+    """Return the events of a message, with its role, metadata, additional_kwargs and id, or with another id."""
     folded = describe(message)
     return replay(folded if message_id is None else replace(folded, id=message_id))
 
@@ -68,23 +76,39 @@ def message_to_events(message: MessageLike, *, message_id: str | None = None) ->
 async def amessage_to_events(
     message: MessageLike, *, message_id: str | None = None
 ) -> AsyncIterator[Event]:
-    """Say a message again, for a reader who awaits."""
+    """Yield the events of a message to an async reader."""
     for event in message_to_events(message, message_id=message_id):
         yield event
 
 
 def replay(folded: FoldedMessage) -> Iterator[Event]:
-    """Say a folded message again."""
+    """Yield the events of a folded message, in the order of the protocol."""
     writer = EventWriter(folded.id, folded.role, allow_repeated_ids=True)
-    yield from writer.start(metadata=_start_metadata(folded))
-    for block in folded.blocks:
-        yield from writer.block(cast("Mapping[str, Any]", block), whole=True)
-    yield from writer.finish(
-        folded.finish_reason,
-        usage=cast("Mapping[str, object] | None", folded.usage),
-        metadata=folded.metadata,
-        additional_kwargs=folded.additional_kwargs,
-    )
+    for kind in EVENT_KINDS:
+        yield from _write_events(kind, writer, folded)
+
+
+def _write_events(kind: EventKind, writer: EventWriter, folded: FoldedMessage) -> Iterable[Event]:
+    """Return the events that the message has of one kind; those of a block come together, after its start."""
+    match kind:
+        case "message-start":
+            return writer.start(metadata=_start_metadata(folded))
+        case "content-block-start":
+            blocks = cast("list[Mapping[str, Any]]", folded.blocks)
+            return chain.from_iterable(writer.block(block, whole=True) for block in blocks)
+        case "content-block-delta" | "content-block-finish":
+            return ()  # written after the start of their block
+        case "message-finish":
+            return writer.finish(
+                folded.finish_reason,
+                usage=cast("Mapping[str, object] | None", folded.usage),
+                metadata=folded.metadata,
+                additional_kwargs=folded.additional_kwargs,
+            )
+        case "message-reset" | "error":
+            return ()  # a folded message holds neither
+        case _:
+            assert_never(kind)
 
 
 def describe(message: MessageLike) -> FoldedMessage:
@@ -104,7 +128,7 @@ def describe(message: MessageLike) -> FoldedMessage:
         metadata=copy_json(dict(message.response_metadata)),
         additional_kwargs=copy_json(dict(message.additional_kwargs)),
         status="incomplete" if status == "incomplete" else "complete",
-        fields=_own_fields(message),
+        fields=_start_fields(message),
     )
 
 
@@ -114,8 +138,8 @@ def _role(message: MessageLike) -> Role:
     return ROLES_OF.get(str(getattr(message, "role", "")), "human")
 
 
-def _own_fields(message: MessageLike) -> dict[str, Any]:
-    """Collect the message's own fields that travel with its start; `complete` goes without saying."""
+def _start_fields(message: MessageLike) -> dict[str, Any]:
+    """Return the fields of a message that are sent in its start; `complete` is the default and left out."""
     values = {
         "name": getattr(message, "name", None),
         "tool_call_id": getattr(message, "tool_call_id", None),
@@ -125,9 +149,9 @@ def _own_fields(message: MessageLike) -> dict[str, Any]:
 
 
 def _start_metadata(folded: FoldedMessage) -> dict[str, Any]:
-    said = {
+    response_metadata = {
         name: folded.metadata[key]
         for name, key in RESPONSE_KEYS.items()
         if isinstance(folded.metadata.get(key), str)
     }
-    return {**said, **folded.fields}
+    return {**response_metadata, **folded.fields}

@@ -19,21 +19,21 @@ from foldline.utils.json import has_surrogates
 
 Test: TypeAlias = Callable[[Any], bool]
 Shape: TypeAlias = dict[str, tuple[Test, str]]
-"""Field -> (its test, what it should be). A name that ends in `?` may be missing."""
+"""Field -> (its test, a noun for the expected type). A name that ends in `?` is optional."""
 
 
 def is_text(value: object) -> bool:
-    """Say whether a value is text."""
+    """Return whether a value is text."""
     return isinstance(value, str)
 
 
 def is_count(value: object) -> TypeGuard[int]:
-    """Say whether a value is a count of something."""
+    """Return whether a value is a count of something."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def is_dict(value: object) -> TypeGuard[dict[str, Any]]:
-    """Say whether a value is a dict."""
+    """Return whether a value is a dict."""
     return isinstance(value, dict)
 
 
@@ -174,23 +174,25 @@ def _legal_deltas(kind: BlockKind) -> frozenset[str]:
 EVENT_SHAPES: Final[dict[str, Shape]] = {kind: _event_shape(kind) for kind in EVENT_KINDS}
 DELTA_SHAPES: Final[dict[str, Shape]] = {kind: _delta_shape(kind) for kind in DELTA_KINDS}
 BLOCK_SHAPES: Final[dict[str, Shape]] = {kind: _block_shape(kind) for kind in BLOCK_KINDS}
-"""Blocks as a finish must have them; types that are not here may have any fields."""
+"""Blocks as a finish must have them; types that are not listed may have any fields."""
 
-LATE: Final = frozenset({"args", "base64", "output", "value", "text", "status", "id", "name"})
+FINISH_FIELDS: Final = frozenset(
+    {"args", "base64", "output", "value", "text", "status", "id", "name"}
+)
 """Fields that a start may leave to the finish."""
 
 LEGAL_DELTAS: Final[dict[str, frozenset[str]]] = {kind: _legal_deltas(kind) for kind in BLOCK_KINDS}
-"""The deltas that append, by the type of block they may append to; `block-delta` suits all."""
+"""The appending deltas that each type of block allows; `block-delta` is allowed for all."""
 
 PROMOTIONS: Final[dict[str, frozenset[str]]] = {
     "tool_call_chunk": frozenset({"tool_call", "invalid_tool_call"}),
     "server_tool_call_chunk": frozenset({"server_tool_call", "invalid_tool_call"}),
 }
-"""What a block may be finished as, where that is not its own type."""
+"""The types a block may be finished as, where they differ from its own."""
 
 
 def shape_problem(value: Mapping[str, Any], shape: Shape) -> str | None:
-    """Say which field is missing or mistyped, if one is."""
+    """Return which field is missing or type_problem, if one is."""
     for name, (test, noun) in shape.items():
         field = name.rstrip("?")
         if field not in value:
@@ -201,8 +203,8 @@ def shape_problem(value: Mapping[str, Any], shape: Shape) -> str | None:
     return None
 
 
-def mistyped(block: Mapping[str, Any]) -> str | None:
-    """Say which field of a block is of another type than its own; what is missing or null is not asked for."""
+def type_problem(block: Mapping[str, Any]) -> str | None:
+    """Return which field of a block has the wrong type, if one does; missing and null fields pass."""
     shape = {**COMMON, **BLOCK_SHAPES.get(block["type"], {})}
     for name, (test, noun) in shape.items():
         value = block.get(name.rstrip("?"))
@@ -212,18 +214,20 @@ def mistyped(block: Mapping[str, Any]) -> str | None:
 
 
 def block_problem(block: Mapping[str, Any], *, is_start: bool) -> str | None:
-    """Say what is wrong with a block's fields; a start may leave fields to the finish."""
+    """Return what is wrong with a block's fields, if anything; a start may leave fields to the finish."""
     kind = block.get("type")
     if not isinstance(kind, str):
         return f"'type' is {kind!r:.60}, not text"
     shape = {**COMMON, **BLOCK_SHAPES.get(kind, {})}
     if is_start:
-        shape = {f"{name}?" if name in LATE else name: test for name, test in shape.items()}
+        shape = {
+            f"{name}?" if name in FINISH_FIELDS else name: test for name, test in shape.items()
+        }
     return shape_problem(block, shape)
 
 
 def is_same_json(left: object, right: object) -> bool:
-    """Say whether two values are the same JSON: `true` is not `1`, whatever Python's `==` says; `1.0` is `1`."""
+    """Return whether two values are the same JSON: `true` is not `1`, unlike in Python; `1.0` is `1`."""
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     if isinstance(left, Mapping) and isinstance(right, Mapping):
@@ -235,21 +239,21 @@ def is_same_json(left: object, right: object) -> bool:
 
 
 def json_problem(value: object) -> str | None:
-    """Say why a value is not JSON, if it is not."""
+    """Return why a value is not JSON, if it is not."""
     try:
         text = json.dumps(value, allow_nan=False, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError) as error:
         return f"not JSON: {error}"
     if has_surrogates(text):
         return f"half a character in {text!r:.80}"
-    waiting: list[Any] = [value]
-    while waiting:  # json.dumps makes text of other keys, and so would not give them back
-        item = waiting.pop()
+    pending: list[Any] = [value]
+    while pending:  # json.dumps turns other keys into text, so they would not survive a round trip
+        item = pending.pop()
         if isinstance(item, dict):
-            bad = next((key for key in item if not isinstance(key, str)), None)
-            if bad is not None:
-                return f"a key that is not text: {bad!r:.60}"
-            waiting += item.values()
+            bad_key = next((key for key in item if not isinstance(key, str)), None)
+            if bad_key is not None:
+                return f"a key that is not text: {bad_key!r:.60}"
+            pending += item.values()
         elif isinstance(item, (list, tuple)):
-            waiting += item
+            pending += item
     return None

@@ -1,8 +1,9 @@
-"""The one producer of well-formed events.
+"""The only producer of well-formed events.
 
-A provider's decoder, or the bridge from v1 chunks, says what it heard; the writer decides which block that belongs to
-(`identity`), what changed, and which events tell it. Methods return the events to send, usually one. A block is over
-when the decoder says so (`close`), when something else speaks after a block without an index, or at the end.
+A provider's decoder, or the bridge from v1 chunks, calls the writer with what it received. The writer decides which
+block that belongs to (`identity`), what changed, and which events to send. Methods return the events to send, usually
+one. A block ends when the decoder says so (`close`), when another block is written after one without an index, or at
+the end of the message.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ from foldline.protocol.merge import add_usage, copy_json, grow_metadata, merge_d
 from foldline.utils.json import mend_surrogates, to_jsonable
 from foldline.utils.short_repr import short_repr
 
-WHOLE_CALLS: Final = frozenset({"tool_call", "server_tool_call", "invalid_tool_call"})
+COMPLETE_CALLS: Final = frozenset({"tool_call", "server_tool_call", "invalid_tool_call"})
 REASON_KEYS: Final = ("done_reason", "stop_reason", "finish_reason")
-"""Where response metadata keeps a provider's own word for why it stopped."""
+"""Where response metadata has a provider's finish reason."""
 
 
 class EventWriter:
-    """Turns what a provider says into events.
+    """Turns what a provider sends into events.
 
     ```python
     writer = EventWriter(id="msg_1", metadata={"provider": "acme"})
@@ -86,7 +87,7 @@ class EventWriter:
         if metadata:
             self._take_metadata(metadata)
 
-    # What the message is
+    # The message
 
     @property
     def is_started(self) -> bool:
@@ -100,18 +101,18 @@ class EventWriter:
 
     @property
     def usage_so_far(self) -> UsageInfo | None:
-        """What was heard of usage: for the partial message of a stream that broke."""
+        """The usage received so far: for the partial message of a stream that broke."""
         return cast("UsageInfo | None", copy_json(self._usage))
 
     @property
     def metadata_so_far(self) -> dict[str, Any]:
-        """What was heard of metadata beyond that of the start."""
+        """The metadata received so far, beyond that of the start."""
         return cast("dict[str, Any]", copy_json(self._metadata))
 
     def start(
         self, id: str | None = None, metadata: Mapping[str, object] | None = None
     ) -> list[Event]:
-        """Begin the message now; it begins by itself at the first thing said."""
+        """Begin the message now; otherwise it begins with its first content."""
         if self._is_started:
             grow_metadata(self._metadata, to_jsonable(metadata or {}))
             return []
@@ -121,19 +122,19 @@ class EventWriter:
         return self._begin()
 
     def usage(self, usage: Mapping[str, object] | None) -> list[Event]:
-        """Count tokens: added up, or the newest of each counter where the provider reports running totals."""
+        """Record token counts: added up, or the newest of each counter where the provider reports running totals."""
         if not usage:
             return []
-        counted = counts_of(usage)
-        if counted:
+        counts = counts_of(usage)
+        if counts:
             combine = add_usage if self._usage_mode == "sum" else replace_usage
-            self._usage = counted if self._usage is None else combine(self._usage, counted)
+            self._usage = counts if self._usage is None else combine(self._usage, counts)
         return []
 
     def metadata(self, values: Mapping[str, object]) -> list[Event]:
-        """Keep raw response metadata for the end; the last value that says something wins (T63, T64).
+        """Record raw response metadata for the end; the last value that is not empty wins (T63, T64).
 
-        A reason in it counts as the reason of the end, unless one was said as such.
+        A finish reason in it counts, unless `reason` or `finish` is called with one.
         """
         grow_metadata(self._metadata, to_jsonable(values))
         for key in REASON_KEYS:
@@ -142,21 +143,21 @@ class EventWriter:
         return []
 
     def additional_kwargs(self, values: Mapping[str, object]) -> list[Event]:
-        """Keep provider fields that have no block, for the end; text comes in slices."""
+        """Record provider fields that have no block, for the end; text comes in slices."""
         self._additional_kwargs = merge_dicts(self._additional_kwargs, to_jsonable(values))
         return []
 
     def reason(self, reason: str | None) -> list[Event]:
-        """Keep why the message ends; the last that says something wins (T63)."""
+        """Record why the message ends; the last reason that is not empty wins (T63)."""
         self._reason = normalize_finish_reason(reason) or self._reason
         return []
 
-    # What the model says
+    # The content
 
     def text(
         self, text: str | None, key: Key | None = None, id: str | None = None, **fields: object
     ) -> list[Event]:
-        """Say a slice of text; `fields` are `annotations`, `extras` and the like."""
+        """Write a slice of text; `fields` are `annotations`, `extras` and the like."""
         block = self._blocks.current
         if (
             text
@@ -186,7 +187,7 @@ class EventWriter:
         extras: dict[str, Any] | None = None,
         **fields: object,
     ) -> list[Event]:
-        """Say a slice of reasoning, or that there was reasoning (an id, a signature) without its text."""
+        """Write a slice of reasoning, or record that there was reasoning (an id, a signature) without its text."""
         if reasoning and id is None and not extras and not fields:
             quick = self._blocks.quick("reasoning", reasoning, key)
             if quick is not None:
@@ -205,7 +206,7 @@ class EventWriter:
         server: bool = False,  # noqa: FBT001, FBT002  a flag decoders pass by name
         **fields: object,
     ) -> list[Event]:
-        """Say a slice of a tool call; `args` is a slice of JSON text, or the whole object."""
+        """Write a slice of a tool call; `args` is a slice of JSON text, or the complete object."""
         if args and id is None and not name and not extras and not fields:
             quick = self._blocks.quick("server_tool_call" if server else "tool_call", args, key)
             if quick is not None:
@@ -223,7 +224,7 @@ class EventWriter:
         id: str | None = None,
         **fields: object,
     ) -> list[Event]:
-        """Say a slice of base64 of a picture, sound, film or file that grows in view."""
+        """Write a slice of base64 of an image, audio, video or file, and send it at once."""
         if type not in MEDIA_TYPES:
             raise MalformedStreamError(f"data is of {sorted(MEDIA_TYPES)}, not of {type!r}")
         return self._check_open(self._blocks.data(type, data, key, id, fields))
@@ -231,9 +232,9 @@ class EventWriter:
     def block(
         self, block: Mapping[str, Any], key: Key | None = None, *, whole: bool | None = None
     ) -> list[Event]:
-        """Say a block, or a part of one as a v1 chunk carries it (its `index` is then the key).
+        """Write a block, or a part of one as a v1 chunk carries it (its `index` is then the key).
 
-        A block is taken to be whole, and is finished at once, if it is a finalized call, or of a type that does not
+        A block is taken to be complete, and is finished at once, if it is a finalized call, or of a type that does not
         grow and without index and id. `whole=True` says so for any other.
         """
         block_type = _type_of(block)
@@ -241,8 +242,8 @@ class EventWriter:
         key = block.get("index") if key is None else key
         if whole is None:
             grows = kind in DELTA_OF and kind not in MEDIA_TYPES
-            named = key is not None or block.get("id")
-            whole = block_type in WHOLE_CALLS or not (grows or named)
+            is_identified = key is not None or block.get("id")
+            whole = block_type in COMPLETE_CALLS or not (grows or is_identified)
         if whole:
             return self._check_open(self._blocks.write_block(block))
         part = {name: value for name, value in block.items() if name not in ("type", "index", "id")}
@@ -250,18 +251,18 @@ class EventWriter:
             name, args = part.pop("name", None), part.pop("args", None)
             return self._call(kind, key, block.get("id"), name, args, part)
         if kind in ("text", "reasoning"):
-            said = part.pop(kind, None)
-            return self._check_open(self._blocks.write(kind, said, key, block.get("id"), part))
+            text = part.pop(kind, None)
+            return self._check_open(self._blocks.write(kind, text, key, block.get("id"), part))
         return self._check_open(self._blocks.part(kind, part, key, block.get("id")))
 
     def fields(
         self, fields: Mapping[str, Any], key: Key | None = None, *, kind: str | None = None
     ) -> list[Event]:
-        """Add fields to an open block (a late id, a signature, a citation); merged by the table of rules."""
+        """Add fields to an open block (a late id, a signature, a citation); merged by `RULES`."""
         return self._check_open(self._blocks.update(dict(fields), key, kind))
 
     def close(self, key: Key | None = None, *, kind: str | None = None) -> list[Event]:
-        """Finish a block at its true end; with neither key nor kind, the one that spoke last."""
+        """Finish a block; with neither key nor kind, the one that was written last."""
         return self._check_open(self._blocks.close(key, kind))
 
     def finish(
@@ -271,7 +272,7 @@ class EventWriter:
         metadata: Mapping[str, object] | None = None,
         additional_kwargs: Mapping[str, object] | None = None,
     ) -> list[Event]:
-        """Finish what is open and end the message; a second end says nothing."""
+        """Finish the open blocks and end the message; a second call writes nothing."""
         if self._is_over:
             return []
         if reason or self._reason is None:
@@ -296,7 +297,7 @@ class EventWriter:
         code: str | None = None,
         retryable: bool | None = None,  # noqa: FBT001
     ) -> list[Event]:
-        """End the message because it failed; open blocks stay open, what was said stands."""
+        """End the message with an error; open blocks stay open, and what was sent stays valid."""
         if self._is_over:
             return []
         events = self._begin()
@@ -309,11 +310,11 @@ class EventWriter:
         self._blocks.current = None
         return [*events, failure]
 
-    # How it is said
+    # Helpers
 
     def _check_open(self, events: list[Event]) -> list[Event]:
         if self._is_over:
-            raise MalformedStreamError("the message is over: nothing can be said after its end")
+            raise MalformedStreamError("the message is over: nothing can be written after its end")
         return self._begin() + events if events and not self._is_started else events
 
     def _call(
@@ -339,21 +340,21 @@ class EventWriter:
         return [start]
 
     def _take_metadata(self, metadata: Mapping[str, object]) -> None:
-        """Sort metadata: scalars go with the start, what has depth goes with the end."""
+        """Sort metadata: scalars are sent with the start, nested values with the end."""
         for key, value in metadata.items():
             if type(value) is str and type(key) is str and value.isascii() and key.isascii():
-                self._start_metadata[key] = value  # as most are
+                self._start_metadata[key] = value  # the usual case
                 continue
-            for name, plain in to_jsonable({key: value}).items():
-                if isinstance(plain, (dict, list)):
-                    self._metadata[name] = plain
+            for name, json_value in to_jsonable({key: value}).items():
+                if isinstance(json_value, (dict, list)):
+                    self._metadata[name] = json_value
                 else:
-                    self._start_metadata[name] = plain
+                    self._start_metadata[name] = json_value
 
     def _message_finish(self) -> Event:
         finish: MessageFinish = {"event": "message-finish"}
         if self._usage is not None:
-            finish["usage"] = self._usage  # type: ignore[typeddict-item]  # the last that is said of it
+            finish["usage"] = self._usage  # type: ignore[typeddict-item]  # the combined counts
         if self._reason is not None:
             finish["finish_reason"] = self._reason
         if self._metadata:
@@ -371,7 +372,7 @@ def _type_of(block: object) -> str:
 
 
 def _id_of(id: object) -> str | None:
-    """Return an id as text, whatever the provider sent for one; what is no id is none."""
+    """Return a provider's id as text; None if it is neither text nor a number."""
     if isinstance(id, str):
         return id if id.isascii() else mend_surrogates(id)
     return str(id) if isinstance(id, int) and not isinstance(id, bool) else None

@@ -19,7 +19,7 @@ from foldline._io.drive import drive
 from foldline.embeddings.base import Embeddings
 from foldline.exceptions import MalformedStreamError, ModelError, UsageError
 from foldline.language_models.base import CHARACTERS_PER_TOKEN
-from foldline.language_models.call.deadline import pause, within
+from foldline.language_models.call.deadline import pause, wait_within_deadline
 from foldline.language_models.call.meter import RequestMeter
 from foldline.language_models.call.retry import RetryPolicy
 from foldline.language_models.policies.spending import Expectation
@@ -99,7 +99,7 @@ class BatchedEmbeddings(Embeddings):
 
     async def _embed_batch(self, batch: list[str], io: IO, *, is_query: bool) -> Vectors:
         """Embed one batch, no longer than the usage scopes around the call allow."""
-        vectors = await within(self._embed_some(batch, io, is_query=is_query), io)
+        vectors = await wait_within_deadline(self._embed_some(batch, io, is_query=is_query), io)
         return self._check_count(vectors, len(batch))
 
     def _batches(self, texts: list[str]) -> list[list[str]]:

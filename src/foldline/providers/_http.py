@@ -421,7 +421,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
         return self.provider_name
 
     @property
-    def _unsaid_params(self) -> dict[str, Any]:
+    def _untraced_params(self) -> dict[str, Any]:
         """Headers and query may choose the model (gateways, betas); a digest, because they may be secret too."""
         if not self.default_headers and not self.default_query:
             return {}

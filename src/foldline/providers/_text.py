@@ -21,7 +21,7 @@ from foldline.language_models.call.meter import RequestMeter
 from foldline.language_models.call.retry import RetryPolicy
 from foldline.language_models.llms import BaseLLM
 from foldline.language_models.policies.usage_scope import time_left
-from foldline.language_models.text.metering import ask_metered, meter_prompts
+from foldline.language_models.text.metering import call_metered, meter_prompts
 from foldline.outputs import Generation, GenerationChunk, LLMResult
 from foldline.providers._endpoint import Body, Endpoint
 from foldline.providers._http import HARMLESS_FIELDS
@@ -97,7 +97,7 @@ class WireLLM(BaseLLM):
         run_manager: object = None,
         **kwargs: object,
     ) -> Iterator[GenerationChunk]:
-        return drive_each(self._stream_body(prompt, stop, run_manager, kwargs, BLOCKING))
+        return drive_each(self._stream_chunks(prompt, stop, run_manager, kwargs, BLOCKING))
 
     def _astream(
         self,
@@ -106,7 +106,7 @@ class WireLLM(BaseLLM):
         run_manager: object = None,
         **kwargs: object,
     ) -> AsyncIterator[GenerationChunk]:
-        return self._stream_body(prompt, stop, run_manager, kwargs, ASYNC)
+        return self._stream_chunks(prompt, stop, run_manager, kwargs, ASYNC)
 
     # -- the bodies
 
@@ -148,13 +148,13 @@ class WireLLM(BaseLLM):
     ) -> LLMResult:
         """Answer by a stream, whose pieces handlers are told."""
         whole = GenerationChunk(text="")
-        async with aclosing(self._stream_body(prompt, stop, manager, options, io)) as pieces:
+        async with aclosing(self._stream_chunks(prompt, stop, manager, options, io)) as pieces:
             async for piece in pieces:
                 whole = whole + piece
         answer = Generation(text=whole.text, generation_info=whole.generation_info)
         return LLMResult(generations=[[answer]], llm_output=self._stream_output(whole))
 
-    async def _stream_body(
+    async def _stream_chunks(
         self,
         prompt: str,
         stop: list[str] | None,
@@ -266,7 +266,7 @@ class HttpLLM(Endpoint, WireLLM):
         return {**self._options(None, {}), "base_url": self.base_url, "provider": self._provider}
 
     @property
-    def _unsaid_params(self) -> dict[str, Any]:
+    def _untraced_params(self) -> dict[str, Any]:
         if not self.default_headers and not self.default_query:
             return {}
         return {"sent": digest([self.default_headers, self.default_query])}
@@ -309,7 +309,7 @@ class HttpLLM(Endpoint, WireLLM):
     async def _ask(self, prompts: list[str], options: Body, io: IO) -> LLMResult:
         meter = self._meter(prompts, options, io)
         ask = partial(self._send, prompts, options, io, meter)
-        return await ask_metered(meter, ask, io, lambda answer: read_usage(answer.llm_output))
+        return await call_metered(meter, ask, io, lambda answer: read_usage(answer.llm_output))
 
     async def _send(
         self, prompts: list[str], options: Body, io: IO, meter: RequestMeter | None

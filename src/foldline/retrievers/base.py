@@ -1,7 +1,7 @@
 """`BaseRetriever`: a runnable from a question to documents, told to listeners as a retriever's run.
 
 An author writes `_get_relevant_documents`, or its `_aget…` twin, or both; or, like the retrievers of foldline, one
-`_once` body for both colours.
+`_invoke_body` body for both colours.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class BaseRetriever(RunnableSerializable[RetrieverInput, RetrieverOutput]):
 
     # -- the run
 
-    async def _once(self, input: Any, run: Run) -> object:
+    async def _invoke_body(self, input: Any, run: Run) -> object:
         hook, is_async = self._hook(run)
         taken = _parameters(cast("Any", hook).__func__)
         given = dict(run.kwargs) if taken.others else {}
@@ -152,25 +152,25 @@ class BaseRetriever(RunnableSerializable[RetrieverInput, RetrieverOutput]):
             )
         return self._get_relevant_documents, False
 
-    async def _traced(self, input: Any, run: Run) -> Any:
+    async def _invoke_traced(self, input: Any, run: Run) -> Any:
         if run.manager is None:
-            return await self._once(input, run)
+            return await self._invoke_body(input, run)
         told = {**self._get_ls_params(**run.kwargs), **(self.metadata or {})}
         own = run.with_local(None, self.tags, told).patched()
         name = run.get("run_name") or self.get_name()
         try:
             await own.begin("retriever", "on_retriever_start", None, input, name=name)
-            documents = await self._once(input, own)
+            documents = await self._invoke_body(input, own)
         except BaseException as error:
             await own.dispatch("on_retriever_error", error)
             raise
         await own.dispatch("on_retriever_end", documents)
         return documents
 
-    async def _traced_stream(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
+    async def _stream_traced(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
         yield await self._step(input, run)
 
-    async def _traced_transform(
+    async def _transform_traced(
         self, inputs: AsyncGenerator[Any, None], run: Run
     ) -> AsyncGenerator[Any, None]:
         whole = await add_up(inputs)

@@ -134,7 +134,7 @@ class BM25Retriever(BaseRetriever):
             best = heapq.nlargest(self.k, weights, key=weights.__getitem__)
             return [(self._documents[name], weights[name]) for name in best]
 
-    async def _once(self, input: Any, run: Run) -> object:
+    async def _invoke_body(self, input: Any, run: Run) -> object:
         found = cast("list[tuple[Document, float]]", await run.io.call(self.scores, input))
         return [document for document, _ in found]
 

@@ -19,7 +19,7 @@ class ContextualCompressionRetriever(BaseRetriever):
     base_retriever: RetrieverLike
     """Finds them."""
 
-    async def _once(self, input: Any, run: Run) -> Any:
+    async def _invoke_body(self, input: Any, run: Run) -> Any:
         found = await self.base_retriever._step(input, run.child())
         if not found:
             return []

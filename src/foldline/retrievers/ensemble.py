@@ -54,7 +54,7 @@ class EnsembleRetriever(BaseRetriever):
             )
         return self
 
-    async def _once(self, input: Any, run: Run) -> object:
+    async def _invoke_body(self, input: Any, run: Run) -> object:
         found: list[list[Document]] = [[] for _ in self.retrievers]
 
         async def ask(place: int) -> Any:

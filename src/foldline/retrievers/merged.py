@@ -27,7 +27,7 @@ class MergerRetriever(BaseRetriever):
     retrievers: list[RetrieverLike]
     """The retrievers."""
 
-    async def _once(self, input: Any, run: Run) -> list[Document]:
+    async def _invoke_body(self, input: Any, run: Run) -> list[Document]:
         found: list[list[Document]] = [[] for _ in self.retrievers]
 
         async def ask(place: int) -> Any:
@@ -61,7 +61,7 @@ class RePhraseQueryRetriever(BaseRetriever):
         """Make one of a model; a prompt of your own takes `question`."""
         return cls(retriever=retriever, llm_chain=prompt | llm)
 
-    async def _once(self, input: Any, run: Run) -> list[Document]:
+    async def _invoke_body(self, input: Any, run: Run) -> list[Document]:
         answer = await self.llm_chain._step({"question": input}, run.child())
         words = str(answer.text if isinstance(answer, BaseMessage) else answer).strip()
         found: list[Document] = await self.retriever._step(words, run.child())

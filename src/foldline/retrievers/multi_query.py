@@ -43,7 +43,7 @@ class MultiQueryRetriever(BaseRetriever):
         asked = prompt or RunnableLambda(lambda given: ASK.replace("{question}", given["question"]))
         return cls(retriever=retriever, llm_chain=asked | llm, include_original=include_original)
 
-    async def _once(self, input: Any, run: Run) -> object:
+    async def _invoke_body(self, input: Any, run: Run) -> object:
         answer = await self.llm_chain._step({"question": input}, run.child())
         queries = list(
             dict.fromkeys([*_lines(answer), *([input] if self.include_original else [])])

@@ -72,7 +72,7 @@ class MultiVectorRetriever(BaseRetriever):
         values["docstore"] = create_kv_docstore(values.pop("byte_store"))
         return values
 
-    async def _once(self, input: Any, run: Run) -> list[Document]:
+    async def _invoke_body(self, input: Any, run: Run) -> list[Document]:
         pieces = await self._pieces_for(input, run)
         ids = list(
             dict.fromkeys(

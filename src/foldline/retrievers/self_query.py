@@ -119,7 +119,7 @@ class SelfQueryRetriever(BaseRetriever):
             **kwargs,
         )
 
-    async def _once(self, input: Any, run: Run) -> list[Document]:
+    async def _invoke_body(self, input: Any, run: Run) -> list[Document]:
         structured = await self.query_constructor._step({"query": input}, run.child())
         words, options = self.structured_query_translator.visit_structured_query(structured)
         options = {**self.search_kwargs, **options}

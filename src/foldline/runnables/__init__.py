@@ -1,4 +1,4 @@
-"""Runnables: units of work that compose with `|`. The kinds of them are loaded when they are first used."""
+"""Runnables: units of work that compose with `|`. Each kind is loaded when it is first used."""
 
 from __future__ import annotations
 

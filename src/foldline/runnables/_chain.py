@@ -23,7 +23,7 @@ def chain(func: Callable[[Input], AsyncIterator[Output]]) -> RunnableLambda[Inpu
 @overload
 def chain(func: Callable[[Input], Output]) -> RunnableLambda[Input, Output]: ...
 def chain(func: Callable[[Any], Any]) -> RunnableLambda[Any, Any]:
-    """Make a runnable of a function, named after it; runnables that it calls are its children in traces.
+    """Turn a function into a runnable that is named after it; runnables that it calls are its children in traces.
 
     ```python
     from foldline.runnables import chain

@@ -1,6 +1,6 @@
-"""The methods of `Runnable` that build other runnables, as functions that `Runnable` takes over.
+"""The methods of `Runnable` that build other runnables, as functions that `Runnable` calls.
 
-The only arrows in foldline that point up are in this file, each a local import.
+This is the only file that imports from layers above, with local imports.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Other = TypeVar("Other")
 EventsVersion = Literal["v1", "v2", "v3"]
 
 
-# -- in a row
+# -- sequences
 
 
 def or_(self: Runnable[Input, Output], other: object) -> RunnableSequence[Input, Any]:
@@ -62,7 +62,7 @@ def pipe(
     return sequence_of([self, *others], name=name)
 
 
-# -- with something bound
+# -- bindings
 
 
 def bind(self: Runnable[Input, Output], **kwargs: object) -> Runnable[Input, Output]:
@@ -76,8 +76,8 @@ def with_config(
 ) -> Runnable[Input, Output]:
     from foldline.runnables.binding import RunnableBinding
 
-    given = cast("RunnableConfig", {**(config or {}), **kwargs})
-    return RunnableBinding(bound=self, config=given)
+    bound_config = cast("RunnableConfig", {**(config or {}), **kwargs})
+    return RunnableBinding(bound=self, config=bound_config)
 
 
 def with_types(
@@ -88,7 +88,7 @@ def with_types(
     return RunnableBinding(bound=self, custom_input_type=input_type, custom_output_type=output_type)
 
 
-# -- of lists and dicts
+# -- lists and dicts
 
 
 def map_(self: Runnable[Input, Output]) -> Runnable[Sequence[Input], list[Output]]:
@@ -113,7 +113,7 @@ def assign(
     return self.pipe(RunnableAssign(RunnableParallel(kwargs)))
 
 
-# -- what happens inside
+# -- events and logs
 
 
 def astream_events(
@@ -124,7 +124,7 @@ def astream_events(
     version: EventsVersion = "v2",
     **kwargs: object,
 ) -> Any:  # noqa: ANN401  events; with version "v3" a chat model's stream, which is of a layer above
-    """Return everything that happens inside, as events (filters `include_*`, `exclude_*`)."""
+    """Return the events of this run and of the runs inside it (filters `include_*`, `exclude_*`)."""
     from foldline.tracers.event_stream import astream_events
 
     return astream_events(self, input, config, version=version, **kwargs)
@@ -138,7 +138,7 @@ def stream_events(
     version: EventsVersion = "v2",
     **kwargs: object,
 ) -> Any:  # noqa: ANN401  events; with version "v3" a chat model's stream, which is of a layer above
-    """Return everything that happens inside, as events (filters `include_*`, `exclude_*`)."""
+    """Return the events of this run and of the runs inside it (filters `include_*`, `exclude_*`)."""
     from foldline.tracers.event_stream import stream_events
 
     return stream_events(self, input, config, version=version, **kwargs)
@@ -155,7 +155,7 @@ def astream_log(
     return astream_log(self, input, config, **kwargs)
 
 
-# -- when it fails
+# -- failures
 
 
 def with_retry(
@@ -196,7 +196,7 @@ def with_fallbacks(
     )
 
 
-# -- who listens
+# -- listeners
 
 
 def with_listeners(
@@ -209,7 +209,7 @@ def with_listeners(
     from foldline.runnables.binding import RunnableBinding
     from foldline.tracers.root_listeners import RootListenersTracer
 
-    def listening(config: RunnableConfig) -> RunnableConfig:
+    def add_tracer(config: RunnableConfig) -> RunnableConfig:
         return {
             "callbacks": [
                 RootListenersTracer(
@@ -218,7 +218,7 @@ def with_listeners(
             ]
         }
 
-    return RunnableBinding(bound=self, config_factories=[listening])
+    return RunnableBinding(bound=self, config_factories=[add_tracer])
 
 
 def with_alisteners(
@@ -231,7 +231,7 @@ def with_alisteners(
     from foldline.runnables.binding import RunnableBinding
     from foldline.tracers.root_listeners import AsyncRootListenersTracer
 
-    def listening(config: RunnableConfig) -> RunnableConfig:
+    def add_tracer(config: RunnableConfig) -> RunnableConfig:
         return {
             "callbacks": [
                 AsyncRootListenersTracer(
@@ -240,10 +240,10 @@ def with_alisteners(
             ]
         }
 
-    return RunnableBinding(bound=self, config_factories=[listening])
+    return RunnableBinding(bound=self, config_factories=[add_tracer])
 
 
-# -- chosen by the config of a call
+# -- configurable by each call
 
 
 def configurable_fields(
@@ -273,7 +273,7 @@ def configurable_alternatives(
     )
 
 
-# -- seen as something else
+# -- conversions
 
 
 def as_tool(
@@ -297,15 +297,15 @@ def get_graph(self: Runnable[Input, Output], config: RunnableConfig | None = Non
     return graph_of(self, config)
 
 
-# -- many inputs, over hours and processes
+# -- batch jobs
 
 
 def batch_job(
     self: Runnable[Input, Output], inputs: object = None, **options: Unpack[BatchOptions]
 ) -> BatchJob:
-    """Ask for many inputs once each, live or in the provider's batches, in a store that survives the process.
+    """Return a job that runs each input once, live or in the provider's batches, and stores the results.
 
-    `inputs` is any iterable, or the path of a .jsonl, .csv or .parquet file; None goes on with what the store has.
+    `inputs` is any iterable, or the path of a .jsonl, .csv or .parquet file; None continues the job in the store.
     """
     from foldline.batches.job import BatchJob as BatchJob
 
@@ -321,13 +321,15 @@ async def batch_on(
     *,
     keep_errors: bool,
 ) -> list[Any]:
-    """Run for each input on the executor that a call of `batch` names; other arguments are bound."""
+    """Run each input on the `executor` passed to `batch`; the other arguments are bound."""
     from foldline.batches.executor_batch import batch_on as run
 
-    bound = {name: value for name, value in kwargs.items() if name not in ("executor", "secrets")}
+    arguments = {
+        name: value for name, value in kwargs.items() if name not in ("executor", "secrets")
+    }
     limit = config.get("max_concurrency") if isinstance(config, Mapping) else None
     return await run(
-        self.bind(**bound) if bound else self,
+        self.bind(**arguments) if arguments else self,
         inputs,
         kwargs["executor"],
         io,
@@ -337,7 +339,7 @@ async def batch_on(
     )
 
 
-# -- LangChain's helpers for authors who write `invoke` or `transform` themselves
+# -- LangChain's helpers for authors who override `invoke` or `transform`
 
 
 def _call_with_config(

@@ -1,4 +1,4 @@
-"""Call a user's function with its input and, where it asks for them, `config` and `run_manager`."""
+"""Calls a user's function with its input and, if it has such parameters, `config` and `run_manager`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EXTRAS = ("config", "run_manager")
 
 
 def injected_arguments(function: Callable[..., Any]) -> tuple[str, ...]:
-    """Say which of `config` and `run_manager` a function takes."""
+    """Return which of `config` and `run_manager` a function takes."""
     try:
         parameters = inspect.signature(function).parameters
     except (ValueError, TypeError):
@@ -30,21 +30,21 @@ def injected_arguments(function: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def extras(wants: tuple[str, ...], run: Run) -> dict[str, Any]:
-    """Return the keyword arguments of a call: those of the caller, and what the function wants."""
-    given = dict(run.kwargs)
+    """Return the keyword arguments of a call: those of the caller, and those that the function asks for."""
+    arguments = dict(run.kwargs)
     for name in wants:
-        if name not in given:
-            given[name] = run.config() if name == "config" else run.run_manager()
-    return given
+        if name not in arguments:
+            arguments[name] = run.config() if name == "config" else run.run_manager()
+    return arguments
 
 
 async def call(function: Callable[..., Any], value: object, run: Run) -> object:
-    """Call a function; runnables that it calls are children of this run."""
+    """Call a function; the runnables that it calls become children of this run."""
     with run.current():
         return await run.io.call(function, value, **extras(injected_arguments(function), run))
 
 
-# -- what annotations say
+# -- annotations
 
 STREAMS = (Iterator, AsyncIterator, Iterable, AsyncIterable, Generator, AsyncGenerator)
 
@@ -73,7 +73,7 @@ def return_type(function: Callable[..., Any] | None) -> object:
     return _hints(function).get("return", Any) if function else Any
 
 
-def iterated(annotation: object) -> object:
+def item_type(annotation: object) -> object:
     """Return what a stream annotation iterates over: `str` of `Iterator[str]`."""
     arguments = get_args(annotation)
     return arguments[0] if arguments and get_origin(annotation) in STREAMS else Any

@@ -1,8 +1,8 @@
-"""Where the parts of a graph go when it is drawn from top to bottom: layers, an order in each, a place across.
+"""The layout of a graph that is drawn from top to bottom: layers, the order in each layer, horizontal positions.
 
-The steps are the usual ones: edges that close a circle are turned round, a part comes one layer below the last that
-leads to it, an edge over several layers gets a bend in each, the order in a layer follows the neighbours', and places
-across come as near to the neighbours' as the widths allow. Widths are in columns; no file here knows what is drawn.
+The usual steps: edges that close a cycle are reversed, a node comes one layer below its last predecessor, an edge over
+several layers gets a bend in each, the order in a layer follows the neighbours, and horizontal positions are as close
+to the neighbours as the widths allow. Widths are in columns; this file does not know how the graph is drawn.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from foldline.exceptions import UsageError
 from foldline.runnables.graph import Edge
 
 SWEEPS = 8
-"""How often the order, and then the places, are improved."""
+"""How often the order, and then the positions, are improved."""
 SPACE = 3
 """Columns between two neighbours."""
 
 
 @dataclass(eq=False)
 class Item:
-    """A part, the label of an edge, or the bend of an edge that passes by."""
+    """A node, the label of an edge, or a bend of an edge that passes through a layer."""
 
     text: str | None
     """None for a bend."""
@@ -39,58 +39,58 @@ class Item:
 
 @dataclass
 class Route:
-    """An edge as drawn: from the upper part through bends to the lower one."""
+    """An edge as drawn: from the upper node through bends to the lower one."""
 
     items: list[Item]
     is_upward: bool
-    """Whether the edge leads from the lower part to the upper one."""
+    """Whether the edge leads from the lower node to the upper one."""
     edge: Edge
 
 
 @dataclass
 class Layout:
-    """Everything that is drawn, with its place."""
+    """Everything that is drawn, with its position."""
 
     boxes: dict[str, Item]
     layers: list[list[Item]]
     routes: list[Route]
     loops: set[str]
-    """Parts that lead to themselves."""
+    """Nodes that have an edge to themselves."""
 
     @property
     def width(self) -> int:
-        """Columns from the first to the last."""
+        """The width of the drawing in columns."""
         return max((right_of(item) for layer in self.layers for item in layer), default=0)
 
 
 def left_of(item: Item) -> int:
-    """The first column of an item."""
+    """Return the first column of an item."""
     return floor(item.center - (item.width - 1) / 2 + 0.5)
 
 
 def right_of(item: Item) -> int:
-    """The first column after an item."""
+    """Return the first column after an item."""
     return left_of(item) + item.width
 
 
 def plain(text: object) -> str:
-    """One line of text without characters that move a cursor or cannot be in a picture."""
+    """Return a text as one line, without control characters and others that cannot be drawn."""
     unknown = "\N{REPLACEMENT CHARACTER}"
     return "".join(
-        one if one.isprintable() else " " if one.isspace() else unknown for one in str(text)
+        char if char.isprintable() else " " if char.isspace() else unknown for char in str(text)
     )
 
 
 def columns(text: str) -> int:
-    """The width of a text in columns: wide characters take two, combining ones none."""
+    """Return the width of a text in columns: wide characters take two, combining ones none."""
     return sum(
-        0 if unicodedata.combining(one) else 2 if unicodedata.east_asian_width(one) in "WF" else 1
-        for one in text
+        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
+        for char in text
     )
 
 
 def lay_out(vertices: Mapping[str, str], edges: Sequence[Edge]) -> Layout:
-    """Find a place for everything."""
+    """Compute the position of everything."""
     for edge in edges:
         for id_ in (edge.source, edge.target):
             if id_ not in vertices:
@@ -119,7 +119,7 @@ def _box(name: str, layer: int) -> Item:
 # -- layers
 
 Directed = tuple[str, str, bool, Edge]
-"""Upper part, lower part, whether the edge was turned round, the edge."""
+"""Upper node, lower node, whether the edge is reversed, the edge."""
 
 
 def _without_circles(ids: Sequence[str], edges: Sequence[Edge]) -> list[Directed]:
@@ -127,30 +127,30 @@ def _without_circles(ids: Sequence[str], edges: Sequence[Edge]) -> list[Directed
     for edge in edges:
         leads_to[edge.source].append(edge.target)
     entered = {edge.target for edge in edges}
-    turned: set[tuple[str, str]] = set()
-    open_, done = set[str](), set[str]()
+    reversed_edges: set[tuple[str, str]] = set()
+    on_path, visited = set[str](), set[str]()
     for start in sorted(
         ids, key=lambda id_: id_ in entered
-    ):  # parts that nothing leads to come first
-        if start in done:
+    ):  # nodes without predecessors come first
+        if start in visited:
             continue
         path = [(start, iter(leads_to[start]))]
-        open_.add(start)
+        on_path.add(start)
         while path:
             id_, targets = path[-1]
             target = next(targets, None)
             if target is None:
                 path.pop()
-                open_.discard(id_)
-                done.add(id_)
-            elif target in open_:
-                turned.add((id_, target))
-            elif target not in done:
-                open_.add(target)
+                on_path.discard(id_)
+                visited.add(id_)
+            elif target in on_path:
+                reversed_edges.add((id_, target))
+            elif target not in visited:
+                on_path.add(target)
                 path.append((target, iter(leads_to[target])))
     return [
         (edge.target, edge.source, True, edge)
-        if (edge.source, edge.target) in turned
+        if (edge.source, edge.target) in reversed_edges
         else (edge.source, edge.target, False, edge)
         for edge in edges
     ]
@@ -158,22 +158,21 @@ def _without_circles(ids: Sequence[str], edges: Sequence[Edge]) -> list[Directed
 
 def _layers(ids: Sequence[str], directed: Sequence[Directed]) -> dict[str, int]:
     below = defaultdict(list)
-    waiting = dict.fromkeys(ids, 0)
+    predecessor_count = dict.fromkeys(ids, 0)
     for upper, lower, _, edge in directed:
-        below[upper].append(
-            (lower, 1 if edge.data is None else 2)
-        )  # a label needs a layer of its own
-        waiting[lower] += 1
-    roots = [id_ for id_ in ids if not waiting[id_]]
+        # A label needs a layer of its own.
+        below[upper].append((lower, 1 if edge.data is None else 2))
+        predecessor_count[lower] += 1
+    roots = [id_ for id_ in ids if not predecessor_count[id_]]
     ready, layer = deque(roots), dict.fromkeys(ids, 0)
     while ready:
         id_ = ready.popleft()
         for lower, distance in below[id_]:
             layer[lower] = max(layer[lower], layer[id_] + distance)
-            waiting[lower] -= 1
-            if not waiting[lower]:
+            predecessor_count[lower] -= 1
+            if not predecessor_count[lower]:
                 ready.append(lower)
-    for root in roots:  # as near to what they lead to as they can be
+    for root in roots:  # as close to their successors as possible
         layer[root] = min((layer[lower] - distance for lower, distance in below[root]), default=0)
     return layer
 
@@ -181,22 +180,22 @@ def _layers(ids: Sequence[str], directed: Sequence[Directed]) -> dict[str, int]:
 def _route(
     upper: Item,
     lower: Item,
-    is_upward: bool,  # noqa: FBT001  one caller, which has it at hand
+    is_upward: bool,  # noqa: FBT001  private, with one caller
     edge: Edge,
     layers: list[list[Item]],
 ) -> Route:
-    passed = range(upper.layer + 1, lower.layer)
-    label_at = passed[len(passed) // 2] if edge.data is not None else None
+    layers_between = range(upper.layer + 1, lower.layer)
+    label_at = layers_between[len(layers_between) // 2] if edge.data is not None else None
     items = [upper]
-    for layer in passed:
+    for layer in layers_between:
         text = plain(edge.data) if layer == label_at else None
         item = Item(text, is_box=False, width=max(1, columns(text or "")), layer=layer)
         layers[layer].append(item)
         items.append(item)
     items.append(lower)
-    for one, other in pairwise(items):
-        one.below.append(other)
-        other.above.append(one)
+    for upper_item, lower_item in pairwise(items):
+        upper_item.below.append(lower_item)
+        lower_item.above.append(upper_item)
     return Route(items, is_upward, edge)
 
 
@@ -209,12 +208,19 @@ def _order(layers: list[list[Item]]) -> None:
         if not fewest:
             break
         down = sweep % 2 == 0
-        for place in range(1, len(layers)) if down else range(len(layers) - 2, -1, -1):
-            fixed = {item: at for at, item in enumerate(layers[place - 1 if down else place + 1])}
-            own = {item: at for at, item in enumerate(layers[place])}
-            layers[place].sort(
+        for index in range(1, len(layers)) if down else range(len(layers) - 2, -1, -1):
+            fixed_positions = {
+                item: position
+                for position, item in enumerate(layers[index - 1 if down else index + 1])
+            }
+            positions = {item: position for position, item in enumerate(layers[index])}
+            layers[index].sort(
                 key=lambda item: _mean(
-                    (fixed[one] for one in (item.above if down else item.below)), own[item]
+                    (
+                        fixed_positions[neighbour]
+                        for neighbour in (item.above if down else item.below)
+                    ),
+                    positions[item],
                 )
             )
         if (crossings := _crossings(layers)) < fewest:
@@ -225,37 +231,39 @@ def _order(layers: list[list[Item]]) -> None:
 def _crossings(layers: list[list[Item]]) -> int:
     total = 0
     for upper, lower in pairwise(layers):
-        at = {item: place for place, item in enumerate(lower)}
+        position_of = {item: position for position, item in enumerate(lower)}
         ends = [
-            at[below] for item in upper for below in sorted(item.below, key=lambda one: at[one])
+            position_of[below]
+            for item in upper
+            for below in sorted(item.below, key=lambda lower_item: position_of[lower_item])
         ]
         if len(ends) > 200:
-            return 1  # not worth counting: the sweeps do what they can
+            return 1  # too many to count; the sweeps still improve the order
         total += sum(
-            first > second for place, first in enumerate(ends) for second in ends[place + 1 :]
+            first > second for position, first in enumerate(ends) for second in ends[position + 1 :]
         )
     return total
 
 
 def _mean(values: Iterable[float], otherwise: float) -> float:
-    found = list(values)
-    return sum(found) / len(found) if found else otherwise
+    numbers = list(values)
+    return sum(numbers) / len(numbers) if numbers else otherwise
 
 
-# -- places across
+# -- horizontal positions
 
 
 def _place(layers: list[list[Item]]) -> None:
     for layer in layers:
-        _set(layer, [0.0] * len(layer))
+        _set_centers(layer, [0.0] * len(layer))
     for sweep in range(SWEEPS):
         for layer in layers if sweep % 2 == 0 else reversed(layers):
-            _set(layer, [_wanted(item, down=sweep % 2 == 0) for item in layer])
+            _set_centers(layer, [_preferred_center(item, down=sweep % 2 == 0) for item in layer])
     for layer in layers:
-        _set(
+        _set_centers(
             layer,
             [
-                _mean((one.center for one in (*item.above, *item.below)), item.center)
+                _mean((neighbour.center for neighbour in (*item.above, *item.below)), item.center)
                 for item in layer
             ],
         )
@@ -265,21 +273,24 @@ def _place(layers: list[list[Item]]) -> None:
             item.center -= first
 
 
-def _wanted(item: Item, *, down: bool) -> float:
+def _preferred_center(item: Item, *, down: bool) -> float:
     neighbours = (item.above if down else item.below) or item.above or item.below
-    return _mean((one.center for one in neighbours), item.center)
+    return _mean((neighbour.center for neighbour in neighbours), item.center)
 
 
-def _set(layer: list[Item], wanted: list[float]) -> None:
-    """Put the items of a layer as near to the wanted places as their widths allow (least squares)."""
+def _set_centers(layer: list[Item], preferred_centers: list[float]) -> None:
+    """Place the items of a layer as close to the preferred centers as their widths allow (least squares)."""
     offsets, groups = [0.0], list[tuple[float, int]]()
-    for one, other in pairwise(layer):
-        offsets.append(offsets[-1] + (one.width + other.width) / 2 + SPACE)
-    for want, offset in zip(wanted, offsets, strict=False):
-        mean, count = want - offset, 1
-        while groups and groups[-1][0] > mean:  # they would overlap: they move together
-            before, others = groups.pop()
-            mean, count = (mean * count + before * others) / (count + others), count + others
+    for left_item, right_item in pairwise(layer):
+        offsets.append(offsets[-1] + (left_item.width + right_item.width) / 2 + SPACE)
+    for preferred, offset in zip(preferred_centers, offsets, strict=False):
+        mean, count = preferred - offset, 1
+        while groups and groups[-1][0] > mean:  # they would overlap, so they move together
+            previous_mean, previous_count = groups.pop()
+            mean, count = (
+                (mean * count + previous_mean * previous_count) / (count + previous_count),
+                count + previous_count,
+            )
         groups.append((mean, count))
     shifts = [mean for mean, count in groups for _ in range(count)]
     for item, shift, offset in zip(layer, shifts, offsets, strict=False):

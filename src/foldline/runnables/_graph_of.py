@@ -1,6 +1,6 @@
-"""The graph of each kind of runnable: what `get_graph` shows.
+"""The graph of each kind of runnable, for `get_graph`.
 
-A class of a user's that has its own `get_graph` is asked; nothing here looks inside it.
+A user's class that overrides `get_graph` is not inspected further.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ AnyRunnable = Runnable[Any, Any]
 
 
 def graph_of(runnable: AnyRunnable, config: RunnableConfig | None) -> Graph:
-    """Return the parts of a runnable and how they hang together."""
+    """Return the graph of a runnable: its parts and the edges between them."""
     for kind, build in BUILDERS.items():
         if isinstance(runnable, kind):
             return build(runnable, config)
-    return _single(runnable, config)
+    return _single_node(runnable, config)
 
 
 def _type_node(
     graph: Graph, runnable: AnyRunnable, side: Side, config: RunnableConfig | None
 ) -> Node:
-    """Add the node of an input or output; a runnable that cannot say its type is drawn all the same."""
+    """Add the node of an input or output, also if the runnable cannot return its schema."""
     try:
         schema = getattr(runnable, f"get_{side}_schema")(config)
     except Exception:  # noqa: BLE001  the author's property may raise anything
@@ -44,7 +44,7 @@ def _type_node(
     return graph.add_node(schema)
 
 
-def _single(runnable: AnyRunnable, config: RunnableConfig | None) -> Graph:
+def _single_node(runnable: AnyRunnable, config: RunnableConfig | None) -> Graph:
     graph = Graph()
     first = _type_node(graph, runnable, "input", config)
     middle = graph.add_node(runnable, metadata=(config or {}).get("metadata") or None)
@@ -58,14 +58,14 @@ def _sequence(sequence: RunnableSequence[Any, Any], config: RunnableConfig | Non
     graph = Graph()
     steps = sequence.steps
     end: Node | None = None
-    for place, step in enumerate(steps):
+    for index, step in enumerate(steps):
         part = step.get_graph(config)
-        if place > 0:
+        if index > 0:
             part.trim_first_node()
-        if place < len(steps) - 1:
+        if index < len(steps) - 1:
             part.trim_last_node()
         first, last = graph.extend(part)
-        if place > 0 and first is not None and end is not None:
+        if index > 0 and first is not None and end is not None:
             graph.add_edge(end, first)
         if last is not None:
             end = last
@@ -77,11 +77,11 @@ def _parallel(parallel: RunnableParallel[Any], config: RunnableConfig | None) ->
 
 
 def _side_by_side(
-    whole: AnyRunnable, branches: list[AnyRunnable], config: RunnableConfig | None
+    runnable: AnyRunnable, branches: list[AnyRunnable], config: RunnableConfig | None
 ) -> Graph:
     graph = Graph()
-    begin = _type_node(graph, whole, "input", config)
-    end = _type_node(graph, whole, "output", config)
+    begin = _type_node(graph, runnable, "input", config)
+    end = _type_node(graph, runnable, "output", config)
     for branch in branches:
         part = branch.get_graph(config)
         part.trim_first_node()
@@ -104,34 +104,38 @@ def _assign(assign: RunnableAssign, config: RunnableConfig | None) -> Graph:
 
 
 def _lambda(function: RunnableLambda[Any, Any], config: RunnableConfig | None) -> Graph:
-    called = _runnables_called_by(function)
-    return _side_by_side(function, called, config) if called else _single(function, config)
+    runnables = _runnables_called_by(function)
+    return (
+        _side_by_side(function, runnables, config) if runnables else _single_node(function, config)
+    )
 
 
 def _runnables_called_by(function: RunnableLambda[Any, Any]) -> list[AnyRunnable]:
-    called = function.func or function.afunc
-    values = get_function_nonlocals(called) if called is not None else []
+    target = function.func or function.afunc
+    values = get_function_nonlocals(target) if target is not None else []
     # `chain.invoke` names both the chain and its method.
     owners = [getattr(value, "__self__", value) for value in values]
-    found: list[AnyRunnable] = []
+    runnables: list[AnyRunnable] = []
     for owner in owners:
         if (
             isinstance(owner, Runnable)
             and owner is not function
-            and all(owner is not one for one in found)
+            and all(owner is not runnable for runnable in runnables)
         ):
-            found.append(owner)
-    return found
+            runnables.append(owner)
+    return runnables
 
 
-def _bound(binding: RunnableBindingBase[Any, Any], config: RunnableConfig | None) -> Graph:
-    given = getattr(binding, "config", None)
-    return binding.bound.get_graph(merge_configs(given, config) if given or config else None)
+def _bound_graph(binding: RunnableBindingBase[Any, Any], config: RunnableConfig | None) -> Graph:
+    bound_config = getattr(binding, "config", None)
+    return binding.bound.get_graph(
+        merge_configs(bound_config, config) if bound_config or config else None
+    )
 
 
 def _dynamic(dynamic: DynamicRunnable[Any, Any], config: RunnableConfig | None) -> Graph:
-    chosen, given = dynamic.prepare(config)
-    return chosen.get_graph(given)
+    runnable, prepared_config = dynamic.prepare(config)
+    return runnable.get_graph(prepared_config)
 
 
 BUILDERS: dict[type[Any], Callable[[Any, RunnableConfig | None], Graph]] = {
@@ -139,7 +143,7 @@ BUILDERS: dict[type[Any], Callable[[Any, RunnableConfig | None], Graph]] = {
     RunnableParallel: _parallel,
     RunnableAssign: _assign,
     RunnableLambda: _lambda,
-    RunnableBindingBase: _bound,
-    RunnableEachBase: _bound,
+    RunnableBindingBase: _bound_graph,
+    RunnableEachBase: _bound_graph,
     DynamicRunnable: _dynamic,
 }

@@ -1,6 +1,6 @@
-"""Read a stream of inputs again: what an attempt read before it failed is there for the next one.
+"""A stream of inputs that can be read again: what a failed attempt has read is available to the next one.
 
-Items are kept only until the first output was delivered; from then on nothing is tried again.
+Items are stored only until the first output is delivered; after that there are no more attempts.
 """
 
 from __future__ import annotations
@@ -12,38 +12,37 @@ from foldline.runnables._trace import NOTHING
 
 
 class Rereadable:
-    """The inputs of a stream, for one reader after another."""
+    """The inputs of a stream, for several readers, one after the other."""
 
     def __init__(self, inputs: AsyncGenerator[Any, None] | None = None) -> None:
-        """Read these inputs; none where a whole input is given to every attempt."""
+        """Read these inputs; None if every attempt gets the complete input."""
         self._inputs = inputs
-        self._kept: list[Any] = []
-        self._is_keeping = True
+        self._items: list[Any] = []
+        self._is_storing = True
         self.is_broken = False
-        """Whether the inputs themselves failed: what comes of them is not the reader's fault."""
+        """Whether the inputs themselves failed, which is not the fault of the reader."""
 
-    def stop_keeping(self) -> None:
-        """Let items go as soon as they were read: the present reader is the last."""
-        self._is_keeping = False
+    def stop_storing(self) -> None:
+        """Store no more items: the current reader is the last."""
+        self._is_storing = False
 
     async def reader(self) -> AsyncGenerator[Any, None]:
         """Read from the beginning; closing the reader leaves the inputs open."""
-        place = 0
-        while self._is_keeping or place < len(self._kept):
-            if place == len(self._kept):
-                item = await self._next()
+        position = 0
+        while self._is_storing or position < len(self._items):
+            if position == len(self._items):
+                item = await self._next_item()
                 if item is NOTHING:
                     return
-                self._kept.append(item)
-            item = self._kept[place]
-            place += 1
+                self._items.append(item)
+            item = self._items[position]
+            position += 1
             yield item
-        self._kept.clear()
+        self._items.clear()
         if self._inputs is None:
             return
-        async for (
-            item
-        ) in self._inputs:  # nothing is tried again any more, so nobody asks whether they broke
+        # There is no further attempt, so `is_broken` need not be set.
+        async for item in self._inputs:
             yield item
 
     async def aclose(self) -> None:
@@ -51,7 +50,7 @@ class Rereadable:
         if self._inputs is not None:
             await self._inputs.aclose()
 
-    async def _next(self) -> object:
+    async def _next_item(self) -> object:
         if self._inputs is None:
             return NOTHING
         try:

@@ -1,4 +1,4 @@
-"""What a function reads, told from its source: keys of its argument, and what it takes from outside."""
+"""What a function reads, from its source: the keys of its argument, and the names from outside."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ class IsFunctionArgDict(ast.NodeVisitor):
         self.keys: set[str] = set()
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-        """Look into a function."""
-        self._look(node, node.body)
+        """Visit a function."""
+        self._visit_function(node, node.body)
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
-        """Look into an async function."""
-        self._look(node, node.body)
+        """Visit an async function."""
+        self._visit_function(node, node.body)
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
-        """Look into a lambda."""
-        self._look(node, [node.body])
+        """Visit a lambda."""
+        self._visit_function(node, [node.body])
 
-    def _look(
+    def _visit_function(
         self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, body: list[Any]
     ) -> None:
         if not node.args.args:
@@ -45,13 +45,13 @@ class IsLocalDict(ast.NodeVisitor):
         self.keys = keys
 
     def visit_Subscript(self, node: ast.Subscript) -> None:
-        """Look at `name[...]`."""
+        """Visit `name[...]`."""
         if self._is_name(node.value) and isinstance(node.ctx, ast.Load):
-            self._note(node.slice)
+            self._add_key(node.slice)
         self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> None:
-        """Look at `name.get(...)`."""
+        """Visit `name.get(...)`."""
         function = node.func
         if (
             isinstance(function, ast.Attribute)
@@ -59,19 +59,19 @@ class IsLocalDict(ast.NodeVisitor):
             and node.args
             and self._is_name(function.value)
         ):
-            self._note(node.args[0])
+            self._add_key(node.args[0])
         self.generic_visit(node)
 
     def _is_name(self, node: ast.expr) -> bool:
         return isinstance(node, ast.Name) and node.id == self.name
 
-    def _note(self, node: ast.expr) -> None:
+    def _add_key(self, node: ast.expr) -> None:
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             self.keys.add(node.value)
 
 
 def get_function_first_arg_dict_keys(func: Callable[..., Any]) -> list[str] | None:
-    """Return the keys that a function is seen to read from its first argument, from its source."""
+    """Return the keys that a function reads from its first argument, according to its source."""
     tree = _tree(func)
     if tree is None:
         return None
@@ -81,22 +81,22 @@ def get_function_first_arg_dict_keys(func: Callable[..., Any]) -> list[str] | No
 
 
 class NonLocals(ast.NodeVisitor):
-    """Collects the names that code loads, dotted ones as written, and those it stores."""
+    """Collects the names that code loads, dotted ones in full, and those it stores."""
 
     def __init__(self) -> None:
         self.loads: set[str] = set()
         self.stores: set[str] = set()
 
     def visit_Name(self, node: ast.Name) -> None:
-        """Look at a name."""
+        """Visit a name."""
         (self.loads if isinstance(node.ctx, ast.Load) else self.stores).add(node.id)
 
     def visit_arg(self, node: ast.arg) -> None:
-        """Look at a parameter."""
+        """Visit a parameter."""
         self.stores.add(node.arg)
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
-        """Look at `a.b.c`."""
+        """Visit `a.b.c`."""
         names = [node.attr]
         inner: ast.expr = node.value
         while isinstance(inner, ast.Attribute):
@@ -104,31 +104,31 @@ class NonLocals(ast.NodeVisitor):
             inner = inner.value
         if isinstance(inner, ast.Name):
             names.append(inner.id)
-            whole = names[::-1]
-            self.loads |= {".".join(whole[:end]) for end in range(1, len(whole) + 1)}
+            dotted_names = names[::-1]
+            self.loads |= {".".join(dotted_names[:end]) for end in range(1, len(dotted_names) + 1)}
         else:
             self.visit(inner)
 
 
 class FunctionNonLocals(ast.NodeVisitor):
-    """Collects the names that a function takes from outside."""
+    """Collects the names that a function uses from outside."""
 
     def __init__(self) -> None:
         self.nonlocals: set[str] = set()
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-        """Look into a function."""
-        self._look(node)
+        """Visit a function."""
+        self._visit_function(node)
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
-        """Look into an async function."""
-        self._look(node)
+        """Visit an async function."""
+        self._visit_function(node)
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
-        """Look into a lambda."""
-        self._look(node)
+        """Visit a lambda."""
+        self._visit_function(node)
 
-    def _look(self, node: ast.AST) -> None:
+    def _visit_function(self, node: ast.AST) -> None:
         visitor = NonLocals()
         visitor.visit(node)
         self.nonlocals |= {
@@ -137,14 +137,14 @@ class FunctionNonLocals(ast.NodeVisitor):
 
 
 class GetLambdaSource(ast.NodeVisitor):
-    """Finds the source of the one lambda in some code."""
+    """Finds the source of the only lambda in some code."""
 
     def __init__(self) -> None:
         self.source: str | None = None
         self.count: int = 0
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
-        """Look at a lambda."""
+        """Visit a lambda."""
         self.count += 1
         self.source = ast.unparse(node)
 
@@ -167,21 +167,21 @@ def get_lambda_source(func: Callable[..., Any]) -> str | None:
 
 
 def get_function_nonlocals(func: Callable[..., Any]) -> list[Any]:
-    """Return the values that a function takes from outside (`chain` in `lambda x: chain.invoke(x)`), each once."""
+    """Return the values that a function uses from outside (`chain` in `lambda x: chain.invoke(x)`), each once."""
     tree = _tree(func)
     code = inspect.unwrap(func)
     if tree is None or not hasattr(code, "__code__"):
         return []
     visitor = FunctionNonLocals()
     visitor.visit(tree)
-    outside = inspect.getclosurevars(code)
-    known = {**outside.globals, **outside.nonlocals}
+    closure = inspect.getclosurevars(code)
+    values_by_name = {**closure.globals, **closure.nonlocals}
     values: list[Any] = []
     for name in sorted(visitor.nonlocals):
         first, *attributes = name.split(".")
-        value = known.get(first)
+        value = values_by_name.get(first)
         for attribute in attributes:
             value = inspect.getattr_static(value, attribute, None) if value is not None else None
-        if value is not None and not any(value is one for one in values):
+        if value is not None and not any(value is other for other in values):
             values.append(value)
     return values

@@ -1,4 +1,4 @@
-"""One stream, several readers: each sees every piece, and whoever is ahead pulls the next one."""
+"""One stream for several readers: each sees every item, and the reader that is ahead reads the next one."""
 
 from __future__ import annotations
 
@@ -10,48 +10,48 @@ from foldline._io import IO
 
 
 class Tee:
-    """Gives several readers of one stream, which may be read at different speeds and in different threads."""
+    """Splits a stream into several readers, which may read at different speeds and in different threads."""
 
     def __init__(self, source: AsyncGenerator[Any, None], io: IO) -> None:
         self._source = source
         self._lock = io.lock()
-        self._waiting: list[deque[Any]] = []
-        self._ended = False
+        self._queues: list[deque[Any]] = []
+        self._is_finished = False
         self._error: BaseException | None = None
 
     def reader(self) -> AsyncGenerator[Any, None]:
-        """Return one more reader; make all of them before the first one reads."""
-        pieces: deque[Any] = deque()
-        self._waiting.append(pieces)
-        return self._read(pieces)
+        """Return one more reader; make all readers before the first one reads."""
+        queue: deque[Any] = deque()
+        self._queues.append(queue)
+        return self._read_queue(queue)
 
-    async def _read(self, pieces: deque[Any]) -> AsyncGenerator[Any, None]:
+    async def _read_queue(self, queue: deque[Any]) -> AsyncGenerator[Any, None]:
         try:
             while True:
-                if not pieces and not await self._pull(pieces):
+                if not queue and not await self._read_source(queue):
                     return
-                yield pieces.popleft()
+                yield queue.popleft()
         finally:
-            # A reader that stopped early must not have pieces kept for it.
-            self._waiting = [other for other in self._waiting if other is not pieces]
+            # Store no more items for a reader that stopped early.
+            self._queues = [other for other in self._queues if other is not queue]
 
-    async def _pull(self, pieces: deque[Any]) -> bool:
-        """Take one piece from the source for every reader, unless another reader just did; False at the end."""
+    async def _read_source(self, queue: deque[Any]) -> bool:
+        """Read one item for every reader, unless another reader just did; return False at the end."""
         async with self._lock:
-            if pieces:
+            if queue:
                 return True
             if self._error is not None:
                 raise self._error
-            if self._ended:
+            if self._is_finished:
                 return False
             try:
-                piece = await anext(self._source)
+                item = await anext(self._source)
             except StopAsyncIteration:
-                self._ended = True
+                self._is_finished = True
                 return False
             except BaseException as error:
                 self._error = error
                 raise
-            for other in self._waiting:
-                other.append(piece)
+            for other in self._queues:
+                other.append(item)
             return True

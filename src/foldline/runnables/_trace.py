@@ -1,7 +1,7 @@
-"""Tell listeners of a runnable's start and end, around its behaviour: once, for every runnable and both colours.
+"""Dispatches the start and the end of a run to listeners, for every runnable, sync and async.
 
-Every started run gets exactly one end or one error. A stream that its reader closes early ends with what it had
-given so far, as in LangChain; one that is closed because a stream beside it failed has failed too.
+Every started run gets exactly one end or one error. A stream that its reader closes early ends with its output so far,
+as in LangChain; one that is closed because a parallel stream failed has failed too.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class _Nothing:
-    """No value yet: a stream that gave no item."""
+    """No value yet: a stream without items."""
 
     def __repr__(self) -> str:
         return "NOTHING"
@@ -36,8 +36,8 @@ class _Nothing:
 NOTHING = _Nothing()
 
 
-def plus(first: Any, second: Any) -> object:  # noqa: ANN401  anything with `+`, or without
-    """Add a piece to what came before; where the type has no `+` (or not this one), the newer piece stands."""
+def plus(first: Any, second: Any) -> object:  # noqa: ANN401  values of any type, with or without `+`
+    """Add a chunk to the sum so far; if the types cannot be added, return the newer chunk."""
     if first is NOTHING:
         return second
     try:
@@ -46,22 +46,22 @@ def plus(first: Any, second: Any) -> object:  # noqa: ANN401  anything with `+`,
         return second
 
 
-async def one(value: object) -> AsyncGenerator[Any, None]:
-    """A stream of one piece."""
+async def single(value: object) -> AsyncGenerator[Any, None]:
+    """Yield one value, as a stream."""
     yield value
 
 
-async def add_up(stream: AsyncGenerator[Any, None]) -> Any:  # noqa: ANN401  the sum of what flowed
-    """Read a stream to its end and add up its pieces; NOTHING where there were none."""
-    whole: Any = NOTHING
+async def add_up(stream: AsyncGenerator[Any, None]) -> Any:  # noqa: ANN401  the sum of the chunks
+    """Read a stream to its end and return the sum of its chunks; NOTHING if there are none."""
+    total: Any = NOTHING
     async with closing(stream):
-        async for piece in stream:
-            whole = plus(whole, piece)
-    return whole
+        async for chunk in stream:
+            total = plus(total, chunk)
+    return total
 
 
 def batch_inputs(inputs: object) -> Sequence[Any]:
-    """Return the inputs of a batch; a text is iterable too, letter by letter, and is refused."""
+    """Return the inputs of a batch; raise for a text, which is iterable by character."""
     if isinstance(inputs, str | bytes | Mapping | BaseModel):
         raise UsageError(
             f"batch takes a list of inputs, not {inputs!r:.60}: write batch([...]), or invoke for one"
@@ -70,13 +70,13 @@ def batch_inputs(inputs: object) -> Sequence[Any]:
         return cast("Sequence[Any]", inputs)
     if not isinstance(inputs, Iterable):
         raise UsageError(f"batch takes a list of inputs, not {type(inputs).__name__}")
-    return list(inputs)  # a generator or a set, say
+    return list(inputs)  # such as a generator or a set
 
 
 def batch_progress(
     progress: ProgressOption, total: int, runnable: Runnable[Any, Any]
 ) -> AbstractContextManager[Progress | None]:
-    """Return what shows how far a batch is, under its runnable's name; nothing where nobody asks."""
+    """Return a context that shows the progress of a batch under its runnable's name; empty if none is asked for."""
     if progress is None or progress is False:
         return nullcontext()
     from foldline.utils.progress import show_progress  # noqa: PLC0415  few ask for it
@@ -87,10 +87,10 @@ def batch_progress(
 def runs_of(
     inputs: Sequence[Any], config: Configs, io: IO, kwargs: dict[str, Any]
 ) -> tuple[Callable[[int], Run], int | None]:
-    """Say how to make the run of each input of a batch, when it is its turn, and how many may run at once."""
+    """Return a function that makes the run of each input of a batch, and how many may run at once."""
     if config is not None and not isinstance(config, Mapping):
-        given: Any = config
-        if isinstance(given, str) or not isinstance(given, Iterable):
+        config_list: Any = config
+        if isinstance(config_list, str) or not isinstance(config_list, Iterable):
             raise UsageError(
                 f"a config is a dict such as {{'tags': [...]}}, or a list of them, not {config!r:.80}"
             )
@@ -100,32 +100,34 @@ def runs_of(
                 f"one config per input is needed: {len(inputs)} inputs, {len(configs)} configs"
             )
         limit = Run.root(io, configs[0], kwargs).max_concurrency if configs else None
-        return (lambda place: Run.root(io, configs[place], kwargs)), limit
+        return (lambda index: Run.root(io, configs[index], kwargs)), limit
     first = Run.root(io, config, kwargs)
     if first.manager is None:
         return (lambda _: first), first.max_concurrency
-    # A run id names one run: the first.
+    # A run id belongs to one run: the first.
     if (config or {}).get("run_id") is not None and len(inputs) > 1:
         warnings.warn(
             "Provided run_id names one run: of a batch it is the id of the first input's run only",
             category=RuntimeWarning,
             stacklevel=3,
         )
-    rest = cast(
+    other_config = cast(
         "RunnableConfig", {key: value for key, value in (config or {}).items() if key != "run_id"}
     )
-    return (lambda place: Run.root(io, rest, kwargs) if place else first), first.max_concurrency
+    return (
+        lambda index: Run.root(io, other_config, kwargs) if index else first
+    ), first.max_concurrency
 
 
 async def begin(runnable: Runnable[Any, Any], value: object, run: Run) -> None:
-    """Tell listeners that a run starts."""
+    """Dispatch the start of a run."""
     waiting = _begin_now(runnable, value, run)
     if waiting is not None:
         await waiting
 
 
 def _begin_now(runnable: Runnable[Any, Any], value: object, run: Run) -> Awaitable[None] | None:
-    """Tell listeners that a run starts; return what is to be awaited where one of them takes time."""
+    """Dispatch the start of a run; return an awaitable where a handler takes time."""
     if run.manager is None:
         return None
     details = {"name": run.given.get("run_name") or runnable.get_name()}
@@ -134,13 +136,13 @@ def _begin_now(runnable: Runnable[Any, Any], value: object, run: Run) -> Awaitab
     return run.begin_now("on_chain_start", (runnable._serialized(), value), details)
 
 
-async def call(runnable: Runnable[Any, Any], value: object, run: Run) -> Any:  # noqa: ANN401  what the runnable gives
-    """Run once, told."""
+async def call(runnable: Runnable[Any, Any], value: object, run: Run) -> Any:  # noqa: ANN401  the runnable's output
+    """Run once, and dispatch the start and the end."""
     run = runnable._own_run(run)
     try:
         if (waiting := _begin_now(runnable, value, run)) is not None:
             await waiting
-        output = await runnable._once(value, run)
+        output = await runnable._invoke_body(value, run)
     except BaseException as error:
         await run.dispatch("on_chain_error", error)
         raise
@@ -150,41 +152,41 @@ async def call(runnable: Runnable[Any, Any], value: object, run: Run) -> Any:  #
 
 
 def observers(handlers: Sequence[BaseCallbackHandler]) -> list[Any]:
-    """Return the handlers that want to see every piece."""
+    """Return the handlers that observe every chunk."""
     return [handler for handler in handlers if isinstance(handler, StreamObserver)]
 
 
 async def _watch(
     runnable: Runnable[Any, Any],
-    told: object,
+    start_input: object,
     open_outputs: Callable[[], AsyncGenerator[Any, None]],
     run: Run,
     ending: dict[str, Any],
 ) -> AsyncGenerator[Any, None]:
-    whole: Any = NOTHING
-    watching = observers(run.handlers)
+    total: Any = NOTHING
+    stream_observers = observers(run.handlers)
     try:
-        if (waiting := _begin_now(runnable, told, run)) is not None:
+        if (waiting := _begin_now(runnable, start_input, run)) is not None:
             await waiting
         async with closing(open_outputs()) as outputs:
             async for output in outputs:
-                whole = plus(whole, output)
-                for observer in watching:
+                total = plus(total, output)
+                for observer in stream_observers:
                     observer.on_chunk(run.id, output)
                 yield output
     except GeneratorExit:
-        await run.leave(None if whole is NOTHING else whole, **ending)
+        await run.leave(None if total is NOTHING else total, **ending)
         raise
     except BaseException as error:
         await run.dispatch("on_chain_error", error, **ending)
         raise
-    await run.dispatch("on_chain_end", None if whole is NOTHING else whole, **ending)
+    await run.dispatch("on_chain_end", None if total is NOTHING else total, **ending)
 
 
-def _gives_pieces(runnable: Runnable[Any, Any]) -> bool:
-    """Whether its class streams; one that does not is told as one call, with its input at the start."""
+def _can_stream(runnable: Runnable[Any, Any]) -> bool:
+    """Return whether the class streams; one that does not is traced as a single call, with its input at the start."""
     cls = type(runnable)
-    return cls._pieces.__module__ != _BASE or cls._flow.__module__ != _BASE
+    return cls._stream_body.__module__ != _BASE or cls._transform_body.__module__ != _BASE
 
 
 _BASE = "foldline.runnables.base"
@@ -193,13 +195,13 @@ _BASE = "foldline.runnables.base"
 async def stream(
     runnable: Runnable[Any, Any], value: object, run: Run
 ) -> AsyncGenerator[Any, None]:
-    """Stream, told."""
-    if not _gives_pieces(runnable):
+    """Stream, and dispatch the start and the end."""
+    if not _can_stream(runnable):
         yield await call(runnable, value, run)
         return
     run = run.patched()
     async with closing(
-        _watch(runnable, value, lambda: runnable._pieces(value, run), run, {})
+        _watch(runnable, value, lambda: runnable._stream_body(value, run), run, {})
     ) as outputs:
         async for output in outputs:
             yield output
@@ -208,27 +210,27 @@ async def stream(
 async def transform(
     runnable: Runnable[Any, Any], inputs: AsyncGenerator[Any, None], run: Run
 ) -> AsyncGenerator[Any, None]:
-    """Transform, told: the input is known only when it has been read, so the end says it.
+    """Transform a stream, and dispatch the start and the end; the end has the input, which is known only then.
 
-    The first piece is read before the start is told, so that the steps of a sequence start in their order.
+    The first chunk is read before the start is dispatched, so that the steps of a sequence start in order.
     """
-    if not _gives_pieces(runnable):
-        whole = await add_up(inputs)
-        if whole is not NOTHING:
-            yield await call(runnable, whole, run)
+    if not _can_stream(runnable):
+        total = await add_up(inputs)
+        if total is not NOTHING:
+            yield await call(runnable, total, run)
         return
     run = run.patched()
     ending: dict[str, Any] = {}
 
-    async def note_input(piece: object) -> AsyncGenerator[Any, None]:
-        while piece is not NOTHING:
-            ending["inputs"] = plus(ending.get("inputs", NOTHING), piece)
-            yield piece
-            piece = await anext(inputs, NOTHING)
+    async def record_input(chunk: object) -> AsyncGenerator[Any, None]:
+        while chunk is not NOTHING:
+            ending["inputs"] = plus(ending.get("inputs", NOTHING), chunk)
+            yield chunk
+            chunk = await anext(inputs, NOTHING)
 
     async with closing(inputs):
         first = await anext(inputs, NOTHING)
-        flow = lambda: runnable._flow(note_input(first), run)  # noqa: E731
+        flow = lambda: runnable._transform_body(record_input(first), run)  # noqa: E731
         async with closing(_watch(runnable, {"input": ""}, flow, run, ending)) as outputs:
             async for output in outputs:
                 yield output

@@ -1,7 +1,7 @@
-"""What a runnable takes and gives: its types, and the Pydantic and JSON schemas made of them.
+"""The input and output types of a runnable, and the Pydantic and JSON schemas made from them.
 
-Types come from a class's generic arguments (`Runnable[str, int]`), from a function's annotations, or from the parts of
-a composition. Nothing here runs unless asked.
+Types come from the generic arguments of a class (`Runnable[str, int]`), from a function's annotations, or from the
+parts of a composition. Nothing here runs unless it is called.
 """
 
 from __future__ import annotations
@@ -37,24 +37,30 @@ Fields = Mapping[str, Any]
 
 
 def input_type(runnable: object) -> object:
-    """Return the type of a runnable's input, as its class says it."""
+    """Return the type of a runnable's input, as declared by its class."""
     return _declared_type(runnable, 0)
 
 
 def output_type(runnable: object) -> object:
-    """Return the type of a runnable's output, as its class says it."""
+    """Return the type of a runnable's output, as declared by its class."""
     return _declared_type(runnable, 1)
 
 
-def _declared_type(runnable: object, place: int) -> object:
-    # `RunnableBranch[int, str](...)` says it of this one object.
-    said = get_args(getattr(runnable, "__orig_class__", None))
-    own = _plain(said[place]) if len(said) == 2 else Any
-    return _plain(io_types(cast("Any", type(runnable)))[place]) if own is Any else own
+def _declared_type(runnable: object, position: int) -> object:
+    # `RunnableBranch[int, str](...)` declares the types of one object.
+    instance_types = get_args(getattr(runnable, "__orig_class__", None))
+    instance_type = (
+        _without_type_variable(instance_types[position]) if len(instance_types) == 2 else Any
+    )
+    return (
+        _without_type_variable(io_types(cast("Any", type(runnable)))[position])
+        if instance_type is Any
+        else instance_type
+    )
 
 
 def config_model(name: str, specs: Sequence[Any], include: Sequence[str] | None) -> type[BaseModel]:
-    """Make the model of a config: what is configurable, and the keys named."""
+    """Return the model of a config: the configurable fields, and the keys in `include`."""
     fields: dict[str, Any] = {}
     if specs:
         configurable = object_model("Configurable", {s.id: _configurable(s) for s in specs})
@@ -73,21 +79,23 @@ def prompts_of(graph: Graph) -> list[Any]:
 
 
 @cache
-def io_types(cls: Any) -> tuple[Any, Any]:  # noqa: ANN401  a class; `cache` asks for what has a hash
-    """Return the two arguments of `Runnable[...]` in the ancestry of a class, type variables filled in."""
-    found = _runnable_arguments(cls, ())
-    return (found[0], found[1]) if found else (Any, Any)
+def io_types(cls: Any) -> tuple[Any, Any]:  # noqa: ANN401  a class; `cache` needs a hashable type
+    """Return the two arguments of `Runnable[...]` in the ancestry of a class, with type variables resolved."""
+    arguments = _runnable_arguments(cls, ())
+    return (arguments[0], arguments[1]) if arguments else (Any, Any)
 
 
-def _runnable_arguments(cls: type[Any], given: tuple[Any, ...]) -> tuple[Any, ...] | None:
+def _runnable_arguments(cls: type[Any], arguments: tuple[Any, ...]) -> tuple[Any, ...] | None:
     if _is_runnable(cls):
-        return given if len(given) == 2 else (Any, Any)
-    known = dict(zip(cls.__dict__.get("__parameters__", ()), given, strict=False))
+        return arguments if len(arguments) == 2 else (Any, Any)
+    type_variables = dict(zip(cls.__dict__.get("__parameters__", ()), arguments, strict=False))
     for base in cls.__dict__.get("__orig_bases__") or cls.__bases__:
         origin = get_origin(base) or base
-        if isinstance(origin, type) and any(_is_runnable(one) for one in origin.__mro__):
-            arguments = tuple(_filled(argument, known) for argument in get_args(base))
-            if found := _runnable_arguments(origin, arguments):
+        if isinstance(origin, type) and any(_is_runnable(ancestor) for ancestor in origin.__mro__):
+            base_arguments = tuple(
+                _resolve(argument, type_variables) for argument in get_args(base)
+            )
+            if found := _runnable_arguments(origin, base_arguments):
                 return found
     return None
 
@@ -96,24 +104,24 @@ def _is_runnable(cls: type[Any]) -> bool:
     return cls.__name__ == "Runnable" and cls.__module__ == "foldline.runnables.base"
 
 
-def _filled(argument: Any, known: dict[Any, Any]) -> object:  # noqa: ANN401  annotations are any object
+def _resolve(argument: Any, type_variables: dict[Any, Any]) -> object:  # noqa: ANN401  annotations are any object
     if isinstance(argument, TypeVar):
-        return known.get(argument, argument)
-    inside = getattr(argument, "__parameters__", ())
-    if inside and any(parameter in known for parameter in inside):
-        return argument[tuple(known.get(parameter, parameter) for parameter in inside)]
+        return type_variables.get(argument, argument)
+    parameters = getattr(argument, "__parameters__", ())
+    if parameters and any(parameter in type_variables for parameter in parameters):
+        return argument[tuple(type_variables.get(parameter, parameter) for parameter in parameters)]
     return argument
 
 
-def _plain(found: object) -> object:
-    return Any if isinstance(found, TypeVar) else found
+def _without_type_variable(annotation: object) -> object:
+    return Any if isinstance(annotation, TypeVar) else annotation
 
 
 # -- models
 
 
 def value_model(name: str, kind: object) -> type[BaseModel]:
-    """Return a model of one value: the type itself where it is a model, else a root model named `name`."""
+    """Return a model of one value: the type itself if it is a model, else a root model named `name`."""
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         return kind
     try:
@@ -123,48 +131,48 @@ def value_model(name: str, kind: object) -> type[BaseModel]:
 
 
 @cache
-def _loose_root() -> Any:  # noqa: ANN401  a class made when asked for
-    # Made when asked for: importing `RootModel` alone makes Pydantic build a schema, for which it looks through all
-    # installed packages for its plugins.
+def _arbitrary_root() -> Any:  # noqa: ANN401  a class that is created on demand
+    # Created on demand: importing `RootModel` makes Pydantic build a schema, for which it searches all installed
+    # packages for plugins.
     from pydantic import RootModel  # noqa: PLC0415
 
-    class LooseRoot(RootModel[T], Generic[T]):
+    class ArbitraryRoot(RootModel[T], Generic[T]):
         model_config = ConfigDict(arbitrary_types_allowed=True)
 
-    return LooseRoot
+    return ArbitraryRoot
 
 
 @lru_cache(maxsize=256)
 def _root_model(name: str, kind: object) -> type[BaseModel]:
-    return cast("type[BaseModel]", create_model(name, __base__=_loose_root()[kind]))
+    return cast("type[BaseModel]", create_model(name, __base__=_arbitrary_root()[kind]))
 
 
 def object_model(name: str, fields: Fields) -> type[BaseModel]:
-    """Make a model of several fields."""
-    return cast("type[BaseModel]", create_model(name, __base__=_Named, **_safe(fields)))
+    """Create a model with several fields."""
+    return cast("type[BaseModel]", create_model(name, __base__=_NamedModel, **_safe_fields(fields)))
 
 
-class _Named(BaseModel):
-    """No docstring of ours may end up in a user's schema."""
+class _NamedModel(BaseModel):
+    """A docstring of ours must not appear in a user's schema."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
         arbitrary_types_allowed=True, protected_namespaces=(), defer_build=True
     )
 
 
-_Named.__doc__ = None
+_NamedModel.__doc__ = None
 
 
-def _safe(fields: Fields) -> dict[str, Any]:
-    """Rename what Pydantic refuses as a field (`_x`, `model_dump`), and keep the key as its alias."""
+def _safe_fields(fields: Fields) -> dict[str, Any]:
+    """Rename fields that Pydantic rejects (`_x`, `model_dump`), with the key as their alias."""
     safe: dict[str, Any] = {}
     for key, (kind, default) in fields.items():
         if key.isidentifier() and not key.startswith("_") and not hasattr(BaseModel, key):
             safe[key] = (kind, default)
         else:
-            given = {} if default is ... else {"default": default}
+            default_argument = {} if default is ... else {"default": default}
             title = key.replace("_", " ").strip().title() or key
-            safe[f"key_{len(safe)}"] = (kind, Field(alias=key, title=title, **given))
+            safe[f"key_{len(safe)}"] = (kind, Field(alias=key, title=title, **default_argument))
     return safe
 
 
@@ -175,7 +183,10 @@ def is_object(model: type[BaseModel]) -> bool:
 
 def is_anything(model: type[BaseModel]) -> bool:
     """Whether a model accepts every value."""
-    return not is_object(model) and _plain(model.model_fields["root"].annotation) is Any
+    return (
+        not is_object(model)
+        and _without_type_variable(model.model_fields["root"].annotation) is Any
+    )
 
 
 def fields_of(model: type[BaseModel]) -> dict[str, Any]:
@@ -192,12 +203,12 @@ def _configurable(spec: ConfigurableFieldSpec) -> object:
 
 
 def unique_specs(groups: Iterable[Iterable[Any]]) -> list[Any]:
-    """Join configurable fields, each id once."""
+    """Return the configurable fields of all groups, each id once."""
     from foldline.runnables.utils import get_unique_config_specs  # noqa: PLC0415
 
     return get_unique_config_specs(spec for group in groups for spec in group)
 
 
-def indented(text: str) -> str:
+def indent_nested(text: str) -> str:
     """Indent all lines but the first by two, for nested `repr`s."""
     return text.replace("\n", "\n  ")

@@ -2,14 +2,14 @@
 
 Three kinds of method, so that each behaviour is written once:
 
-- *behaviours*, which a subclass overrides: `_once` (once), `_pieces` (piece by piece), `_flow` (stream to stream).
-  Each is an async body that waits only through `run.io`.
-- *traced* behaviours (`_traced…`), which tell listeners of start and end around them. A runnable that only passes
-  a call on (a binding) overrides these instead.
-- *steps* (`_step…`), what a parent calls on its children: the traced behaviour, or the hand-written `invoke` of a
-  class made for LangChain (see `_legacy`).
+- *behaviours*, which a subclass overrides: `_invoke_body` (one output), `_stream_body` (chunks), `_transform_body`
+  (stream to stream). Each is an async body that waits only through `run.io`.
+- *traced* behaviours (`…_traced`), which dispatch the start and the end to listeners. A runnable that only forwards a
+  call (a binding) overrides these instead.
+- *steps* (`_step…`), which a parent calls on its children: the traced behaviour, or the overridden `invoke` of a
+  class written for LangChain (see `_legacy`).
 
-The public twins hold no logic.
+The public sync and async methods contain no logic.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from foldline._lazy import Loader, lazy_exports
 from foldline._run import Kind, Run
 from foldline._traceback import closing, cut_traceback
 from foldline.exceptions import UnsupportedError
-from foldline.runnables import _forward, _opening, _trace, _types
-from foldline.runnables._legacy import NOT_BY_HAND, adopt
-from foldline.runnables._opening import EventStream, Opening
+from foldline.runnables import _forward, _stream_call, _trace, _types
+from foldline.runnables._legacy import NO_OVERRIDES, bind_overrides
+from foldline.runnables._stream_call import EventStream, StreamCall
 from foldline.utils.short_repr import short_repr
 
 if TYPE_CHECKING:
@@ -77,72 +77,76 @@ class Runnable(ABC, Generic[Input, Output]):
 
     __repr__ = short_repr
 
-    if TYPE_CHECKING:  # Pydantic would read it again for every class below
+    if TYPE_CHECKING:  # Pydantic would read the annotation again for every subclass
         name: str | None
-        """The name of this runnable in traces; a subclass that has none leaves it unset."""
+        """The name of this runnable in traces; unset in subclasses that have none."""
 
     _kind: ClassVar[Kind] = "chain"
     _run_type: ClassVar[str | None] = None
-    """What traces call this run where it is no plain chain: `prompt`, `parser`."""
+    """The run type in traces, if it is not a plain chain: `prompt`, `parser`."""
 
-    # The hand-written methods that steps call: see `_legacy`. Not annotated: Pydantic would read it for every class.
-    _once_by_hand = NOT_BY_HAND
-    _pieces_by_hand = NOT_BY_HAND
-    _flow_by_hand = NOT_BY_HAND
+    # The overridden methods that steps call: see `_legacy`. Not annotated: Pydantic would read it for every class.
+    _invoke_overrides = NO_OVERRIDES
+    _stream_overrides = NO_OVERRIDES
+    _transform_overrides = NO_OVERRIDES
     _has_patched_batch = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        adopt(cls)
+        bind_overrides(cls)
 
     # -- behaviours: a subclass overrides one or more of these
 
-    async def _once(self, input: Input, run: Run) -> object:
+    async def _invoke_body(self, input: Input, run: Run) -> object:
         raise NotImplementedError(
-            f"{type(self).__name__} implements neither `_once` nor `invoke`: write one of them"
+            f"{type(self).__name__} implements neither `_invoke_body` nor `invoke`: write one of them"
         )
 
-    async def _pieces(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
-        yield await self._once(input, run)
+    async def _stream_body(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
+        yield await self._invoke_body(input, run)
 
-    async def _flow(self, inputs: AsyncGenerator[Any, None], run: Run) -> AsyncGenerator[Any, None]:
-        whole = await _trace.add_up(inputs)
-        if whole is _trace.NOTHING:
+    async def _transform_body(
+        self, inputs: AsyncGenerator[Any, None], run: Run
+    ) -> AsyncGenerator[Any, None]:
+        total = await _trace.add_up(inputs)
+        if total is _trace.NOTHING:
             return
-        async with closing(self._pieces(whole, run)) as outputs:
+        async with closing(self._stream_body(total, run)) as outputs:
             async for output in outputs:
                 yield output
 
-    # -- the same, with listeners told
+    # -- the same, with listeners
 
-    async def _traced(self, input: Input, run: Run) -> Any:  # noqa: ANN401  the erased middle: what the behaviour gives
+    async def _invoke_traced(self, input: Input, run: Run) -> Any:  # noqa: ANN401  type-erased: the output of any behaviour
         if run.manager is None:
-            return await self._once(input, run)
+            return await self._invoke_body(input, run)
         return await _trace.call(self, input, run)
 
-    def _traced_stream(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
+    def _stream_traced(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
         if run.manager is None:
-            return self._pieces(input, run)
+            return self._stream_body(input, run)
         return _trace.stream(self, input, run)
 
-    def _traced_transform(
+    def _transform_traced(
         self, inputs: AsyncGenerator[Any, None], run: Run
     ) -> AsyncGenerator[Any, None]:
         if run.manager is None:
-            return self._flow(inputs, run)
+            return self._transform_body(inputs, run)
         return _trace.transform(self, inputs, run)
 
-    # -- what a parent calls; `adopt` replaces these in classes that hand-write the public twins
+    # -- what a parent calls; `bind_overrides` replaces these in classes that override the public methods
 
-    _step = _traced
-    _step_stream = _traced_stream
-    _step_transform = _traced_transform
+    _step = _invoke_traced
+    _step_stream = _stream_traced
+    _step_transform = _transform_traced
 
-    # -- once
+    # -- single calls
 
     def invoke(self, input: Input, config: RunnableConfig | None = None, **kwargs: Any) -> Output:
         """Run once."""
-        output: Output = drive(self._traced(input, _run.Run.root(_io.BLOCKING, config, kwargs)))
+        output: Output = drive(
+            self._invoke_traced(input, _run.Run.root(_io.BLOCKING, config, kwargs))
+        )
         return output
 
     async def ainvoke(
@@ -150,13 +154,15 @@ class Runnable(ABC, Generic[Input, Output]):
     ) -> Output:
         """Run once."""
         try:
-            output: Output = await self._traced(input, _run.Run.root(_io.ASYNC, config, kwargs))
+            output: Output = await self._invoke_traced(
+                input, _run.Run.root(_io.ASYNC, config, kwargs)
+            )
         except Exception as error:
             cut_traceback(error)
             raise
         return output
 
-    # -- many at once
+    # -- batches
 
     async def _run_each(
         self,
@@ -174,14 +180,14 @@ class Runnable(ABC, Generic[Input, Output]):
                 self, inputs, config, io, kwargs, keep_errors=keep_errors
             )
         results: list[Any] = [None] * len(inputs)
-        with _trace.batch_progress(progress, len(inputs), self) as shown:
+        with _trace.batch_progress(progress, len(inputs), self) as progress_bar:
             async with closing(
                 self._as_completed(inputs, config, io, kwargs, keep_errors=keep_errors)
-            ) as done:
-                async for place, result in done:
-                    results[place] = result
-                    if shown is not None:
-                        shown.advance()
+            ) as completed:
+                async for index, result in completed:
+                    results[index] = result
+                    if progress_bar is not None:
+                        progress_bar.advance()
         return results
 
     async def _as_completed(
@@ -196,13 +202,13 @@ class Runnable(ABC, Generic[Input, Output]):
         inputs = _trace.batch_inputs(inputs)
         run_of, limit = _trace.runs_of(inputs, config, io, kwargs)
         outcomes = io.as_completed(
-            lambda place: self._step(inputs[place], run_of(place)), range(len(inputs)), limit=limit
+            lambda index: self._step(inputs[index], run_of(index)), range(len(inputs)), limit=limit
         )
         async with closing(outcomes):
-            async for place, value, error in outcomes:
+            async for index, value, error in outcomes:
                 if error is not None and not (keep_errors and isinstance(error, Exception)):
                     raise error
-                yield place, value if error is None else error
+                yield index, value if error is None else error
 
     @overload
     def batch(
@@ -233,10 +239,10 @@ class Runnable(ABC, Generic[Input, Output]):
         progress: ProgressOption = None,
         **kwargs: Any,
     ) -> list[Any]:
-        """Run for each input, at most `max_concurrency` at once, in threads; results in the inputs' order.
+        """Run each input, at most `max_concurrency` at once, in threads; return the results in the order of the inputs.
 
-        `executor=` takes it to processes or machines: any of `concurrent.futures`, or `foldline.batches.RayExecutor`.
-        `progress` shows how many are done: true, or a function of (done, total).
+        `executor=` runs them in processes or machines: any of `concurrent.futures`, or `foldline.batches.RayExecutor`.
+        `progress` shows how many are done: True, or a function of (done, total).
         """
         return drive(
             self._run_each(
@@ -278,9 +284,9 @@ class Runnable(ABC, Generic[Input, Output]):
         progress: ProgressOption = None,
         **kwargs: Any,
     ) -> list[Any]:
-        """Run for each input, at most `max_concurrency` at once, in tasks; results in the inputs' order.
+        """Run each input, at most `max_concurrency` at once, in tasks; return the results in the order of the inputs.
 
-        `progress` shows how many are done: true, or a function of (done, total).
+        `progress` shows how many are done: True, or a function of (done, total).
         """
         try:
             return await self._run_each(
@@ -316,7 +322,7 @@ class Runnable(ABC, Generic[Input, Output]):
         return_exceptions: bool = False,
         **kwargs: object,
     ) -> Iterator[tuple[int, Any]]:
-        """Run for each input; give (place, result) pairs as they come."""
+        """Run each input; yield (index, result) pairs as they complete."""
         return drive_each(
             self._as_completed(inputs, config, _io.BLOCKING, kwargs, keep_errors=return_exceptions)
         )
@@ -347,29 +353,29 @@ class Runnable(ABC, Generic[Input, Output]):
         return_exceptions: bool = False,
         **kwargs: object,
     ) -> AsyncIterator[tuple[int, Any]]:
-        """Run for each input; give (place, result) pairs as they come."""
+        """Run each input; yield (index, result) pairs as they complete."""
         return self._as_completed(inputs, config, _io.ASYNC, kwargs, keep_errors=return_exceptions)
 
-    # -- piece by piece
+    # -- streams
 
     def stream(
         self, input: Input, config: RunnableConfig | None = None, **kwargs: Any
     ) -> Iterator[Output]:
-        """Run once; give the output piece by piece."""
-        return drive_each(self._traced_stream(input, _run.Run.blocking(config, kwargs)))
+        """Run once; yield the output in chunks."""
+        return drive_each(self._stream_traced(input, _run.Run.blocking(config, kwargs)))
 
     def astream(
         self, input: Input, config: RunnableConfig | None = None, **kwargs: Any
     ) -> AsyncGenerator[Output, None]:
-        """Run once; give the output piece by piece."""
-        return self._traced_stream(input, _run.Run.asynchronous(config, kwargs))
+        """Run once; yield the output in chunks."""
+        return self._stream_traced(input, _run.Run.asynchronous(config, kwargs))
 
     def transform(
         self, input: Iterable[Input], config: RunnableConfig | None = None, **kwargs: Any
     ) -> Iterator[Output]:
         """Turn a stream of inputs into a stream of outputs."""
         run = _run.Run.blocking(config, kwargs)
-        return drive_each(self._traced_transform(run.io.each(input), run))
+        return drive_each(self._transform_traced(run.io.each(input), run))
 
     def atransform(
         self,
@@ -379,35 +385,39 @@ class Runnable(ABC, Generic[Input, Output]):
     ) -> AsyncGenerator[Output, None]:
         """Turn a stream of inputs into a stream of outputs."""
         run = _run.Run.asynchronous(config, kwargs)
-        return self._traced_transform(run.io.each(input), run)
+        return self._transform_traced(run.io.each(input), run)
 
-    # -- a model's stream of events
+    # -- the event stream of a model
 
-    def stream_v2(self, input: Input, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: ANN401  a chat model's stream, which is of a layer above
-        """Return the stream of a chat model's answer; nothing happens before it is read."""
-        return self._open_stream_v2(_opening.Opening(input, _run.Run.blocking(config, kwargs)))
+    def stream_v2(self, input: Input, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: ANN401  a chat model's stream, a class of a layer above
+        """Return the stream of a chat model's answer; nothing runs before it is read."""
+        return self._open_stream_v2(
+            _stream_call.StreamCall(input, _run.Run.blocking(config, kwargs))
+        )
 
     async def astream_v2(
         self, input: Input, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> Any:  # noqa: ANN401  a chat model's stream, which is of a layer above
-        """Return the stream of a chat model's answer; nothing happens before it is read."""
-        return self._open_stream_v2(_opening.Opening(input, _run.Run.asynchronous(config, kwargs)))
+    ) -> Any:  # noqa: ANN401  a chat model's stream, a class of a layer above
+        """Return the stream of a chat model's answer; nothing runs before it is read."""
+        return self._open_stream_v2(
+            _stream_call.StreamCall(input, _run.Run.asynchronous(config, kwargs))
+        )
 
-    def _open_stream_v2(self, opening: Opening) -> EventStream:
+    def _open_stream_v2(self, call: StreamCall) -> EventStream:
         raise UnsupportedError(
-            f"{self.get_name()} gives no stream of message events: `stream_v2` (version v3) is for a chat model or a "
+            f"{self.get_name()} has no stream of message events: `stream_v2` (version v3) is for a chat model or a "
             "sequence that ends in one. Use `stream`, or `astream_events` to see the models inside"
         )
 
     def _own_run(self, run: Run) -> Run:
-        """Return the run that listeners are told of: not yet started, with what the constructor adds."""
+        """Return the run for listeners: not yet started, with the config of the constructor."""
         return run.patched()
 
     def _serialized(self) -> dict[str, Any] | None:
-        """What `on_*_start` says of this runnable."""
+        """Return the description of this runnable for `on_*_start`."""
         return None
 
-    # -- what it takes and gives
+    # -- types and schemas
 
     @property
     def InputType(self) -> object:
@@ -448,13 +458,13 @@ class Runnable(ABC, Generic[Input, Output]):
     def _schema_before(
         self, following: type[BaseModel], config: RunnableConfig | None
     ) -> type[BaseModel]:
-        """What a sequence takes that begins with this runnable; `following` is what its rest takes."""
+        """Return the input schema of a sequence that begins with this; `following` is that of the steps after it."""
         return self.get_input_schema(config)
 
     def _schema_after(
         self, previous: type[BaseModel], config: RunnableConfig | None
     ) -> type[BaseModel]:
-        """What a sequence gives that ends with this runnable; `previous` is what its other steps give."""
+        """Return the output schema of a sequence that ends with this; `previous` is that of the steps before it."""
         return self.get_output_schema(config)
 
     @property
@@ -463,7 +473,7 @@ class Runnable(ABC, Generic[Input, Output]):
         return []
 
     def config_schema(self, *, include: Sequence[str] | None = None) -> type[BaseModel]:
-        """Return the config this runnable accepts as a Pydantic model: what is configurable, and the keys named."""
+        """Return the config of this runnable as a Pydantic model: configurable fields, and the keys in `include`."""
         return _types.config_model(self.get_name("Config"), self.config_specs, include)
 
     def get_config_jsonschema(self, *, include: Sequence[str] | None = None) -> dict[str, Any]:
@@ -482,7 +492,7 @@ class Runnable(ABC, Generic[Input, Output]):
             return name
         return name + suffix.title() if name[0].isupper() else f"{name}_{suffix.lower()}"
 
-    # -- what builds other runnables: the bodies are in `_forward`
+    # -- methods that build other runnables: the bodies are in `_forward`
 
     @overload
     def __or__(
@@ -539,13 +549,13 @@ class Runnable(ABC, Generic[Input, Output]):
     def with_config(
         self: Runnable[In, Out], config: RunnableConfig | None = None, **kwargs: object
     ) -> Runnable[In, Out]:
-        """Return a runnable with a config of its own, under that of each call."""
+        """Return a runnable with a config that each call's config is merged over."""
         return _forward.with_config(self, config, **kwargs)
 
     def with_types(
         self: Runnable[In, Out], *, input_type: object = None, output_type: object = None
     ) -> Runnable[In, Out]:
-        """Say the types of input and output, where they cannot be inferred."""
+        """Set the types of input and output, if they cannot be inferred."""
         return _forward.with_types(self, input_type=input_type, output_type=output_type)
 
     def map(self: Runnable[In, Out]) -> Runnable[Sequence[In], list[Out]]:
@@ -553,14 +563,14 @@ class Runnable(ABC, Generic[Input, Output]):
         return _forward.map_(self)
 
     def pick(self: Runnable[In, Out], keys: str | list[str]) -> RunnableSequence[In, Any]:
-        """Pick keys from the dict this gives: the value of one, or a smaller dict."""
+        """Pick keys from this runnable's output dict: the value of one, or a smaller dict."""
         return _forward.pick(self, keys)
 
     def assign(
         self: Runnable[In, Out],
         **kwargs: Runnable[dict[str, Any], Any] | Callable[..., Any] | Mapping[str, Any],
     ) -> RunnableSequence[In, dict[str, Any]]:
-        """Add keys to the dict this gives, each made by a runnable from that dict."""
+        """Add keys to this runnable's output dict, each computed by a runnable from that dict."""
         return _forward.assign(self, **kwargs)
 
     def astream_events(
@@ -570,8 +580,8 @@ class Runnable(ABC, Generic[Input, Output]):
         *,
         version: EventsVersion = "v2",
         **kwargs: object,
-    ) -> Any:  # noqa: ANN401  events; with version "v3" a chat model's stream, which is of a layer above
-        """Return everything that happens inside, as events (filters `include_*`, `exclude_*`)."""
+    ) -> Any:  # noqa: ANN401  events; with version "v3" a chat model's stream, a class of a layer above
+        """Return the events of this run and of the runs inside it (filters `include_*`, `exclude_*`)."""
         return _forward.astream_events(self, input, config, version=version, **kwargs)
 
     def stream_events(
@@ -581,8 +591,8 @@ class Runnable(ABC, Generic[Input, Output]):
         *,
         version: EventsVersion = "v2",
         **kwargs: object,
-    ) -> Any:  # noqa: ANN401  events; with version "v3" a chat model's stream, which is of a layer above
-        """Return everything that happens inside, as events (filters `include_*`, `exclude_*`)."""
+    ) -> Any:  # noqa: ANN401  events; with version "v3" a chat model's stream, a class of a layer above
+        """Return the events of this run and of the runs inside it (filters `include_*`, `exclude_*`)."""
         return _forward.stream_events(self, input, config, version=version, **kwargs)
 
     def astream_log(
@@ -603,7 +613,7 @@ class Runnable(ABC, Generic[Input, Output]):
         exponential_jitter_params: ExponentialJitterParams | None = None,
         stop_after_attempt: int = 3,
     ) -> Runnable[In, Out]:
-        """Try again when this fails, `stop_after_attempt` times in all."""
+        """Retry when this fails, `stop_after_attempt` attempts in all."""
         return _forward.with_retry(
             self,
             retry_if_exception_type=retry_if_exception_type,
@@ -619,7 +629,7 @@ class Runnable(ABC, Generic[Input, Output]):
         exceptions_to_handle: tuple[type[BaseException], ...] = (Exception,),
         exception_key: str | None = None,
     ) -> RunnableWithFallbacks[In, Out]:
-        """Let others stand in, in their order, when this fails."""
+        """Run the fallbacks in order until one succeeds, when this fails."""
         return _forward.with_fallbacks(
             self, fallbacks, exceptions_to_handle=exceptions_to_handle, exception_key=exception_key
         )
@@ -647,7 +657,7 @@ class Runnable(ABC, Generic[Input, Output]):
     def configurable_fields(
         self: Runnable[In, Out], **kwargs: AnyConfigurableField
     ) -> Runnable[In, Out]:
-        """Let `config["configurable"]` give some of the settings."""
+        """Make settings configurable through `config["configurable"]`."""
         return _forward.configurable_fields(self, **kwargs)
 
     def configurable_alternatives(
@@ -658,7 +668,7 @@ class Runnable(ABC, Generic[Input, Output]):
         prefix_keys: bool = False,
         **kwargs: Runnable[In, Out] | Callable[[], Runnable[In, Out]],
     ) -> Runnable[In, Out]:
-        """Let `config["configurable"]` choose another runnable in place of this."""
+        """Make other runnables available in place of this one through `config["configurable"]`."""
         return _forward.configurable_alternatives(
             self, which, default_key=default_key, prefix_keys=prefix_keys, **kwargs
         )
@@ -670,22 +680,22 @@ class Runnable(ABC, Generic[Input, Output]):
         name: str | None = None,
         description: str | None = None,
         arg_types: dict[str, type] | None = None,
-    ) -> Any:  # noqa: ANN401  a tool, which is of a layer above
+    ) -> Any:  # noqa: ANN401  a tool, a class of a layer above
         """Return a tool that a model may call."""
         return _forward.as_tool(
             self, args_schema, name=name, description=description, arg_types=arg_types
         )
 
     def get_graph(self: Runnable[In, Out], config: RunnableConfig | None = None) -> Graph:
-        """Return the parts of this runnable and how they hang together, to be drawn."""
+        """Return the graph of this runnable: its parts and the edges between them."""
         return _forward.get_graph(self, config)
 
     def batch_job(
         self: Runnable[In, Out], inputs: object = None, **options: Unpack[BatchOptions]
     ) -> BatchJob:
-        """Ask for many inputs once each, live or in the provider's batches, in a store that survives the process.
+        """Return a job that runs each input once, live or in the provider's batches, and stores the results.
 
-        `inputs` is any iterable, or the path of a .jsonl, .csv or .parquet file; None goes on with what the store has.
+        `inputs` is any iterable, or the path of a .jsonl, .csv or .parquet file; None continues the job in the store.
         """
         return _forward.batch_job(self, inputs, **options)
 
@@ -695,7 +705,7 @@ class Runnable(ABC, Generic[Input, Output]):
     _atransform_stream_with_config = _forward._atransform_stream_with_config
 
 
-# Names that LangChain keeps in this module.
+# Names that LangChain has in this module.
 __getattr__: Loader = lazy_exports(
     __name__,
     {

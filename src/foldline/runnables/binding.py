@@ -1,6 +1,6 @@
-"""`RunnableBinding`: a runnable with arguments, config or types of its own; it passes every call on.
+"""`RunnableBinding`: a runnable with bound arguments, config or types; it forwards every call.
 
-Arguments of the call win over bound ones; the call's config goes over the bound one.
+Arguments of the call override bound ones; the call's config is merged over the bound one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 
 from foldline._config import RunnableConfig, merge_configs
 from foldline._run import Run
-from foldline.runnables._opening import Bound, EventStream, Opening
+from foldline.runnables._stream_call import BoundStreamCall, EventStream, StreamCall
 from foldline.runnables.base import Runnable
 from foldline.runnables.serializable import RunnableSerializable
 
@@ -24,20 +24,20 @@ ConfigFactory = Callable[[RunnableConfig], RunnableConfig]
 
 
 class RunnableBindingBase(RunnableSerializable[Input, Output]):  # type: ignore[no-redef]  # the plugin trips on the field
-    """A runnable that passes calls on to another, with more arguments and config."""
+    """A runnable that forwards calls to another, with more arguments and config."""
 
     bound: Runnable[Any, Any]
-    """Who gets the calls."""
+    """The runnable that is called."""
     kwargs: Mapping[str, Any] = Field(default_factory=dict)
     """Keyword arguments for every call."""
     config: RunnableConfig = Field(default_factory=RunnableConfig)
-    """Config under every call's own."""
+    """Config that each call's config is merged over."""
     config_factories: list[ConfigFactory] = Field(default_factory=list)
-    """Functions that give more config, made for each call."""
+    """Functions that return more config, called for each call."""
     custom_input_type: Any = None
-    """The input's type, instead of the bound one's."""
+    """The type of the input, instead of that of `bound`."""
     custom_output_type: Any = None
-    """The output's type, instead of the bound one's."""
+    """The type of the output, instead of that of `bound`."""
 
     def __init__(
         self,
@@ -60,19 +60,19 @@ class RunnableBindingBase(RunnableSerializable[Input, Output]):  # type: ignore[
             custom_output_type=custom_output_type,
             **other_kwargs,
         )
-        # As it was given: validation would drop keys that are values for `configurable`.
+        # Set without validation, which would drop keys that are values for `configurable`.
         self.config = config or {}
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
-        """Whether this can be dumped: yes, if what it holds can."""
+        """Return whether this can be serialized: yes, if its parts can."""
         return True
 
     def get_name(self, suffix: str | None = None, *, name: str | None = None) -> str:
-        """Return the name of this binding, or of what is bound."""
+        """Return the name of this binding, or of the bound runnable."""
         return self.bound.get_name(suffix, name=name or self.name)
 
-    # -- pass on
+    # -- forwarding
 
     def _bound_run(self, run: Run) -> Run:
         kwargs = {**self.kwargs, **run.kwargs} if self.kwargs else run.kwargs
@@ -80,51 +80,51 @@ class RunnableBindingBase(RunnableSerializable[Input, Output]):  # type: ignore[
             return run.patched(kwargs=kwargs) if self.kwargs else run
         return run.over(self.config, self.config_factories, kwargs)
 
-    async def _traced(self, input: Input, run: Run) -> Output:
+    async def _invoke_traced(self, input: Input, run: Run) -> Output:
         output: Output = await self.bound._step(input, self._bound_run(run))
         return output
 
-    def _traced_stream(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
+    def _stream_traced(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
         return self.bound._step_stream(input, self._bound_run(run))
 
-    def _traced_transform(
+    def _transform_traced(
         self, inputs: AsyncGenerator[Any, None], run: Run
     ) -> AsyncGenerator[Any, None]:
         return self.bound._step_transform(inputs, self._bound_run(run))
 
-    def _open_stream_v2(self, opening: Opening) -> EventStream:
-        return self.bound._open_stream_v2(Bound(opening, self._bound_run))
+    def _open_stream_v2(self, call: StreamCall) -> EventStream:
+        return self.bound._open_stream_v2(BoundStreamCall(call, self._bound_run))
 
     def stream_events(
         self, input: object, config: RunnableConfig | None = None, **kwargs: object
-    ) -> Any:  # noqa: ANN401  events; with version "v3" a chat model's stream, which is of a layer above
-        """Return everything that happens inside, as events; a bound `version` counts."""
+    ) -> Any:  # noqa: ANN401  events; with version "v3" a chat model's stream, a class of a layer above
+        """Return the events of this run and of the runs inside it; a bound `version` applies."""
         return self._without_version(kwargs).stream_events(input, config, **kwargs)
 
     def astream_events(
         self, input: object, config: RunnableConfig | None = None, **kwargs: object
-    ) -> Any:  # noqa: ANN401  events; with version "v3" a chat model's stream, which is of a layer above
-        """Return everything that happens inside, as events; a bound `version` counts."""
+    ) -> Any:  # noqa: ANN401  events; with version "v3" a chat model's stream, a class of a layer above
+        """Return the events of this run and of the runs inside it; a bound `version` applies."""
         return self._without_version(kwargs).astream_events(input, config, **kwargs)
 
     def _without_version(self, kwargs: dict[str, Any]) -> Any:  # noqa: ANN401  this, or its parent class
-        """Return what gives the events; a bound version moves to the call, since it is none of the model's options."""
+        """Return the runnable to stream; a bound version moves to the call: it is not an option of the model."""
         if "version" not in self.kwargs:
             return super()
         kwargs.setdefault("version", self.kwargs["version"])
-        left = {key: value for key, value in self.kwargs.items() if key != "version"}
-        return self.model_copy(update={"kwargs": left})
+        remaining_kwargs = {key: value for key, value in self.kwargs.items() if key != "version"}
+        return self.model_copy(update={"kwargs": remaining_kwargs})
 
     # -- types
 
     @property
     def InputType(self) -> object:
-        """The type given, or the bound one's."""
+        """The custom type, or that of `bound`."""
         return self.bound.InputType if self.custom_input_type is None else self.custom_input_type
 
     @property
     def OutputType(self) -> object:
-        """The type given, or the bound one's."""
+        """The custom type, or that of `bound`."""
         return self.bound.OutputType if self.custom_output_type is None else self.custom_output_type
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
@@ -155,15 +155,15 @@ class RunnableBindingBase(RunnableSerializable[Input, Output]):  # type: ignore[
 
     @property
     def config_specs(self) -> list[Any]:
-        """The configurable fields of what is bound."""
+        """The configurable fields of `bound`."""
         return self.bound.config_specs
 
 
 class RunnableBinding(RunnableBindingBase[Input, Output]):  # type: ignore[no-redef]  # the plugin trips on the field
     """A runnable with arguments, config or types bound to it (`bind`, `with_config`, `with_types`).
 
-    What it does not have itself it takes from what is bound; a method that takes a config gets the bound
-    config and arguments too.
+    Other attributes are those of the bound runnable; a method that takes a config gets the bound config and arguments
+    too.
 
     ```python
     from foldline.runnables import RunnableLambda
@@ -190,13 +190,13 @@ class RunnableBinding(RunnableBindingBase[Input, Output]):  # type: ignore[no-re
     def with_config(
         self, config: RunnableConfig | None = None, **kwargs: object
     ) -> RunnableBinding[Input, Output]:
-        """Bind more config; what was bound under the same key is replaced."""
+        """Bind more config; a value that is bound under the same key is replaced."""
         return self._with(config={**self.config, **(config or {}), **kwargs})
 
     def with_types(
         self, *, input_type: object = None, output_type: object = None
     ) -> RunnableBinding[Input, Output]:
-        """Say the types, where they cannot be inferred."""
+        """Set the types, if they cannot be inferred."""
         return self._with(
             custom_input_type=self.custom_input_type if input_type is None else input_type,
             custom_output_type=self.custom_output_type if output_type is None else output_type,
@@ -205,23 +205,23 @@ class RunnableBinding(RunnableBindingBase[Input, Output]):  # type: ignore[no-re
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> object:
-            """Take what a binding does not have from what is bound."""
+            """Return an attribute of the bound runnable."""
             if name.startswith("_") or "bound" not in self.__dict__:
                 return super().__getattr__(name)
-            return self._passed_on(getattr(self.bound, name))
+            return self._bound_attribute(getattr(self.bound, name))
 
-    def _rebind(self, made: object) -> object:
-        """Give what a method of what is bound made; where that is a binding too (`bind_tools`), with what was bound."""
-        if not isinstance(made, RunnableBindingBase) or made.bound is not self.bound:
-            return made
-        kept = {
-            "kwargs": {**self.kwargs, **made.kwargs},
-            "config": merge_configs(self.config, made.config),
+    def _rebind(self, result: object) -> object:
+        """Return the result of a method of `bound`; if it is a binding (`bind_tools`), merge this binding into it."""
+        if not isinstance(result, RunnableBindingBase) or result.bound is not self.bound:
+            return result
+        merged = {
+            "kwargs": {**self.kwargs, **result.kwargs},
+            "config": merge_configs(self.config, result.config),
         }
-        return made.model_copy(update=kept)
+        return result.model_copy(update=merged)
 
-    def _passed_on(self, attribute: object) -> object:
-        """Return an attribute of what is bound; a method that takes a config gets the bound config and arguments."""
+    def _bound_attribute(self, attribute: object) -> object:
+        """Return an attribute of `bound`; a method that takes a config gets the bound config and arguments."""
         if not inspect.ismethod(attribute):
             return attribute
         try:
@@ -235,9 +235,11 @@ class RunnableBinding(RunnableBindingBase[Input, Output]):  # type: ignore[no-re
 
         @functools.wraps(attribute)
         def call(*args: object, **kwargs: object) -> object:
-            given = signature.bind_partial(*args, **kwargs)
-            given.arguments["config"] = merge_configs(self.config, given.arguments.get("config"))
-            bound = {key: value for key, value in self.kwargs.items() if key not in kwargs}
-            return attribute(*given.args, **{**bound, **given.kwargs})
+            arguments = signature.bind_partial(*args, **kwargs)
+            arguments.arguments["config"] = merge_configs(
+                self.config, arguments.arguments.get("config")
+            )
+            unset_kwargs = {key: value for key, value in self.kwargs.items() if key not in kwargs}
+            return attribute(*arguments.args, **{**unset_kwargs, **arguments.kwargs})
 
         return call

@@ -1,4 +1,4 @@
-"""`RunnableBranch`: the first condition that holds says which runnable gets the input."""
+"""`RunnableBranch`: the first condition that is true selects the runnable that gets the input."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Step = Runnable[Any, Any] | Callable[..., Any] | Mapping[str, Any]
 
 
 class RunnableBranch(RunnableSerializable[Input, Output]):
-    """Runs the first branch whose condition holds for the input, or the default.
+    """Runs the first branch whose condition is true for the input, or the default.
 
     ```python
     from foldline.runnables import RunnableBranch
@@ -38,19 +38,19 @@ class RunnableBranch(RunnableSerializable[Input, Output]):
     """
 
     branches: Sequence[tuple[Runnable[Any, Any], Runnable[Any, Any]]]
-    """Conditions, each with the runnable that gets the input if it holds."""
+    """Conditions, each with the runnable that gets the input if it is true."""
     default: Runnable[Any, Any]
-    """Who gets the input where no condition holds."""
+    """The runnable that gets the input if no condition is true."""
 
     def __init__(
         self,
         *branches: tuple[Step, Step] | Step,
         default: Step | None = None,
-        **given: Any,
+        **fields: Any,
     ) -> None:
         """Take (condition, runnable) pairs and, last, the default."""
-        if not branches and default is not None:  # as written by `dumps`
-            branches = (*given.pop("branches"), default)
+        if not branches and default is not None:  # fields of a serialized branch
+            branches = (*fields.pop("branches"), default)
         if len(branches) < 2:
             raise UsageError(
                 "RunnableBranch requires at least two branches: one (condition, runnable) pair and a default"
@@ -61,35 +61,35 @@ class RunnableBranch(RunnableSerializable[Input, Output]):
                 f"the default of RunnableBranch must be a Runnable, a function or a dict, not {type(last).__name__}"
             )
         pairs = [_pair(branch) for branch in branches[:-1]]
-        super().__init__(branches=pairs, default=coerce_to_runnable(last), **given)
+        super().__init__(branches=pairs, default=coerce_to_runnable(last), **fields)
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
-        """Whether this can be dumped: yes, if its branches can."""
+        """Return whether this can be serialized: yes, if its branches can."""
         return True
 
     async def _choose(self, input: object, run: Run) -> tuple[Runnable[Any, Any], Run]:
-        for place, (condition, runnable) in enumerate(self.branches, start=1):
-            if await condition._step(input, run.child(f"condition:{place}")):
-                return runnable, self._child(run, f"branch:{place}")
+        for number, (condition, runnable) in enumerate(self.branches, start=1):
+            if await condition._step(input, run.child(f"condition:{number}")):
+                return runnable, self._child(run, f"branch:{number}")
         return self.default, self._child(run, "branch:default")
 
     def _child(self, run: Run, tag: str) -> Run:
         child = run.child(tag)
         return child.patched(kwargs=run.kwargs) if run.kwargs else child
 
-    async def _once(self, input: Input, run: Run) -> object:
-        chosen, child = await self._choose(input, run)
-        return await chosen._step(input, child)
+    async def _invoke_body(self, input: Input, run: Run) -> object:
+        runnable, child = await self._choose(input, run)
+        return await runnable._step(input, child)
 
-    async def _pieces(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
-        chosen, child = await self._choose(input, run)
-        async with closing(chosen._step_stream(input, child)) as pieces:
-            async for piece in pieces:
-                yield piece
+    async def _stream_body(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
+        runnable, child = await self._choose(input, run)
+        async with closing(runnable._step_stream(input, child)) as chunks:
+            async for chunk in chunks:
+                yield chunk
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
-        """Return the input of the first part that says its type."""
+        """Return the input schema of the first part that declares one."""
         parts = [self.default, *(runnable for pair in self.branches for runnable in pair)]
         for part in parts:
             schema = part.get_input_schema(config)

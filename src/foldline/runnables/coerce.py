@@ -1,4 +1,4 @@
-"""What counts as a step: a runnable, a function, a generator function, or a dict of them."""
+"""Conversion to runnables: of a function, a generator function, or a dict of them."""
 
 from __future__ import annotations
 
@@ -9,39 +9,39 @@ from typing import Any, TypeAlias, TypeGuard
 from foldline.runnables.base import Runnable
 
 RunnableLike: TypeAlias = Runnable[Any, Any] | Callable[..., Any] | Mapping[str, Any]
-"""What can be a step."""
+"""What can be converted to a runnable."""
 
 
-def coerce_to_runnable(thing: object) -> Runnable[Any, Any]:
-    """Make a runnable of a function, a generator function or a dict; runnables stay as they are."""
-    if isinstance(thing, Runnable):
-        return thing
-    if is_generator_function(thing):
+def coerce_to_runnable(step: object) -> Runnable[Any, Any]:
+    """Return a function, a generator function or a dict as a runnable; return a runnable as it is."""
+    if isinstance(step, Runnable):
+        return step
+    if is_generator_function(step):
         from foldline.runnables.generator import RunnableGenerator  # noqa: PLC0415  they coerce too
 
-        return RunnableGenerator(thing)
-    if isinstance(thing, Mapping):
+        return RunnableGenerator(step)
+    if isinstance(step, Mapping):
         from foldline.runnables.parallel import RunnableParallel  # noqa: PLC0415
 
-        return RunnableParallel(dict(thing))
-    if callable(thing):
+        return RunnableParallel(dict(step))
+    if callable(step):
         from foldline.runnables.lambda_ import RunnableLambda  # noqa: PLC0415
 
-        return RunnableLambda(thing)
+        return RunnableLambda(step)
     raise TypeError(
-        f"a step must be a Runnable, a function or a dict of them, not {type(thing).__name__}: {thing!r}"
+        f"a step must be a Runnable, a function or a dict of them, not {type(step).__name__}: {step!r}"
     )
 
 
-def is_generator_function(thing: object) -> TypeGuard[Callable[..., Iterator[Any]]]:
-    """Whether calling this gives a generator, blocking or async."""
-    function: object = getattr(type(thing), "__call__", thing)  # noqa: B004
+def is_generator_function(value: object) -> TypeGuard[Callable[..., Iterator[Any]]]:
+    """Return whether calling this returns a generator, sync or async."""
+    function: object = getattr(type(value), "__call__", value)  # noqa: B004
     return (
-        inspect.isgeneratorfunction(thing)
-        or inspect.isasyncgenfunction(thing)
+        inspect.isgeneratorfunction(value)
+        or inspect.isasyncgenfunction(value)
         or (
-            not inspect.isfunction(thing)
-            and not isinstance(thing, type)
+            not inspect.isfunction(value)
+            and not isinstance(value, type)
             and (inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function))
         )
     )

@@ -1,4 +1,4 @@
-"""`RunnableConfig` and what works on it, under LangChain's path; the code is in `foldline._config`."""
+"""`RunnableConfig` and its functions, under LangChain's path; the code is in `foldline._config`."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class EmptyDict(TypedDict, total=False):
 
 
 def get_callback_manager_for_config(config: RunnableConfig) -> CallbackManager:
-    """Make the manager that a config describes."""
+    """Return the manager that a config describes."""
     return CallbackManager.configure(
         config.get("callbacks"),
         inheritable_tags=config.get("tags"),
@@ -67,7 +67,7 @@ def get_callback_manager_for_config(config: RunnableConfig) -> CallbackManager:
 
 
 def get_async_callback_manager_for_config(config: RunnableConfig) -> AsyncCallbackManager:
-    """Make the async manager that a config describes."""
+    """Return the async manager that a config describes."""
     return AsyncCallbackManager.configure(
         config.get("callbacks"),
         inheritable_tags=config.get("tags"),
@@ -97,7 +97,7 @@ def call_func_with_variable_args(
     run_manager: ParentRunManager | AsyncParentRunManager | None = None,
     **kwargs: object,
 ) -> T:
-    """Call a function with its input and, where it asks for them, the config and the run manager."""
+    """Call a function with its input and, if it has such parameters, the config and the run manager."""
     return func(input, **_extras(func, config, run_manager, kwargs))
 
 
@@ -108,7 +108,7 @@ def acall_func_with_variable_args(
     run_manager: ParentRunManager | AsyncParentRunManager | None = None,
     **kwargs: object,
 ) -> Awaitable[T]:
-    """Call an async function with its input and, where it asks for them, the config and the run manager."""
+    """Call an async function with its input and, if it has such parameters, the config and the run manager."""
     return func(input, **_extras(func, config, run_manager, kwargs))
 
 
@@ -116,7 +116,7 @@ def acall_func_with_variable_args(
 def get_executor_for_config(
     config: RunnableConfig | None,
 ) -> Generator[ContextThreadPoolExecutor, None, None]:
-    """Return an executor of `max_concurrency` threads; foldline's own runnables do not need one."""
+    """Yield an executor of `max_concurrency` threads; foldline's own runnables do not need one."""
     with ContextThreadPoolExecutor(max_workers=(config or {}).get("max_concurrency")) as executor:
         yield executor
 
@@ -124,5 +124,5 @@ def get_executor_for_config(
 async def run_in_executor(
     executor_or_config: object, func: Callable[..., T], *args: object, **kwargs: object
 ) -> T:
-    """Run a blocking function in a thread: of the executor given, or of foldline's own."""
+    """Run a blocking function in a thread: of the executor passed, or of foldline's pool."""
     return cast("T", await in_executor(executor_or_config, func, *args, **kwargs))

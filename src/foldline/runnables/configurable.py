@@ -1,7 +1,6 @@
-"""Runnables whose settings, or whose choice among several, are given by `config["configurable"]` of each call.
+"""Runnables whose settings, or whose choice among several, come from `config["configurable"]` of each call.
 
-A `DynamicRunnable` is never a run of its own: it is made ready for the config of a call (`prepare`), and what comes
-out gets the call.
+A `DynamicRunnable` is not a run itself: `prepare` returns the runnable for the config of a call, which then runs.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from foldline._config import RunnableConfig, merge_configs
 from foldline._run import Run
 from foldline.exceptions import UsageError
 from foldline.load.serializable import argument_name
-from foldline.runnables._opening import Bound, EventStream, Opening
+from foldline.runnables._stream_call import BoundStreamCall, EventStream, StreamCall
 from foldline.runnables.base import Runnable
 from foldline.runnables.serializable import RunnableSerializable
 from foldline.runnables.utils import (
@@ -50,132 +49,134 @@ class StrEnum(str, enum.Enum):  # noqa: UP042  LangChain's bases
 
 
 class DynamicRunnable(RunnableSerializable[Input, Output]):
-    """A runnable that is made for the config of each call."""
+    """A runnable that is prepared for the config of each call."""
 
     default: Runnable[Any, Any]
-    """What runs where the config says nothing."""
+    """The runnable to use if the config selects none."""
     config: RunnableConfig | None = None
-    """Config under every call's own."""
+    """Config that each call's config is merged over."""
 
     def __init__(self, *, config: RunnableConfig | None = None, **fields: object) -> None:
-        """Make a runnable dynamic."""
+        """Set the fields."""
         super().__init__(**fields)
         self.config = (
-            config  # as it was given: validation would drop keys that are values for `configurable`
+            config  # not validated: that would drop keys that are values for `configurable`
         )
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
-        """Whether this can be dumped: yes, if what it holds can."""
+        """Return whether this can be serialized: yes, if its parts can."""
         return True
 
     def with_config(
         self, config: RunnableConfig | None = None, **kwargs: object
     ) -> DynamicRunnable[Input, Output]:
-        """Return the same with more config under that of each call."""
-        more = cast("RunnableConfig", {**(config or {}), **kwargs})
-        return self.model_copy(update={"config": merge_configs(self.config, more)})
+        """Return a copy with more config under that of each call."""
+        new_config = cast("RunnableConfig", {**(config or {}), **kwargs})
+        return self.model_copy(update={"config": merge_configs(self.config, new_config)})
 
-    # -- make ready
+    # -- preparing
 
     def prepare(
         self, config: RunnableConfig | None = None
     ) -> tuple[Runnable[Input, Output], RunnableConfig]:
-        """Return the runnable that a call with this config runs, and the config it gets."""
-        given = merge_configs(self.config, config)
-        chosen, values = self._choose_all(given.get("configurable") or {})
-        return chosen, {**given, "configurable": values}
+        """Return the runnable that a call with this config runs, and its config."""
+        merged_config = merge_configs(self.config, config)
+        runnable, values = self._choose_all(merged_config.get("configurable") or {})
+        return runnable, {**merged_config, "configurable": values}
 
     def _choose_all(self, values: Mapping[str, Any]) -> tuple[Runnable[Any, Any], dict[str, Any]]:
-        """Choose by the values for configurable fields, until nothing is left to choose."""
-        chosen, known = self._choose(values)
-        while isinstance(chosen, DynamicRunnable):
-            if chosen.config:
-                known = {**(chosen.config.get("configurable") or {}), **known}
-            chosen, known = chosen._choose(known)
-        return chosen, dict(known)
+        """Choose by the values of configurable fields, until nothing is left to choose."""
+        runnable, configurable = self._choose(values)
+        while isinstance(runnable, DynamicRunnable):
+            if runnable.config:
+                configurable = {**(runnable.config.get("configurable") or {}), **configurable}
+            runnable, configurable = runnable._choose(configurable)
+        return runnable, dict(configurable)
 
     def _choose(self, values: Mapping[str, Any]) -> tuple[Runnable[Any, Any], Mapping[str, Any]]:
         raise NotImplementedError
 
-    def _prepared(self, run: Run) -> tuple[Runnable[Any, Any], Run]:
+    def _prepare_run(self, run: Run) -> tuple[Runnable[Any, Any], Run]:
         if self.config:
             run = run.over(self.config, (), run.kwargs)
-        before = run.given.get("configurable")
-        if not before:
+        configurable = run.given.get("configurable")
+        if not configurable:
             return self._choose_all({})[0], run
-        chosen, after = self._choose_all(before)
-        if after != before:
-            given = cast("RunnableConfig", {**run.given, "configurable": after})
-            run = Run(run.io, given, run.manager, run.kwargs)
-        return chosen, run
+        runnable, new_configurable = self._choose_all(configurable)
+        if new_configurable != configurable:
+            new_config = cast("RunnableConfig", {**run.given, "configurable": new_configurable})
+            run = Run(run.io, new_config, run.manager, run.kwargs)
+        return runnable, run
 
-    # -- pass on
+    # -- forwarding
 
-    async def _traced(self, input: Input, run: Run) -> Output:
-        chosen, run = self._prepared(run)
-        output: Output = await chosen._step(input, run)
+    async def _invoke_traced(self, input: Input, run: Run) -> Output:
+        runnable, run = self._prepare_run(run)
+        output: Output = await runnable._step(input, run)
         return output
 
-    async def _traced_stream(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
-        chosen, run = self._prepared(run)
-        async with aclosing(chosen._step_stream(input, run)) as pieces:
-            async for piece in pieces:
-                yield piece
+    async def _stream_traced(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
+        runnable, run = self._prepare_run(run)
+        async with aclosing(runnable._step_stream(input, run)) as chunks:
+            async for chunk in chunks:
+                yield chunk
 
-    async def _traced_transform(
+    async def _transform_traced(
         self, inputs: AsyncGenerator[Any, None], run: Run
     ) -> AsyncGenerator[Any, None]:
-        chosen, run = self._prepared(run)
-        async with aclosing(inputs), aclosing(chosen._step_transform(inputs, run)) as pieces:
-            async for piece in pieces:
-                yield piece
+        runnable, run = self._prepare_run(run)
+        async with aclosing(inputs), aclosing(runnable._step_transform(inputs, run)) as chunks:
+            async for chunk in chunks:
+                yield chunk
 
-    def _open_stream_v2(self, opening: Opening) -> EventStream:
-        # The stream is the chosen model's own, so the choice is made now; nothing is asked before the first read.
-        chosen, _ = self._prepared(opening.run)
-        return chosen._open_stream_v2(Bound(opening, lambda run: self._prepared(run)[1]))
+    def _open_stream_v2(self, call: StreamCall) -> EventStream:
+        # The stream belongs to the chosen model, so the choice is made now; nothing runs before the first read.
+        runnable, _ = self._prepare_run(call.run)
+        return runnable._open_stream_v2(
+            BoundStreamCall(call, lambda run: self._prepare_run(run)[1])
+        )
 
     # -- types
 
     @property
     def InputType(self) -> object:
-        """The default's."""
+        """The type of the default's input."""
         return self.default.InputType
 
     @property
     def OutputType(self) -> object:
-        """The default's."""
+        """The type of the default's output."""
         return self.default.OutputType
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
-        """Return the input of what runs under this config."""
-        chosen, given = self.prepare(config)
-        return chosen.get_input_schema(given)
+        """Return the input schema of the runnable for this config."""
+        runnable, prepared_config = self.prepare(config)
+        return runnable.get_input_schema(prepared_config)
 
     def get_output_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
-        """Return the output of what runs under this config."""
-        chosen, given = self.prepare(config)
-        return chosen.get_output_schema(given)
+        """Return the output schema of the runnable for this config."""
+        runnable, prepared_config = self.prepare(config)
+        return runnable.get_output_schema(prepared_config)
 
-    # -- attributes of what runs
+    # -- attributes of the prepared runnable
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> object:
-            """Take what this does not have from what runs; a method that gives a runnable stays configurable."""
+            """Return an attribute of the prepared runnable; a method that returns a runnable stays configurable."""
             if name.startswith("_") or "default" not in self.__dict__:
                 return super().__getattr__(name)
             attribute = getattr(self.prepare()[0], name)
-            return self._later(name, attribute) if callable(attribute) else attribute
+            return self._deferred_method(name, attribute) if callable(attribute) else attribute
 
-    def _later(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+    def _deferred_method(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(method)
         def call(*args: object, **kwargs: object) -> object:
             config = next(filter(_is_config, (kwargs.get("config"), *args)), None)
-            made = getattr(self.prepare(config)[0], name)(*args, **kwargs)
-            if not isinstance(made, Runnable):
-                return made
+            result = getattr(self.prepare(config)[0], name)(*args, **kwargs)
+            if not isinstance(result, Runnable):
+                return result
             return _MethodResult(default=self, method=name, arguments=args, options=kwargs)
 
         return call
@@ -186,40 +187,40 @@ def _is_config(value: object) -> TypeGuard[RunnableConfig]:
 
 
 class _MethodResult(DynamicRunnable[Input, Output]):
-    """What a method of a dynamic runnable gives, made for each call: `configurable.bind_tools(…)`."""
+    """The result of a method of a dynamic runnable, made for each call: `configurable.bind_tools(…)`."""
 
     method: str
     arguments: tuple[Any, ...]
     options: dict[str, Any]
 
     def _choose(self, values: Mapping[str, Any]) -> tuple[Runnable[Any, Any], Mapping[str, Any]]:
-        chosen, known = self.default, values
-        if isinstance(chosen, DynamicRunnable):
-            if chosen.config:
-                known = {**(chosen.config.get("configurable") or {}), **known}
-            chosen, known = chosen._choose_all(known)
-        return getattr(chosen, self.method)(*self.arguments, **self.options), known
+        runnable, configurable = self.default, values
+        if isinstance(runnable, DynamicRunnable):
+            if runnable.config:
+                configurable = {**(runnable.config.get("configurable") or {}), **configurable}
+            runnable, configurable = runnable._choose_all(configurable)
+        return getattr(runnable, self.method)(*self.arguments, **self.options), configurable
 
     @property
     def config_specs(self) -> list[ConfigurableFieldSpec]:
-        """The fields of whose method it was."""
+        """The configurable fields of the runnable whose method was called."""
         return self.default.config_specs
 
 
 class RunnableConfigurableFields(DynamicRunnable[Input, Output]):
-    """A runnable some of whose settings each call may choose (`configurable_fields`)."""
+    """A runnable with settings that each call may choose (`configurable_fields`)."""
 
     fields: dict[str, AnyConfigurableField]
-    """Setting -> how a config names it."""
+    """Setting -> its configurable field."""
 
-    def __init__(self, **given: Any) -> None:
+    def __init__(self, **fields: Any) -> None:
         """Check that the settings exist."""
-        super().__init__(**given)
-        known = self._parameters()
+        super().__init__(**fields)
+        settings = self._parameters()
         for name in self.fields:
-            if name not in known:
+            if name not in settings:
                 raise UsageError(
-                    f"{type(self.default).__name__} has no setting {name!r} to configure; it has {', '.join(known)}"
+                    f"{type(self.default).__name__} has no setting {name!r} to configure; it has {', '.join(settings)}"
                 )
 
     def _parameters(self) -> list[str]:
@@ -230,7 +231,7 @@ class RunnableConfigurableFields(DynamicRunnable[Input, Output]):
         return [*type(self.default).model_fields, *self._aliases()]
 
     def _aliases(self) -> Mapping[str, str]:
-        """Return the other names of settings, as providers have them: `model_name` is `model`."""
+        """Return other names of settings, as providers have them: `model_name` is `model`."""
         aliases: Mapping[str, str] = getattr(type(self.default), "aliases", None) or {}
         return aliases
 
@@ -248,8 +249,8 @@ class RunnableConfigurableFields(DynamicRunnable[Input, Output]):
     def _choose(self, values: Mapping[str, Any]) -> tuple[Runnable[Any, Any], Mapping[str, Any]]:
         settings: dict[str, Any] = {}
         aliases = self._aliases()
-        for given_name, field in self.fields.items():
-            name = aliases.get(given_name, given_name)
+        for field_name, field in self.fields.items():
+            name = aliases.get(field_name, field_name)
             if isinstance(field, ConfigurableField):
                 if field.id in values:
                     settings[name] = values[field.id]
@@ -262,11 +263,11 @@ class RunnableConfigurableFields(DynamicRunnable[Input, Output]):
                         f"configurable {field.id!r} takes a list of options, not {keys!r}"
                     )
                 settings[name] = [_option(field, key) for key in keys]
-        return (_rebuilt(self.default, settings) if settings else self.default), values
+        return (_rebuild(self.default, settings) if settings else self.default), values
 
     @property
     def config_specs(self) -> list[ConfigurableFieldSpec]:
-        """The configurable settings, and the fields of what is inside."""
+        """The configurable settings, and the configurable fields of the default."""
         specs = [self._spec(name, field) for name, field in self.fields.items()]
         return get_unique_config_specs([*specs, *self.default.config_specs])
 
@@ -287,7 +288,7 @@ class RunnableConfigurableFields(DynamicRunnable[Input, Output]):
 
 
 class RunnableConfigurableAlternatives(DynamicRunnable[Input, Output]):
-    """Runnables of which each call may choose one (`configurable_alternatives`).
+    """Several runnables of which each call may choose one (`configurable_alternatives`).
 
     ```python
     from foldline.runnables import ConfigurableField, RunnableLambda
@@ -301,13 +302,13 @@ class RunnableConfigurableAlternatives(DynamicRunnable[Input, Output]):
     """
 
     which: ConfigurableField
-    """How a config names the choice."""
+    """The configurable field of the choice."""
     alternatives: dict[str, Runnable[Any, Any] | Callable[[], Runnable[Any, Any]]]
-    """The others by name; a function makes one when it is chosen."""
+    """The alternatives by name; a function is called when its alternative is chosen."""
     default_key: str = "default"
     """The name of the default."""
     prefix_keys: bool = False
-    """Whether fields of the alternatives are named `which==alternative/field`."""
+    """Whether the configurable fields of alternatives are named `which==alternative/field`."""
 
     def configurable_fields(
         self, **kwargs: AnyConfigurableField
@@ -324,16 +325,16 @@ class RunnableConfigurableAlternatives(DynamicRunnable[Input, Output]):
         if key == self.default_key:
             return self.default, values
         if key not in self.alternatives:
-            known = ", ".join(repr(one) for one in (self.default_key, *self.alternatives))
+            choices = ", ".join(repr(name) for name in (self.default_key, *self.alternatives))
             raise UsageError(
-                f"configurable {self.which.id!r} knows no alternative {key!r}; there are {known}"
+                f"configurable {self.which.id!r} knows no alternative {key!r}; there are {choices}"
             )
-        chosen = self.alternatives[key]
-        return (chosen if isinstance(chosen, Runnable) else chosen()), values
+        alternative = self.alternatives[key]
+        return (alternative if isinstance(alternative, Runnable) else alternative()), values
 
     @property
     def config_specs(self) -> list[ConfigurableFieldSpec]:
-        """The choice, and the fields of all alternatives that are there already."""
+        """The choice, and the configurable fields of all alternatives that are not functions."""
         keys = (*self.alternatives, self.default_key)
         choice = ConfigurableFieldSpec(
             id=self.which.id,
@@ -344,12 +345,12 @@ class RunnableConfigurableAlternatives(DynamicRunnable[Input, Output]):
             is_shared=self.which.is_shared,
         )
         specs = [choice]
-        for key, one in ((self.default_key, self.default), *self.alternatives.items()):
-            if isinstance(one, Runnable):
+        for key, alternative in ((self.default_key, self.default), *self.alternatives.items()):
+            if isinstance(alternative, Runnable):
                 prefix = f"{self.which.id}=={key}"
                 specs += [
                     prefix_config_spec(spec, prefix) if self.prefix_keys else spec
-                    for spec in one.config_specs
+                    for spec in alternative.config_specs
                 ]
         return get_unique_config_specs(specs)
 
@@ -359,25 +360,27 @@ def _option(
 ) -> object:
     key = key.value if isinstance(key, enum.Enum) else key
     if key not in field.options:
-        known = ", ".join(repr(one) for one in field.options)
-        raise UsageError(f"configurable {field.id!r} knows no option {key!r}; there are {known}")
+        choices = ", ".join(repr(option) for option in field.options)
+        raise UsageError(f"configurable {field.id!r} knows no option {key!r}; there are {choices}")
     return field.options[key]
 
 
-def _rebuilt(runnable: Any, settings: dict[str, Any]) -> Runnable[Any, Any]:  # noqa: ANN401  a runnable that is a Pydantic model
-    """Make a runnable anew with other settings, through its constructor, so that it is validated and whole."""
+def _rebuild(runnable: Any, settings: dict[str, Any]) -> Runnable[Any, Any]:  # noqa: ANN401  a runnable that is a Pydantic model
+    """Return a runnable with other settings, made by its constructor, so that it is validated."""
     fields = type(runnable).model_fields
     config = type(runnable).model_config
     by_name = config.get("populate_by_name") or config.get("validate_by_name")
-    given = {name: getattr(runnable, name) for name in fields if name in runnable.model_fields_set}
+    current_values = {
+        name: getattr(runnable, name) for name in fields if name in runnable.model_fields_set
+    }
     arguments = {
         name if by_name else argument_name(name, fields[name]): value
-        for name, value in {**given, **settings}.items()
+        for name, value in {**current_values, **settings}.items()
     }
-    made: Runnable[Any, Any] = type(runnable)(
+    rebuilt: Runnable[Any, Any] = type(runnable)(
         **{**(runnable.__pydantic_extra__ or {}), **arguments}
     )
-    return made
+    return rebuilt
 
 
 @lru_cache(maxsize=256)
@@ -386,21 +389,21 @@ def _enum(name: str, keys: tuple[str, ...]) -> object:
 
 
 def prefix_config_spec(spec: ConfigurableFieldSpec, prefix: str) -> ConfigurableFieldSpec:
-    """Put a prefix before the id of a field, unless it is shared."""
+    """Return a field with a prefix before its id, unless it is shared."""
     return spec if spec.is_shared else spec._replace(id=f"{prefix}/{spec.id}")
 
 
 def make_options_spec(
     spec: ConfigurableFieldSingleOption | ConfigurableFieldMultiOption, description: str | None
 ) -> ConfigurableFieldSpec:
-    """Describe a field whose value is one, or several, of some options."""
+    """Return the spec of a field whose value is one, or several, of some options."""
     options: Any = _enum(spec.id, tuple(spec.options))
-    several = isinstance(spec, ConfigurableFieldMultiOption)
+    is_multiple = isinstance(spec, ConfigurableFieldMultiOption)
     return ConfigurableFieldSpec(
         id=spec.id,
         name=spec.name,
         description=spec.description or description,
-        annotation=Sequence[options] if several else options,
-        default=list(spec.default) if several else spec.default,
+        annotation=Sequence[options] if is_multiple else options,
+        default=list(spec.default) if is_multiple else spec.default,
         is_shared=spec.is_shared,
     )

@@ -1,4 +1,4 @@
-"""`RunnableEach`: runs a runnable for each item of a list; what `.map()` makes."""
+"""`RunnableEach`: runs a runnable for each item of a list; the result of `.map()`."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class RunnableEachBase(RunnableSerializable[Sequence[Input], list[Output]]):
     """Runs a runnable for each item of its input, at most `max_concurrency` at once."""
 
     bound: Runnable[Any, Any]
-    """Gets the items."""
+    """The runnable that gets the items."""
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
-        """Whether this can be dumped: yes, if what it holds can."""
+        """Return whether this can be serialized: yes, if its parts can."""
         return True
 
-    async def _once(self, input: Sequence[Input], run: Run) -> list[Any]:
+    async def _invoke_body(self, input: Sequence[Input], run: Run) -> list[Any]:
         if isinstance(input, str | bytes | dict) or not hasattr(input, "__iter__"):
             raise UsageError(
                 f"{self.get_name()} needs a list of inputs, not {type(input).__name__}: {input!r:.200}"
@@ -38,27 +38,29 @@ class RunnableEachBase(RunnableSerializable[Sequence[Input], list[Output]]):
         items = list(input)
         outputs: list[Any] = [None] * len(items)
 
-        async def one(item: object) -> object:
+        async def run_item(item: object) -> object:
             child = run.child()
             return await self.bound._step(
                 item, child.patched(kwargs=run.kwargs) if run.kwargs else child
             )
 
-        async with aclosing(run.io.as_completed(one, items, limit=run.max_concurrency)) as outcomes:
-            async for place, value, error in outcomes:
+        async with aclosing(
+            run.io.as_completed(run_item, items, limit=run.max_concurrency)
+        ) as outcomes:
+            async for index, value, error in outcomes:
                 if error is not None:
                     raise error
-                outputs[place] = value
+                outputs[index] = value
         return outputs
 
     @property
     def InputType(self) -> object:
-        """A list of the bound one's input."""
+        """A list of the input type of `bound`."""
         return list[self.bound.InputType]  # type: ignore[name-defined]
 
     @property
     def OutputType(self) -> object:
-        """A list of the bound one's output."""
+        """A list of the output type of `bound`."""
         return list[self.bound.OutputType]  # type: ignore[name-defined]
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
@@ -73,12 +75,12 @@ class RunnableEachBase(RunnableSerializable[Sequence[Input], list[Output]]):
 
     @property
     def config_specs(self) -> list[Any]:
-        """The configurable fields of what is bound."""
+        """The configurable fields of `bound`."""
         return self.bound.config_specs
 
 
 class RunnableEach(RunnableEachBase[Input, Output]):
-    """Runs a runnable for each item of its input; config and arguments bound to it are for every item.
+    """Runs a runnable for each item of its input; bound config and arguments apply to every item.
 
     ```python
     from foldline.runnables import RunnableLambda
@@ -89,7 +91,7 @@ class RunnableEach(RunnableEachBase[Input, Output]):
     """
 
     def get_name(self, suffix: str | None = None, *, name: str | None = None) -> str:
-        """Return the name shown in traces: with that of what is bound."""
+        """Return the name shown in traces, which includes that of `bound`."""
         return super().get_name(
             suffix, name=name or self.name or f"RunnableEach<{self.bound.get_name()}>"
         )
@@ -105,9 +107,9 @@ class RunnableEach(RunnableEachBase[Input, Output]):
         return RunnableEach(bound=self.bound.with_config(config, **kwargs))
 
     def with_listeners(self, **listeners: object) -> RunnableEach[Input, Output]:
-        """Listen to the run of every item."""
+        """Call listeners with the run of every item."""
         return RunnableEach(bound=cast("Any", self.bound).with_listeners(**listeners))
 
     def with_alisteners(self, **listeners: object) -> RunnableEach[Input, Output]:
-        """Listen to the run of every item, awaited."""
+        """Await listeners with the run of every item."""
         return RunnableEach(bound=cast("Any", self.bound).with_alisteners(**listeners))

@@ -1,4 +1,4 @@
-"""For authors of runnables, models and transports: the run that a body is given, its ways to wait, and `drive`.
+"""For authors of runnables, models and transports: the run of a call, its ways to wait, and `drive`.
 
 A body is an `async def` that waits only through `run.io`, so that the same one serves sync and async calls.
 """

@@ -1,7 +1,7 @@
-"""`RunnableWithFallbacks`: when a runnable fails, the next one gets the input; what `with_fallbacks` makes.
+"""`RunnableWithFallbacks`: when a runnable fails, the next one gets the input; the result of `with_fallbacks`.
 
-Each input of a batch falls back on its own; a stream only before its first piece was delivered. Where all fail, the
-first error is raised, with a note of each later one; of a batch the last, which is the first one's `last_failure`.
+Each input of a batch falls back independently; a stream only before its first chunk is delivered. If all fail, the
+first error is raised, with a note for each later one; a batch raises the last, which is `last_failure` of the first.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from foldline._io import IO
 from foldline._run import Run
 from foldline.exceptions import UsageError
 from foldline.runnables import _types
-from foldline.runnables._opening import EventStream, Opening
-from foldline.runnables._relay import Attempts, relayed
 from foldline.runnables._rereadable import Rereadable
+from foldline.runnables._stream_attempts import StreamAttempts, stream_of_attempts
+from foldline.runnables._stream_call import EventStream, StreamCall
 from foldline.runnables._trace import NOTHING
 from foldline.runnables.base import Runnable
 from foldline.runnables.serializable import RunnableSerializable
@@ -33,9 +33,9 @@ Output = TypeVar("Output", covariant=True)
 
 
 class RunnableWithFallbacks(RunnableSerializable[Input, Output]):
-    """A runnable, and others that stand in for it when it fails.
+    """A runnable, and others that run in its place when it fails.
 
-    A method that it does not have itself is called on all of them, so `bind_tools` and `with_structured_output` work.
+    Other methods are called on all of them, so `bind_tools` and `with_structured_output` work.
 
     ```python
     from foldline.runnables import RunnableLambda
@@ -47,17 +47,17 @@ class RunnableWithFallbacks(RunnableSerializable[Input, Output]):
     """
 
     runnable: Runnable[Any, Any]
-    """The first to get the input."""
+    """The runnable that gets the input first."""
     fallbacks: Sequence[Runnable[Any, Any]]
     """The others, in order."""
     exceptions_to_handle: tuple[type[BaseException], ...] = (Exception,)
-    """Errors that make the next one try; others are raised. Cancellation is never handled."""
+    """Errors after which the next one is tried; others are raised. Cancellation is never handled."""
     exception_key: str | None = None
-    """Where the next one finds the error in its input, which must then be a dict."""
+    """The key of the error in the input of the next one; the input must then be a dict."""
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
-        """Whether this can be dumped: yes, if its runnables can."""
+        """Return whether this can be serialized: yes, if its runnables can."""
         return True
 
     @property
@@ -68,7 +68,7 @@ class RunnableWithFallbacks(RunnableSerializable[Input, Output]):
 
     # -- behaviours
 
-    async def _once(self, input: Input, run: Run) -> object:
+    async def _invoke_body(self, input: Input, run: Run) -> object:
         self._check(input)
         failures = _Failures(self)
         for runnable in self.runnables:
@@ -76,28 +76,30 @@ class RunnableWithFallbacks(RunnableSerializable[Input, Output]):
                 return await runnable._step(failures.input_for(input), self._child(run))
             except Exception as error:  # noqa: BLE001  raised again unless handled
                 failures.add(error)
-        raise failures.first
+        raise failures.first_error
 
-    def _pieces(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
+    def _stream_body(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
         failures = _Failures(self)
 
-        def opened(runnable: Runnable[Any, Any]) -> AsyncGenerator[Any, None]:
+        def open_stream(runnable: Runnable[Any, Any]) -> AsyncGenerator[Any, None]:
             self._check(input)
             return runnable._step_stream(failures.input_for(input), self._child(run))
 
-        return self._streamed(opened, failures, Rereadable())
+        return self._stream_attempts(open_stream, failures, Rereadable())
 
-    def _flow(self, inputs: AsyncGenerator[Any, None], run: Run) -> AsyncGenerator[Any, None]:
+    def _transform_body(
+        self, inputs: AsyncGenerator[Any, None], run: Run
+    ) -> AsyncGenerator[Any, None]:
         if self.exception_key is not None:
-            return super()._flow(inputs, run)  # the error joins the whole input
+            return super()._transform_body(inputs, run)  # the error is added to the complete input
         source = Rereadable(inputs)
-        return self._streamed(
+        return self._stream_attempts(
             lambda runnable: runnable._step_transform(source.reader(), self._child(run)),
             _Failures(self),
             source,
         )
 
-    async def _streamed(
+    async def _stream_attempts(
         self,
         open_stream: Callable[[Runnable[Any, Any]], AsyncGenerator[Any, None]],
         failures: _Failures,
@@ -105,24 +107,24 @@ class RunnableWithFallbacks(RunnableSerializable[Input, Output]):
     ) -> AsyncGenerator[Any, None]:
         async with aclosing(source):
             for runnable in self.runnables:
-                async with aclosing(open_stream(runnable)) as pieces:
+                async with aclosing(open_stream(runnable)) as chunks:
                     try:
-                        piece = await anext(pieces, NOTHING)
+                        chunk = await anext(chunks, NOTHING)
                     except Exception as error:
                         if source.is_broken:
                             raise
                         failures.add(error)
                         continue
-                    source.stop_keeping()
-                    if piece is not NOTHING:
-                        yield piece
-                        async for more in pieces:
-                            yield more
+                    source.stop_storing()
+                    if chunk is not NOTHING:
+                        yield chunk
+                        async for next_chunk in chunks:
+                            yield next_chunk
                     return
-            raise failures.first
+            raise failures.first_error
 
-    def _open_stream_v2(self, opening: Opening) -> EventStream:
-        return relayed(self.runnable, _InTurn(self, opening))
+    def _open_stream_v2(self, call: StreamCall) -> EventStream:
+        return stream_of_attempts(self.runnable, _FallbackAttempts(self, call))
 
     async def _as_completed(
         self,
@@ -133,16 +135,16 @@ class RunnableWithFallbacks(RunnableSerializable[Input, Output]):
         *,
         keep_errors: bool,
     ) -> AsyncGenerator[tuple[int, Any], None]:
-        """Run many: of an input that all failed at, the last error is told, as LangChain tells it of a batch."""
-        done = super()._as_completed(inputs, config, io, kwargs, keep_errors=True)
-        async with aclosing(done):
-            async for place, result in done:
+        """Yield the results; for an input at which all failed, the last error, as LangChain does for a batch."""
+        results = super()._as_completed(inputs, config, io, kwargs, keep_errors=True)
+        async with aclosing(results):
+            async for index, result in results:
                 outcome = result
                 if isinstance(result, Exception):
                     outcome = getattr(result, "last_failure", result)
                     if not keep_errors:
                         raise outcome
-                yield place, outcome
+                yield index, outcome
 
     def _child(self, run: Run) -> Run:
         child = run.child()
@@ -159,33 +161,33 @@ class RunnableWithFallbacks(RunnableSerializable[Input, Output]):
 
     @property
     def InputType(self) -> object:
-        """The first one's."""
+        """The input type of the first."""
         return self.runnable.InputType
 
     @property
     def OutputType(self) -> object:
-        """The first one's."""
+        """The output type of the first."""
         return self.runnable.OutputType
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
-        """Return the first one's."""
+        """Return the input schema of the first."""
         return self.runnable.get_input_schema(config)
 
     def get_output_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
-        """Return the first one's."""
+        """Return the output schema of the first."""
         return self.runnable.get_output_schema(config)
 
     @property
     def config_specs(self) -> list[Any]:
         """The configurable fields of all of them."""
-        return _types.unique_specs(one.config_specs for one in self.runnables)
+        return _types.unique_specs(runnable.config_specs for runnable in self.runnables)
 
     # -- attributes of the runnables
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> object:
-            """Take what this does not have from the first; a method that gives a runnable is called on all."""
+            """Return an attribute of the first; a method that returns a runnable is called on all."""
             if name.startswith("_") or "runnable" not in self.__dict__:
                 return super().__getattr__(name)
             attribute = getattr(self.runnable, name)
@@ -194,63 +196,63 @@ class RunnableWithFallbacks(RunnableSerializable[Input, Output]):
     def _for_all(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(method)
         def call(*args: object, **kwargs: object) -> object:
-            made = method(*args, **kwargs)
-            if not isinstance(made, Runnable):
-                return made
-            others = [getattr(one, name)(*args, **kwargs) for one in self.fallbacks]
-            return self.model_copy(update={"runnable": made, "fallbacks": others})
+            result = method(*args, **kwargs)
+            if not isinstance(result, Runnable):
+                return result
+            fallbacks = [getattr(fallback, name)(*args, **kwargs) for fallback in self.fallbacks]
+            return self.model_copy(update={"runnable": result, "fallbacks": fallbacks})
 
         return call
 
 
-class _InTurn(Attempts):
+class _FallbackAttempts(StreamAttempts):
     """The runnables of one `stream_v2` call, in order."""
 
-    def __init__(self, owner: RunnableWithFallbacks[Any, Any], opening: Opening) -> None:
-        super().__init__(owner, opening)
+    def __init__(self, owner: RunnableWithFallbacks[Any, Any], call: StreamCall) -> None:
+        super().__init__(owner, call)
         self._owner = owner
-        self._left = list(owner.runnables)
+        self._remaining = list(owner.runnables)
         self._failures = _Failures(owner)
 
     def open(self) -> EventStream:
         self._owner._check(self._value)
-        given = self._failures.input_for(self._value)
-        opening = Opening(given, self._owner._child(cast("Run", self._run)))
-        return self._left.pop(0)._open_stream_v2(opening)
+        input = self._failures.input_for(self._value)
+        call = StreamCall(input, self._owner._child(cast("Run", self._run)))
+        return self._remaining.pop(0)._open_stream_v2(call)
 
-    async def failed(self, error: Exception) -> None:
+    async def on_failure(self, error: Exception) -> None:
         self._failures.add(error)
-        if not self._left:
-            raise self._failures.first
+        if not self._remaining:
+            raise self._failures.first_error
 
 
 class _Failures:
-    """What went wrong so far in one call."""
+    """The errors of one call so far."""
 
     def __init__(self, owner: RunnableWithFallbacks[Any, Any]) -> None:
         self._owner = owner
         self._errors: list[Exception] = []
 
     def add(self, error: Exception) -> None:
-        """Take an error note of; raise it where it is not to be handled."""
+        """Record an error; raise it if it is not to be handled."""
         if not isinstance(error, self._owner.exceptions_to_handle):
             raise error
         self._errors.append(error)
 
-    def input_for(self, given: Any) -> Any:  # noqa: ANN401  an input; a dict where the error is put into it
-        """Return the next one's input."""
+    def input_for(self, input: Any) -> Any:  # noqa: ANN401  an input; a dict if the error is added to it
+        """Return the input of the next runnable."""
         key = self._owner.exception_key
-        return {**given, key: self._errors[-1]} if key is not None and self._errors else given
+        return {**input, key: self._errors[-1]} if key is not None and self._errors else input
 
     @property
-    def first(self) -> Exception:
-        """The error to raise where nobody is left."""
-        first, *others = self._errors
-        for place, error in enumerate(others, start=1):
-            note = f"fallback {place} failed too: {type(error).__name__}: {error}"
-            if note not in getattr(first, "__notes__", ()):
-                first.add_note(note)
-        if others:
+    def first_error(self) -> Exception:
+        """The error to raise if none is left."""
+        first_error, *later_errors = self._errors
+        for number, error in enumerate(later_errors, start=1):
+            note = f"fallback {number} failed too: {type(error).__name__}: {error}"
+            if note not in getattr(first_error, "__notes__", ()):
+                first_error.add_note(note)
+        if later_errors:
             with contextlib.suppress(AttributeError):  # a class with slots
-                first.last_failure = others[-1]  # type: ignore[attr-defined]
-        return first
+                first_error.last_failure = later_errors[-1]  # type: ignore[attr-defined]
+        return first_error

@@ -1,4 +1,4 @@
-"""`RunnableGenerator`: a generator function from a stream to a stream, of either colour or both."""
+"""`RunnableGenerator`: a generator function from a stream to a stream, sync, async or both."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, aclosing
 from typing import Any, TypeVar, cast
 
-from foldline._io.drive import Iterated, drive_each
+from foldline._io.drive import GeneratorStream, drive_each
 from foldline._run import Run
 from foldline.exceptions import BlockingCallError
 from foldline.runnables import _functions
-from foldline.runnables._trace import NOTHING, one, plus
+from foldline.runnables._trace import NOTHING, plus, single
 from foldline.runnables.base import Runnable
 from foldline.runnables.coerce import is_generator_function
 
@@ -20,9 +20,9 @@ Output = TypeVar("Output", covariant=True)
 
 
 class RunnableGenerator(Runnable[Input, Output]):
-    """A generator function as a runnable: gets the stream of inputs, yields the stream of outputs.
+    """A generator function as a runnable: takes the stream of inputs, yields the stream of outputs.
 
-    A blocking generator function serves async calls too, in a thread.
+    A sync generator function serves async calls too, in a thread.
 
     ```python
     from collections.abc import Iterator
@@ -45,7 +45,7 @@ class RunnableGenerator(Runnable[Input, Output]):
         *,
         name: str | None = None,
     ) -> None:
-        """Wrap a generator function; `atransform` is its async twin where it has one."""
+        """Wrap a generator function; `atransform` is its async version, if there is one."""
         if not is_generator_function(transform):
             raise TypeError(
                 f"RunnableGenerator needs a generator function, not {type(transform).__name__}: {transform!r:.200}; "
@@ -56,21 +56,23 @@ class RunnableGenerator(Runnable[Input, Output]):
         )
         self._blocking: Callable[..., Any] | None = None if is_async else transform
         self._async: Callable[..., Any] | None = transform if is_async else atransform
-        given = getattr(transform, "__name__", None)
+        function_name = getattr(transform, "__name__", None)
         self.name: str | None = name or (
-            given if given and given != "<lambda>" else type(self).__name__
+            function_name if function_name and function_name != "<lambda>" else type(self).__name__
         )
 
-    def _flow(self, inputs: AsyncGenerator[Any, None], run: Run) -> AsyncGenerator[Any, None]:
-        plain = run.io.blocking and run.manager is None and not run.given
-        if not plain or self._blocking is None:
-            return self._guarded(inputs, run)
-        if isinstance(inputs, Iterated):
-            return Iterated(self._call(self._blocking, inputs.items, run), inputs.chain)
+    def _transform_body(
+        self, inputs: AsyncGenerator[Any, None], run: Run
+    ) -> AsyncGenerator[Any, None]:
+        is_untraced = run.io.blocking and run.manager is None and not run.given
+        if not is_untraced or self._blocking is None:
+            return self._transform_guarded(inputs, run)
+        if isinstance(inputs, GeneratorStream):
+            return GeneratorStream(self._call(self._blocking, inputs.items, run), inputs.chain)
         source = drive_each(inputs)
-        return Iterated(self._call(self._blocking, source, run), (source,))
+        return GeneratorStream(self._call(self._blocking, source, run), (source,))
 
-    async def _guarded(
+    async def _transform_guarded(
         self, inputs: AsyncGenerator[Any, None], run: Run
     ) -> AsyncGenerator[Any, None]:
         if run.io.blocking and self._blocking is None:
@@ -85,33 +87,33 @@ class RunnableGenerator(Runnable[Input, Output]):
             else:
                 source = await stack.enter_async_context(run.io.iterate(inputs))
                 outputs = self._call(cast("Callable[..., Any]", self._blocking), source, run)
-            pieces = await stack.enter_async_context(aclosing(run.io.each(outputs, run.current())))
-            async for piece in pieces:
-                yield piece
+            chunks = await stack.enter_async_context(aclosing(run.io.each(outputs, run.current())))
+            async for chunk in chunks:
+                yield chunk
 
     def _call(self, function: Callable[..., Any], source: object, run: Run) -> Any:  # noqa: ANN401  a generator of either mode
-        """Return the user's generator, not yet begun."""
+        """Return the user's generator, not started."""
         return function(source, **_functions.extras(_functions.injected_arguments(function), run))
 
-    def _pieces(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
-        return self._flow(one(input), run)
+    def _stream_body(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
+        return self._transform_body(single(input), run)
 
-    async def _once(self, input: Input, run: Run) -> object:
-        whole: Any = NOTHING
-        async with aclosing(self._pieces(input, run)) as pieces:
-            async for piece in pieces:
-                whole = plus(whole, piece)
-        return None if whole is NOTHING else whole
+    async def _invoke_body(self, input: Input, run: Run) -> object:
+        total: Any = NOTHING
+        async with aclosing(self._stream_body(input, run)) as chunks:
+            async for chunk in chunks:
+                total = plus(total, chunk)
+        return None if total is NOTHING else total
 
     @property
     def InputType(self) -> object:
-        """What the annotation of the first parameter iterates over."""
-        return _functions.iterated(_functions.parameter_type(self._blocking or self._async))
+        """The item type of the annotated first parameter."""
+        return _functions.item_type(_functions.parameter_type(self._blocking or self._async))
 
     @property
     def OutputType(self) -> object:
-        """What the annotated result iterates over."""
-        return _functions.iterated(_functions.return_type(self._blocking or self._async))
+        """The item type of the annotated result."""
+        return _functions.item_type(_functions.return_type(self._blocking or self._async))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, RunnableGenerator):

@@ -1,7 +1,7 @@
-"""`Graph`: the parts of a runnable and how they hang together, to be looked at and drawn.
+"""`Graph`: the parts of a runnable and the edges between them, to be inspected and drawn.
 
-Nodes are runnables, or the schemas of what goes in and comes out. Drawing is in `graph_ascii`, `graph_mermaid` and
-`graph_svg`; nothing here or there opens a file that was not named, or a connection.
+Nodes are runnables, or the schemas of input and output. Drawing is in `graph_ascii`, `graph_mermaid` and `graph_svg`;
+nothing there opens a connection, or a file that was not passed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Data = type[BaseModel] | Runnable[Any, Any] | None
 
 
 class Stringifiable(Protocol):
-    """What can be shown as text."""
+    """An object that can be shown as text."""
 
     def __str__(self) -> str:
         """Return the text."""
@@ -78,7 +78,7 @@ class CurveStyle(Enum):
 
 
 class MermaidDrawMethod(Enum):
-    """How LangChain makes pictures of Mermaid text; foldline does neither."""
+    """How LangChain draws Mermaid text; foldline supports neither."""
 
     PYPPETEER = "pyppeteer"
     API = "api"
@@ -94,36 +94,36 @@ class NodeStyles:
 
 
 class Node(NamedTuple):
-    """A part."""
+    """A part of the graph."""
 
     id: str
     name: str
     data: Data
-    """The runnable, or the schema of what goes in or comes out."""
+    """The runnable, or the schema of an input or output."""
     metadata: dict[str, Any] | None
 
     def copy(self, *, id: str | None = None, name: str | None = None) -> Node:
-        """Return the same part under another id or name."""
+        """Return a copy with another id or name."""
         return self._replace(id=id or self.id, name=name or self.name)
 
 
 class Edge(NamedTuple):
-    """A way from one part to another."""
+    """A connection from one node to another."""
 
     source: str
     target: str
     data: Stringifiable | None = None
-    """What is written on it."""
+    """The label."""
     conditional: bool = False
     """Whether it is not always taken."""
 
     def copy(self, *, source: str | None = None, target: str | None = None) -> Edge:
-        """Return the same way between other parts."""
+        """Return a copy between other nodes."""
         return self._replace(source=source or self.source, target=target or self.target)
 
 
 def is_uuid(value: str) -> bool:
-    """Whether an id is one that `next_id` made."""
+    """Return whether an id was made by `next_id`."""
     try:
         UUID(value)
     except ValueError:
@@ -132,7 +132,7 @@ def is_uuid(value: str) -> bool:
 
 
 def node_data_str(id: str, data: Data) -> str:
-    """Return the name of a part: its id where somebody chose it, else that of what it stands for."""
+    """Return the name of a node: its id if the user chose it, else the name of its data."""
     if not is_uuid(id) or data is None:
         return id
     name = data.get_name() if isinstance(data, Runnable) else data.__name__
@@ -140,15 +140,15 @@ def node_data_str(id: str, data: Data) -> str:
 
 
 def node_data_json(node: Node, *, with_schemas: bool = False) -> dict[str, Any]:
-    """Describe a part in JSON."""
-    described: dict[str, Any] = {}
+    """Return a node as JSON."""
+    node_json: dict[str, Any] = {}
     if isinstance(node.data, Runnable):
         id_ = (
             node.data.lc_id()
             if isinstance(node.data, Serializable)
             else to_json_not_implemented(node.data)["id"]
         )
-        described = {
+        node_json = {
             "type": "runnable",
             "data": {"id": id_, "name": node_data_str(node.id, node.data)},
         }
@@ -156,17 +156,17 @@ def node_data_json(node: Node, *, with_schemas: bool = False) -> dict[str, Any]:
         schema = (
             node.data.model_json_schema() if with_schemas else node_data_str(node.id, node.data)
         )
-        described = {"type": "schema", "data": schema}
+        node_json = {"type": "schema", "data": schema}
     elif node.data is not None:
-        described = {"type": "unknown", "data": node_data_str(node.id, node.data)}
+        node_json = {"type": "unknown", "data": node_data_str(node.id, node.data)}
     if node.metadata:
-        described["metadata"] = node.metadata
-    return described
+        node_json["metadata"] = node.metadata
+    return node_json
 
 
 @dataclass
 class Graph:
-    """Parts and the ways between them.
+    """Nodes and the edges between them.
 
     ```python
     from foldline.runnables import RunnableLambda
@@ -181,20 +181,20 @@ class Graph:
     nodes: dict[str, Node] = field(default_factory=dict)
     edges: list[Edge] = field(default_factory=list)
 
-    # -- change
+    # -- changes
 
     def __bool__(self) -> bool:
-        """Whether there is any part."""
+        """Whether there are any nodes."""
         return bool(self.nodes)
 
     def next_id(self) -> str:
-        """Return an id that no part has."""
+        """Return an unused id."""
         return uuid4().hex
 
     def add_node(
         self, data: Data, id: str | None = None, *, metadata: dict[str, Any] | None = None
     ) -> Node:
-        """Add a part."""
+        """Add a node."""
         if id is not None and id in self.nodes:
             raise UsageError(f"the graph has a node {id!r} already")
         id = id or self.next_id()
@@ -203,7 +203,7 @@ class Graph:
         return node
 
     def remove_node(self, node: Node) -> None:
-        """Remove a part and the ways to and from it."""
+        """Remove a node and its edges."""
         self.nodes.pop(node.id, None)
         self.edges = [edge for edge in self.edges if node.id not in (edge.source, edge.target)]
 
@@ -214,7 +214,7 @@ class Graph:
         data: Stringifiable | None = None,
         conditional: bool = False,  # noqa: FBT001, FBT002  LangChain's signature
     ) -> Edge:
-        """Add a way from one part to another."""
+        """Add an edge between two nodes."""
         for role, node in (("source", source), ("target", target)):
             if node.id not in self.nodes:
                 raise UsageError(f"the {role} {node.id!r} is not in the graph: add the node first")
@@ -223,36 +223,36 @@ class Graph:
         return edge
 
     def extend(self, graph: Graph, *, prefix: str = "") -> tuple[Node | None, Node | None]:
-        """Add all of another graph; give its first and its last part as they are here."""
+        """Add all of another graph; return its first and its last node as they are here."""
         if all(is_uuid(id_) for id_ in graph.nodes):
             prefix = ""
 
-        def renamed(id_: str) -> str:
+        def prefixed(id_: str) -> str:
             return f"{prefix}:{id_}" if prefix else id_
 
         self.nodes.update(
-            {renamed(id_): node.copy(id=renamed(id_)) for id_, node in graph.nodes.items()}
+            {prefixed(id_): node.copy(id=prefixed(id_)) for id_, node in graph.nodes.items()}
         )
         self.edges += [
-            edge.copy(source=renamed(edge.source), target=renamed(edge.target))
+            edge.copy(source=prefixed(edge.source), target=prefixed(edge.target))
             for edge in graph.edges
         ]
         first, last = graph.first_node(), graph.last_node()
         return (
-            self.nodes[renamed(first.id)] if first else None,
-            self.nodes[renamed(last.id)] if last else None,
+            self.nodes[prefixed(first.id)] if first else None,
+            self.nodes[prefixed(last.id)] if last else None,
         )
 
     def reid(self) -> Graph:
-        """Return the same graph with readable ids: the names, numbered where several share one."""
+        """Return the same graph with readable ids: the names, numbered if several nodes share one."""
         counts = Counter(node.name for node in self.nodes.values())
-        seen: Counter[str] = Counter()
+        numbers: Counter[str] = Counter()
         ids: dict[str, str] = {}
         for node in self.nodes.values():
             if is_uuid(node.id):
-                seen[node.name] += 1
+                numbers[node.name] += 1
                 ids[node.id] = (
-                    node.name if counts[node.name] == 1 else f"{node.name}_{seen[node.name]}"
+                    node.name if counts[node.name] == 1 else f"{node.name}_{numbers[node.name]}"
                 )
             else:
                 ids[node.id] = node.id
@@ -266,55 +266,57 @@ class Graph:
     # -- ends
 
     def first_node(self) -> Node | None:
-        """Return the one part that nothing leads to."""
+        """Return the only node without predecessors; None if there are several."""
         return self._end("target", ())
 
     def last_node(self) -> Node | None:
-        """Return the one part that leads nowhere."""
+        """Return the only node without successors; None if there are several."""
         return self._end("source", ())
 
-    def _end(self, side: str, without: Sequence[str]) -> Node | None:
+    def _end(self, side: str, excluded: Sequence[str]) -> Node | None:
         edges = [
-            edge for edge in self.edges if edge.source not in without and edge.target not in without
+            edge
+            for edge in self.edges
+            if edge.source not in excluded and edge.target not in excluded
         ]
-        touched = {getattr(edge, side) for edge in edges}
-        found = [
-            node for id_, node in self.nodes.items() if id_ not in touched and id_ not in without
+        connected = {getattr(edge, side) for edge in edges}
+        candidates = [
+            node for id_, node in self.nodes.items() if id_ not in connected and id_ not in excluded
         ]
-        return found[0] if len(found) == 1 else None
+        return candidates[0] if len(candidates) == 1 else None
 
     def trim_first_node(self) -> None:
-        """Remove the first part, if there is one first part again without it."""
+        """Remove the first node, if the graph then still has a single first node."""
         first = self.first_node()
         if first is None or sum(edge.source == first.id for edge in self.edges) > 1:
-            return  # two ways lead from it: without it one of them would begin nowhere
+            return  # it has two edges: without it one of its successors would have no predecessor
         if self._end("target", [first.id]) is not None:
             self.remove_node(first)
 
     def trim_last_node(self) -> None:
-        """Remove the last part, if there is one last part again without it."""
+        """Remove the last node, if the graph then still has a single last node."""
         last = self.last_node()
         if last is None or sum(edge.target == last.id for edge in self.edges) > 1:
             return
         if self._end("source", [last.id]) is not None:
             self.remove_node(last)
 
-    # -- show
+    # -- output
 
     def to_json(self, *, with_schemas: bool = False) -> dict[str, list[dict[str, Any]]]:
-        """Describe the graph in JSON."""
+        """Return the graph as JSON."""
         ids: dict[str, int | str] = {
-            node.id: place if is_uuid(node.id) else node.id
-            for place, node in enumerate(self.nodes.values())
+            node.id: index if is_uuid(node.id) else node.id
+            for index, node in enumerate(self.nodes.values())
         }
         edges: list[dict[str, Any]] = []
         for edge in self.edges:
-            described: dict[str, Any] = {"source": ids[edge.source], "target": ids[edge.target]}
+            edge_json: dict[str, Any] = {"source": ids[edge.source], "target": ids[edge.target]}
             if edge.data is not None:
-                described["data"] = edge.data
+                edge_json["data"] = edge.data
             if edge.conditional:
-                described["conditional"] = True
-            edges.append(described)
+                edge_json["conditional"] = True
+            edges.append(edge_json)
         nodes = [
             {"id": ids[node.id], **node_data_json(node, with_schemas=with_schemas)}
             for node in self.nodes.values()
@@ -322,24 +324,24 @@ class Graph:
         return {"nodes": nodes, "edges": edges}
 
     def draw_ascii(self) -> str:
-        """Draw the graph with letters."""
+        """Draw the graph as text."""
         from foldline.runnables.graph_ascii import draw_ascii  # noqa: PLC0415  it knows our edges
 
         return draw_ascii({node.id: node.name for node in self.nodes.values()}, self.edges)
 
     def print_ascii(self) -> None:
-        """Print the graph drawn with letters."""
+        """Print the graph as text."""
         print(self.draw_ascii())  # noqa: T201
 
     def draw_svg(self, output_file_path: str | None = None) -> str:
-        """Draw the graph as an SVG picture; also write it to a file, if one is named."""
+        """Draw the graph as SVG; write it to a file too, if a path is passed."""
         from foldline.runnables.graph_svg import draw_svg  # noqa: PLC0415
 
         first, last = self.first_node(), self.last_node()
-        picture = draw_svg(self.nodes, self.edges, first=first and first.id, last=last and last.id)
+        svg = draw_svg(self.nodes, self.edges, first=first and first.id, last=last and last.id)
         if output_file_path is not None:
-            Path(output_file_path).write_text(picture, encoding="utf-8")
-        return picture
+            Path(output_file_path).write_text(svg, encoding="utf-8")
+        return svg
 
     def _repr_svg_(self) -> str:
         return self.draw_svg()
@@ -353,7 +355,7 @@ class Graph:
         wrap_label_n_words: int = 9,
         frontmatter_config: dict[str, Any] | None = None,
     ) -> str:
-        """Describe the graph in Mermaid's language."""
+        """Return the graph in Mermaid's language."""
         from foldline.runnables.graph_mermaid import draw_mermaid  # noqa: PLC0415
 
         graph = self.reid()
@@ -371,7 +373,7 @@ class Graph:
         )
 
     def draw_mermaid_png(self, **options: Any) -> NoReturn:
-        """Refuse: a picture of Mermaid text is made by a web service or a browser, and foldline asks neither."""
+        """Raise: an image of Mermaid text needs a web service or a browser, and foldline uses neither."""
         from foldline.runnables.graph_mermaid import draw_mermaid_png  # noqa: PLC0415
 
         draw_mermaid_png(self.draw_mermaid(), **options)
@@ -382,7 +384,7 @@ class Graph:
         fontname: str | None = None,
         labels: LabelsDict | None = None,
     ) -> NoReturn:
-        """Refuse: this needs Graphviz, which is not a Python package; see `draw_svg`."""
+        """Raise: this needs Graphviz, which is not a Python package; see `draw_svg`."""
         from foldline.runnables.graph_png import PngDrawer  # noqa: PLC0415
 
         PngDrawer(fontname, labels).draw(self, output_file_path)

@@ -1,4 +1,4 @@
-"""Graphs drawn with letters: boxes in layers, `*` for an edge, `.` for one that is not always taken."""
+"""Graphs drawn as text: boxes in layers, `*` for an edge, `.` for an edge that is not always taken."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ __all__ = ["AsciiCanvas", "VertexViewer", "draw_ascii"]
 
 BOX_ROWS = 3
 FEWEST_ROWS, MOST_ROWS = 3, 7
-"""Between two layers."""
+"""Limits of the number of rows between two layers."""
 
 
 class VertexViewer:
-    """The size of a part's box."""
+    """The size of a node's box."""
 
     HEIGHT = BOX_ROWS
 
@@ -27,12 +27,12 @@ class VertexViewer:
 
     @property
     def h(self) -> int:
-        """Rows."""
+        """The height in rows."""
         return self.HEIGHT
 
     @property
     def w(self) -> int:
-        """Columns."""
+        """The width in columns."""
         return columns(self._name) + 4
 
 
@@ -50,11 +50,11 @@ class AsciiCanvas:
         self.canvas: list[list[str]] = [[" "] * cols for _ in range(lines)]
 
     def draw(self) -> str:
-        """Return what was drawn."""
+        """Return the drawing."""
         return "\n".join("".join(line).rstrip() for line in self.canvas)
 
     def point(self, x: int, y: int, char: str) -> None:
-        """Put one character."""
+        """Draw one character."""
         if not (0 <= x < self.cols and 0 <= y < self.lines):
             raise UsageError(f"({x}, {y}) is not on a canvas of {self.cols} x {self.lines}")
         if len(char) != 1:
@@ -65,11 +65,11 @@ class AsciiCanvas:
         """Draw a line of one character."""
         steps = max(abs(x1 - x0), abs(y1 - y0))
         for step in range(steps + 1):
-            share = step / steps if steps else 0
-            self.point(round(x0 + (x1 - x0) * share), round(y0 + (y1 - y0) * share), char)
+            fraction = step / steps if steps else 0
+            self.point(round(x0 + (x1 - x0) * fraction), round(y0 + (y1 - y0) * fraction), char)
 
     def text(self, x: int, y: int, text: str) -> None:
-        """Write; a wide character takes two columns, a combining one joins the one before."""
+        """Draw a text; a wide character takes two columns, a combining one is added to the one before."""
         for char in text:
             width = columns(char)
             if width == 0 and x > 0:
@@ -120,14 +120,15 @@ def _height(layout: Layout, layer: int) -> int:
 
 
 def _rows(layout: Layout) -> list[int]:
-    """The first row of each layer: the further edges go across, the more rows they get."""
+    """Return the first row of each layer: the further its edges go sideways, the more rows follow."""
     rows = [0]
-    for place, layer in enumerate(layout.layers[:-1]):
-        across = max(
-            (abs(item.center - one.center) for item in layer for one in item.below), default=0
+    for index, layer in enumerate(layout.layers[:-1]):
+        horizontal_distance = max(
+            (abs(item.center - lower_item.center) for item in layer for lower_item in item.below),
+            default=0,
         )
-        between = min(MOST_ROWS, max(FEWEST_ROWS, round(across / 6) + 2))
-        rows.append(rows[-1] + _height(layout, place) + between)
+        gap = min(MOST_ROWS, max(FEWEST_ROWS, round(horizontal_distance / 6) + 2))
+        rows.append(rows[-1] + _height(layout, index) + gap)
     return rows
 
 
@@ -137,7 +138,7 @@ def _draw_route(canvas: AsciiCanvas, route: Route, rows: list[int], layout: Layo
         top = rows[upper.layer] + _height(layout, upper.layer)
         bottom = rows[lower.layer] - 1
         canvas.line(_column(upper), top, _column(lower), bottom, char)
-        if lower is not route.items[-1]:  # through the layer that it passes
+        if lower is not route.items[-1]:  # through the layer that the edge passes
             end = rows[lower.layer] + _height(layout, lower.layer) - 1
             canvas.line(_column(lower), bottom, _column(lower), end, char)
 
@@ -151,5 +152,5 @@ def _draw_tip(canvas: AsciiCanvas, route: Route, rows: list[int]) -> None:
 
 
 def _column(item: Item) -> int:
-    """The column of an item's middle: the same for all that stand above one another."""
+    """Return the column of an item's center, rounded in the same way for all items."""
     return min(max(floor(item.center + 0.5), left_of(item)), left_of(item) + item.width - 1)

@@ -1,4 +1,4 @@
-"""`PngDrawer`: LangChain's door to Graphviz, which foldline does not use; it says what to use instead."""
+"""`PngDrawer`: LangChain's interface to Graphviz, which foldline does not use; it raises and names alternatives."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ __all__ = ["PngDrawer"]
 
 
 class PngDrawer:
-    """Draws no PNG: Graphviz is a program to install, not a Python package."""
+    """Raises on `draw`: Graphviz is a program to install, not a Python package."""
 
     def __init__(self, fontname: str | None = None, labels: LabelsDict | None = None) -> None:
-        """Take what LangChain's takes."""
+        """Accept LangChain's arguments."""
         self.fontname: str = fontname or "arial"
         self.labels: LabelsDict = labels or LabelsDict(nodes={}, edges={})
 
     def draw(self, graph: object, output_path: str | None = None) -> NoReturn:
-        """Refuse, and say what to do."""
+        """Raise, and name the alternatives."""
         raise UsageError(
             "foldline draws no PNG: use graph.draw_svg('graph.svg'), which browsers show and rsvg-convert or Inkscape "
             "turn into a PNG"

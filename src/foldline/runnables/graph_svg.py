@@ -1,4 +1,4 @@
-"""Graphs as SVG pictures, from the same layout as the ones drawn with letters. All text is escaped."""
+"""Graphs as SVG images, with the layout of `graph_ascii`. All text is escaped."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def draw_svg(
     first: str | None = None,
     last: str | None = None,
 ) -> str:
-    """Draw a graph; the first and the last part look different."""
+    """Draw a graph; the first and the last node look different."""
     layout = lay_out({id_: node.name for id_, node in nodes.items()}, edges)
     tops = _tops(layout)
     width = layout.width * COLUMN + 2 * MARGIN + (24 if layout.loops else 0)
@@ -60,7 +60,7 @@ def draw_svg(
 
 
 def _tops(layout: Layout) -> list[int]:
-    """The top of each layer, and after the last of them the bottom of the picture."""
+    """Return the top of each layer, and at the end the bottom of the image."""
     tops = [MARGIN]
     for layer in layout.layers:
         tops.append(tops[-1] + (BOX if any(item.is_box for item in layer) else LABEL) + BETWEEN)
@@ -73,7 +73,7 @@ def _x(item: Item) -> float:
 
 
 def _y(item: Item, tops: list[int]) -> float:
-    """The middle of an item's layer."""
+    """Return the middle of an item's layer."""
     bottom = tops[item.layer + 1] - (BETWEEN if item.layer + 2 < len(tops) else 0)
     return (tops[item.layer] + bottom) / 2
 
@@ -83,17 +83,17 @@ def _half(item: Item) -> float:
 
 
 def _route(route: Route, tops: list[int]) -> str:
-    path, at = "", None
+    path, previous = "", None
     for item in route.items:
         x, y, half = _x(item), _y(item, tops), _half(item)
-        if at is None:
+        if previous is None:
             path = f"M{x:g} {y + half:g}"
         else:
-            bend = (y - half - at[1]) / 2
-            path += f"C{at[0]:g} {at[1] + bend:g} {x:g} {y - half - bend:g} {x:g} {y - half:g}"
+            bend = (y - half - previous[1]) / 2
+            path += f"C{previous[0]:g} {previous[1] + bend:g} {x:g} {y - half - bend:g} {x:g} {y - half:g}"
             if half and item is not route.items[-1]:
                 path += f"L{x:g} {y + half:g}"
-        at = (x, y + half)
+        previous = (x, y + half)
     end = "marker-start" if route.is_upward else "marker-end"
     dashed = ' class="maybe"' if route.edge.conditional else ""
     return f'<path d="{path}" {end}="url(#tip)"{dashed}/>'

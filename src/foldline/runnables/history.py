@@ -1,7 +1,7 @@
-"""`RunnableWithMessageHistory`: a runnable that remembers: earlier messages go in, new ones are kept.
+"""`RunnableWithMessageHistory`: a runnable with a memory: earlier messages are added to the input, new ones are stored.
 
-The messages of a call are kept together, once, when its output is whole. A call that fails, or whose stream is closed
-early, keeps nothing; an answer that says it is incomplete is kept with that mark.
+The messages of a call are stored together, once, when its output is complete. A call that fails, or whose stream is
+closed early, stores nothing; an answer that is marked incomplete is stored with that mark.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from foldline.messages import (
     message_chunk_to_message,
 )
 from foldline.runnables import _types
-from foldline.runnables._opening import EventStream, Opening, Wrapped
+from foldline.runnables._stream_call import EventStream, StreamCall, StreamCallWrapper
 from foldline.runnables._trace import NOTHING, plus
 from foldline.runnables.base import Runnable
 from foldline.runnables.binding import RunnableBindingBase
@@ -50,16 +50,16 @@ SESSION = ConfigurableFieldSpec(
 
 
 class RunnableWithMessageHistory(RunnableBindingBase[Any, Any]):  # type: ignore[no-redef]  # its field is called kwargs
-    """A runnable with the memory of a conversation, found by `config["configurable"]`.
+    """A runnable with the memory of a conversation, which `config["configurable"]` selects.
 
     ```python
     from foldline.chat_history import InMemoryChatMessageHistory
     from foldline.runnables import RunnableLambda, RunnableWithMessageHistory
 
-    kept = {}
+    histories = {}
 
     def history_of(session_id: str) -> InMemoryChatMessageHistory:
-        return kept.setdefault(session_id, InMemoryChatMessageHistory())
+        return histories.setdefault(session_id, InMemoryChatMessageHistory())
 
     count = RunnableWithMessageHistory(RunnableLambda(lambda messages: str(len(messages))), history_of)
     config = {"configurable": {"session_id": "ann"}}
@@ -69,15 +69,15 @@ class RunnableWithMessageHistory(RunnableBindingBase[Any, Any]):  # type: ignore
     """
 
     get_session_history: Callable[..., Any]
-    """Gives the history of a conversation; called with the values of `history_factory_config`."""
+    """Returns the history of a conversation; called with the values of `history_factory_config`."""
     input_messages_key: str | None = None
-    """Where the new messages are, if the input is a dict."""
+    """The key of the new messages, if the input is a dict."""
     output_messages_key: str | None = None
-    """Where the answer is, if the output is a dict."""
+    """The key of the answer, if the output is a dict."""
     history_messages_key: str | None = None
-    """Where the earlier messages go, if they have a place of their own in the input."""
+    """The key for the earlier messages, if they have their own key in the input."""
     history_factory_config: Sequence[ConfigurableFieldSpec] = (SESSION,)
-    """The values of `config["configurable"]` that name a conversation."""
+    """The values of `config["configurable"]` that identify a conversation."""
 
     def __init__(
         self,
@@ -90,11 +90,11 @@ class RunnableWithMessageHistory(RunnableBindingBase[Any, Any]):  # type: ignore
         history_factory_config: Sequence[ConfigurableFieldSpec] | None = None,
         **kwargs: Any,
     ) -> None:
-        """Return a runnable a memory."""
+        """Add a memory to a runnable."""
         bound = kwargs.pop("bound", runnable)
         if bound is None or get_session_history is None:
             raise UsageError(
-                "RunnableWithMessageHistory needs a runnable and a function that gives its history"
+                "RunnableWithMessageHistory needs a runnable and a function that returns its history"
             )
         super().__init__(
             bound=coerce_to_runnable(bound),
@@ -110,34 +110,34 @@ class RunnableWithMessageHistory(RunnableBindingBase[Any, Any]):  # type: ignore
         """Return the name shown in traces."""
         return Runnable.get_name(self, suffix, name=name)
 
-    # -- behaviours: unlike a binding, this is a run of its own
+    # -- behaviours: unlike a binding, this is a run itself
 
-    _traced = Runnable._traced
-    _traced_stream = Runnable._traced_stream
-    _traced_transform = Runnable._traced_transform
+    _invoke_traced = Runnable._invoke_traced
+    _stream_traced = Runnable._stream_traced
+    _transform_traced = Runnable._transform_traced
 
-    async def _once(self, input: object, run: Run) -> object:
+    async def _invoke_body(self, input: object, run: Run) -> object:
         memory = await _Memory.of(self, input, run)
         output = await self.bound._step(memory.input, self._inner(run))
-        await memory.keep(output)
+        await memory.store(output)
         return output
 
-    async def _pieces(self, input: object, run: Run) -> AsyncGenerator[Any, None]:
+    async def _stream_body(self, input: object, run: Run) -> AsyncGenerator[Any, None]:
         memory = await _Memory.of(self, input, run)
-        whole: Any = NOTHING
-        async with closing(self.bound._step_stream(memory.input, self._inner(run))) as pieces:
-            async for piece in pieces:
-                whole = plus(whole, piece)
-                yield piece
-        if whole is not NOTHING:
-            await memory.keep(whole)
+        total: Any = NOTHING
+        async with closing(self.bound._step_stream(memory.input, self._inner(run))) as chunks:
+            async for chunk in chunks:
+                total = plus(total, chunk)
+                yield chunk
+        if total is not NOTHING:
+            await memory.store(total)
 
     def _inner(self, run: Run) -> Run:
         child = run.child("seq:step:2")
         return self._bound_run(child.patched(kwargs=run.kwargs) if run.kwargs else child)
 
-    def _open_stream_v2(self, opening: Opening) -> EventStream:
-        return self.bound._open_stream_v2(_Remembering(opening, self))
+    def _open_stream_v2(self, call: StreamCall) -> EventStream:
+        return self.bound._open_stream_v2(_HistoryStreamCall(call, self))
 
     # -- the conversation
 
@@ -145,27 +145,27 @@ class RunnableWithMessageHistory(RunnableBindingBase[Any, Any]):  # type: ignore
         values = run.configurable
         parameters = _parameters(self.get_session_history)
         if parameters == {} and callable(self.get_session_history):
-            wanted: list[str] = []  # one conversation for all calls
+            keys: list[str] = []  # one conversation for all calls
         else:
-            wanted = [spec.id for spec in self.history_factory_config]
-        missing = [key for key in wanted if key not in values]
+            keys = [spec.id for spec in self.history_factory_config]
+        missing = [key for key in keys if key not in values]
         if missing:
-            example = {"configurable": dict.fromkeys(wanted, "...")}
+            example = {"configurable": dict.fromkeys(keys, "...")}
             raise UsageError(
                 f"{self.get_name()} does not know which conversation this is: the config lacks "
                 f"{', '.join(repr(key) for key in missing)}; call it with config={example}"
             )
         with run.current():
-            if len(wanted) == 1 and parameters is not None and wanted[0] not in parameters:
-                found = await run.io.call(self.get_session_history, values[wanted[0]])
+            if len(keys) == 1 and parameters is not None and keys[0] not in parameters:
+                history = await run.io.call(self.get_session_history, values[keys[0]])
             else:
-                named = {key: values[key] for key in wanted}
-                found = await run.io.call(self.get_session_history, **named)
-        if not isinstance(found, BaseChatMessageHistory):
+                arguments = {key: values[key] for key in keys}
+                history = await run.io.call(self.get_session_history, **arguments)
+        if not isinstance(history, BaseChatMessageHistory):
             raise UsageError(
-                f"get_session_history gave {type(found).__name__}: it must give a BaseChatMessageHistory"
+                f"get_session_history returned {type(history).__name__}: it must return a BaseChatMessageHistory"
             )
-        return found
+        return history
 
     def _new_messages(self, value: object) -> list[BaseMessage]:
         """Return the new messages of an input."""
@@ -182,7 +182,7 @@ class RunnableWithMessageHistory(RunnableBindingBase[Any, Any]):  # type: ignore
             )
         return _messages(value, HumanMessage, "input_messages_key")
 
-    def _answered(self, value: object) -> list[BaseMessage]:
+    def _output_messages(self, value: object) -> list[BaseMessage]:
         """Return the messages of an output."""
         if isinstance(value, Mapping):
             key = self.output_messages_key or (next(iter(value)) if len(value) == 1 else "output")
@@ -193,31 +193,36 @@ class RunnableWithMessageHistory(RunnableBindingBase[Any, Any]):  # type: ignore
             value = value[key]
         return _messages(value, AIMessage, "output_messages_key")
 
-    def _add_history(self, value: Any, past: list[BaseMessage], said: list[BaseMessage]) -> object:  # noqa: ANN401  a dict or messages, as the keys say
+    def _add_history(
+        self,
+        value: Any,  # noqa: ANN401  a dict or messages
+        history: list[BaseMessage],
+        new_messages: list[BaseMessage],
+    ) -> object:
         if self.history_messages_key is not None:
             if not isinstance(value, Mapping):
                 raise UsageError(
                     f"history_messages_key={self.history_messages_key!r} is for a dict, "
                     f"and the input is {type(value).__name__}"
                 )
-            return {**value, self.history_messages_key: past}
+            return {**value, self.history_messages_key: history}
         if self.input_messages_key is not None:
-            return {**value, self.input_messages_key: [*past, *said]}
-        return [*past, *said]
+            return {**value, self.input_messages_key: [*history, *new_messages]}
+        return [*history, *new_messages]
 
     # -- types
 
     @property
     def config_specs(self) -> list[ConfigurableFieldSpec]:
-        """The configurable fields of what is inside, and those that name a conversation."""
+        """The configurable fields of the bound runnable, and those that identify a conversation."""
         return get_unique_config_specs([*self.bound.config_specs, *self.history_factory_config])
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
-        """Return the input: messages, or a dict with them."""
+        """Return the input schema: messages, or a dict with them."""
         if self.custom_input_type is not None:
             return super().get_input_schema(config)
         messages: Any = str | BaseMessage | Sequence[BaseMessage]
-        name = "RunnableWithChatHistoryInput"  # LangChain's, also in its schemas
+        name = "RunnableWithChatHistoryInput"  # as in LangChain
         if self.input_messages_key is not None:
             return _types.object_model(name, {self.input_messages_key: (messages, ...)})
         return _types.value_model(
@@ -226,7 +231,7 @@ class RunnableWithMessageHistory(RunnableBindingBase[Any, Any]):  # type: ignore
 
     @property
     def OutputType(self) -> object:
-        """That of what is inside."""
+        """The output type of the bound runnable."""
         return self.bound.OutputType
 
 
@@ -238,47 +243,47 @@ class _Memory:
         owner: RunnableWithMessageHistory,
         run: Run,
         history: BaseChatMessageHistory,
-        said: list[BaseMessage],
+        new_messages: list[BaseMessage],
     ) -> None:
         self._owner = owner
         self._run = run
         self._history = history
-        self._new_messages = said
+        self._new_messages = new_messages
         self.input: Any = None
 
     @classmethod
     async def of(cls, owner: RunnableWithMessageHistory, value: object, run: Run) -> _Memory:
-        """Find the conversation and put its messages into the input."""
+        """Load the conversation and add its messages to the input."""
         memory = cls(owner, run, await owner._history(run), owner._new_messages(value))
-        # Seen in traces under the name it has in LangChain.
-        loading: RunnableLambda[Any, Any] = RunnableLambda(
-            memory._history_messages, memory._apast, name="load_history"
+        # Appears in traces under LangChain's name.
+        load_history: RunnableLambda[Any, Any] = RunnableLambda(
+            memory._history_messages, memory._ahistory_messages, name="load_history"
         )
-        past = await loading._step(value, run.child("seq:step:1"))
-        memory.input = owner._add_history(value, past, memory._new_messages)
+        history = await load_history._step(value, run.child("seq:step:1"))
+        memory.input = owner._add_history(value, history, memory._new_messages)
         return memory
 
-    # Copies: what the runnable gets must not grow when the answer is kept.
+    # Copies: the runnable's input must not grow when the answer is stored.
 
     def _history_messages(self, _: object) -> list[BaseMessage]:
         return list(self._history.messages)
 
-    async def _apast(self, _: object) -> list[BaseMessage]:
+    async def _ahistory_messages(self, _: object) -> list[BaseMessage]:
         return list(await self._history.aget_messages())
 
-    async def keep(self, output: object) -> None:
-        """Keep what was said and answered, together."""
-        messages = [*self._new_messages, *self._owner._answered(output)]
+    async def store(self, output: object) -> None:
+        """Store the new messages and the answer, together."""
+        messages = [*self._new_messages, *self._owner._output_messages(output)]
         if self._run.io.blocking:
             self._history.add_messages(messages)
         else:
             await self._history.aadd_messages(messages)
 
 
-class _Remembering(Wrapped):
-    """Finds the conversation when a model's stream is first read; keeps the answer when it is whole."""
+class _HistoryStreamCall(StreamCallWrapper):
+    """Loads the conversation when a model's stream is first read; stores the answer when it is complete."""
 
-    def __init__(self, inner: Opening, owner: RunnableWithMessageHistory) -> None:
+    def __init__(self, inner: StreamCall, owner: RunnableWithMessageHistory) -> None:
         super().__init__(inner)
         self._owner = owner
         self._memory: _Memory | None = None
@@ -291,12 +296,12 @@ class _Remembering(Wrapped):
     async def end(self, output: object) -> None:
         closed_early = isinstance(output, AIMessage) and output.status == "incomplete"
         if self._memory is not None and output is not None and not closed_early:
-            await self._memory.keep(output)
+            await self._memory.store(output)
         await self._inner.end(output)
 
 
 def _parameters(function: Callable[..., Any]) -> Mapping[str, Any] | None:
-    """Return the parameters of a function; None where it does not say."""
+    """Return the parameters of a function; None if they cannot be determined."""
     try:
         return dict(inspect.signature(function).parameters)
     except (TypeError, ValueError):
@@ -308,10 +313,12 @@ def _messages(value: object, kind: type[HumanMessage | AIMessage], key: str) -> 
         return [kind(content=value)]
     if isinstance(value, BaseMessage):
         return [_to_message(value)]
-    if isinstance(value, list | tuple) and all(isinstance(one, BaseMessage) for one in value):
-        return [_to_message(one) for one in value]
+    if isinstance(value, list | tuple) and all(
+        isinstance(message, BaseMessage) for message in value
+    ):
+        return [_to_message(message) for message in value]
     raise UsageError(
-        f"Expected str, BaseMessage, list[BaseMessage], or tuple[BaseMessage]. Got {value!r:.200}. A history keeps "
+        f"Expected str, BaseMessage, list[BaseMessage], or tuple[BaseMessage]. Got {value!r:.200}. A history stores "
         f"text and messages: set {key} to where they are, or let the chain end in a message"
     )
 

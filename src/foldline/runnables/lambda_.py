@@ -1,4 +1,4 @@
-"""`RunnableLambda`: a function as a runnable, of either colour or both."""
+"""`RunnableLambda`: a function as a runnable, sync, async or both."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Output = TypeVar("Output", covariant=True)
 class RunnableLambda(PatchableInstance, Runnable[Input, Output]):
     """A function as a runnable.
 
-    The function may take `config` or `run_manager` beside its input, may be async, may be a generator, and may
+    The function may take `config` or `run_manager` in addition to its input, may be async, may be a generator, and may
     return a runnable, which is then run in its place.
 
     ```python
@@ -92,7 +92,7 @@ class RunnableLambda(PatchableInstance, Runnable[Input, Output]):
         afunc: Callable[..., Any] | None = None,
         name: str | None = None,
     ) -> None:
-        """Wrap a function; `afunc` is its async twin where it has one."""
+        """Wrap a function; `afunc` is its async version, if there is one."""
         if not callable(func):
             raise TypeError(f"RunnableLambda needs a function, not {type(func).__name__}: {func!r}")
         if isinstance(func, Runnable):
@@ -100,16 +100,18 @@ class RunnableLambda(PatchableInstance, Runnable[Input, Output]):
         is_async = is_async_callable(func) or inspect.isasyncgenfunction(func)
         if is_async and afunc is not None:
             raise UsageError(
-                "func is async already: give the blocking function first, its async twin as afunc"
+                "func is async already: pass the sync function as func, and the async one as afunc"
             )
         self.func: Callable[..., Any] | None = None if is_async else func
         self.afunc: Callable[..., Any] | None = func if is_async else afunc
-        given = getattr(func, "__name__", None)
-        self.name: str | None = name or (given if given and given != "<lambda>" else None)
-        # Of the blocking function and of the async one. Not by identity: a lambda may be pickled.
+        function_name = getattr(func, "__name__", None)
+        self.name: str | None = name or (
+            function_name if function_name and function_name != "<lambda>" else None
+        )
+        # For the sync function and for the async one. Not by identity: a lambda may be pickled.
         self._wants = [
-            () if one is None else _functions.injected_arguments(one)
-            for one in (self.func, self.afunc)
+            () if function is None else _functions.injected_arguments(function)
+            for function in (self.func, self.afunc)
         ]
 
     def _choose(self, run: Run) -> Callable[..., Any]:
@@ -135,11 +137,11 @@ class RunnableLambda(PatchableInstance, Runnable[Input, Output]):
         with run.current():
             return await run.io.call(function, input, **_functions.extras(wants, run))
 
-    async def _once(self, input: Input, run: Run) -> object:
+    async def _invoke_body(self, input: Input, run: Run) -> object:
         try:
             result = await self._call(input, run)
         except RecursionError as error:
-            if isinstance(error, RecursionLimitError):  # an inner call said so already
+            if isinstance(error, RecursionLimitError):  # raised by an inner call
                 raise
             raise RecursionLimitError(
                 f"{self.get_name()} calls functions too deep for Python's stack: end the recursion, return a "
@@ -148,24 +150,29 @@ class RunnableLambda(PatchableInstance, Runnable[Input, Output]):
         if isinstance(result, Runnable):
             return await result._step(input, self._deeper(run))
         if inspect.isgenerator(result) or inspect.isasyncgen(result):
-            whole: Any = NOTHING
-            async with closing(run.io.each(result, run.current())) as pieces:
-                async for piece in pieces:
-                    whole = plus(whole, piece)
-            return None if whole is NOTHING else whole
+            total: Any = NOTHING
+            async with closing(run.io.each(result, run.current())) as chunks:
+                async for chunk in chunks:
+                    total = plus(total, chunk)
+            return None if total is NOTHING else total
         return result
 
     def _deeper(self, run: Run) -> Run:
-        left = run.recursion_limit - 1
-        if left <= 0:
+        remaining_depth = run.recursion_limit - 1
+        if remaining_depth <= 0:
             raise RecursionLimitError(
                 f"{self.get_name()} returned runnables that return runnables too deep: "
                 "raise config['recursion_limit'] or end the recursion"
             )
         child = run.child()
-        return Run(child.io, {**child.given, "recursion_limit": left}, child.manager, child.kwargs)
+        return Run(
+            child.io,
+            {**child.given, "recursion_limit": remaining_depth},
+            child.manager,
+            child.kwargs,
+        )
 
-    async def _pieces(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
+    async def _stream_body(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
         result = await self._call(input, run)
         if isinstance(result, Runnable):
             stream = result._step_stream(input, self._deeper(run))
@@ -174,25 +181,25 @@ class RunnableLambda(PatchableInstance, Runnable[Input, Output]):
         else:
             yield result
             return
-        async with closing(stream) as pieces:
-            async for piece in pieces:
-                yield piece
+        async with closing(stream) as chunks:
+            async for chunk in chunks:
+                yield chunk
 
     # -- types
 
     @cached_property
     def deps(self) -> list[Runnable[Any, Any]]:
-        """The runnables that the function names: of its closure, and of its module."""
-        named = get_function_nonlocals(self._function) if self._function is not None else []
-        owners = [getattr(value, "__self__", value) for value in named]
-        return [one for one in owners if isinstance(one, Runnable)]
+        """The runnables that the function refers to: in its closure, and in its module."""
+        values = get_function_nonlocals(self._function) if self._function is not None else []
+        owners = [getattr(value, "__self__", value) for value in values]
+        return [owner for owner in owners if isinstance(owner, Runnable)]
 
     @property
     def config_specs(self) -> list[Any]:
-        """The configurable fields of the runnables that the function names."""
-        # Not those of other functions, which may name this one again.
-        named = [one for one in self.deps if not isinstance(one, RunnableLambda)]
-        return _types.unique_specs(one.config_specs for one in named)
+        """The configurable fields of the runnables that the function refers to."""
+        # Without other functions, which may refer to this one.
+        runnables = [runnable for runnable in self.deps if not isinstance(runnable, RunnableLambda)]
+        return _types.unique_specs(runnable.config_specs for runnable in runnables)
 
     @property
     def _function(self) -> Callable[..., Any] | None:
@@ -205,15 +212,15 @@ class RunnableLambda(PatchableInstance, Runnable[Input, Output]):
 
     @property
     def OutputType(self) -> object:
-        """The annotated type of the result; of a generator, what it yields."""
-        annotated = _functions.return_type(self._function)
+        """The annotated type of the result; for a generator, that of its items."""
+        annotation = _functions.return_type(self._function)
         is_stream = inspect.isgeneratorfunction(self._function) or inspect.isasyncgenfunction(
             self._function
         )
-        return _functions.iterated(annotated) if is_stream else annotated
+        return _functions.item_type(annotation) if is_stream else annotation
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
-        """Return the keys that the function reads, where it is seen to read keys of a dict."""
+        """Return a schema of the keys that the function reads from a dict, if its source shows them."""
         if self.InputType is not Any:
             return super().get_input_schema(config)
         keys = _functions.item_keys(self._function)
@@ -240,5 +247,5 @@ class RunnableLambda(PatchableInstance, Runnable[Input, Output]):
             return f"RunnableLambda({str(self.func).removeprefix('operator.')})"
         if self.func is None:
             return f"RunnableLambda(afunc={self.name or '...'})"
-        given = get_lambda_source(self.func)
-        return f"RunnableLambda({'...' if given in (None, '<lambda>') else given})"
+        source = get_lambda_source(self.func)
+        return f"RunnableLambda({'...' if source in (None, '<lambda>') else source})"

@@ -1,4 +1,4 @@
-"""`RunnableParallel`: several runnables get the same input at once; their outputs are a dict."""
+"""`RunnableParallel`: several runnables get the same input at once; their outputs form a dict."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Branch = Runnable[Any, Any] | Callable[..., Any] | Mapping[str, Any]
 
 
 class RunnableParallel(RunnableSerializable[Input, dict[str, Any]]):
-    """Branches that get the same input and run at once; a dict in a pipe becomes one.
+    """Branches that get the same input and run at once; a dict in a pipe becomes a RunnableParallel.
 
     ```python
     from foldline.runnables import RunnableLambda, RunnableParallel
@@ -49,17 +49,17 @@ class RunnableParallel(RunnableSerializable[Input, dict[str, Any]]):
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
-        """Whether this can be dumped: yes, if its branches can."""
+        """Return whether this can be serialized: yes, if its branches can."""
         return True
 
     def get_name(self, suffix: str | None = None, *, name: str | None = None) -> str:
-        """Return the name shown in traces: with the keys of the branches."""
+        """Return the name shown in traces, which includes the keys of the branches."""
         name = name or self.name or f"RunnableParallel<{','.join(self.steps__)}>"
         return super().get_name(suffix, name=name)
 
     # -- behaviours
 
-    async def _once(self, input: Input, run: Run) -> dict[str, Any]:
+    async def _invoke_body(self, input: Input, run: Run) -> dict[str, Any]:
         keys = list(self.steps__)
         output = dict.fromkeys(keys)
 
@@ -68,24 +68,24 @@ class RunnableParallel(RunnableSerializable[Input, dict[str, Any]]):
 
         limit = run.max_concurrency or len(keys)
         async with closing(run.io.as_completed(branch, keys, limit=limit)) as outcomes:
-            async for place, value, error in outcomes:
+            async for index, value, error in outcomes:
                 if error is not None:
                     raise error
-                output[keys[place]] = value
+                output[keys[index]] = value
         return output
 
-    async def _pieces(self, input: Input, run: Run) -> AsyncGenerator[AddableDict, None]:
+    async def _stream_body(self, input: Input, run: Run) -> AsyncGenerator[AddableDict, None]:
         streams = {
             key: step._step_stream(input, run.child(f"map:key:{key}"))
             for key, step in self.steps__.items()
         }
         async with closing(run.io.merge(streams)) as merged:
-            async for key, piece in merged:
-                yield AddableDict({key: piece})
+            async for key, chunk in merged:
+                yield AddableDict({key: chunk})
         if not streams:
             yield AddableDict()
 
-    async def _flow(
+    async def _transform_body(
         self, inputs: AsyncGenerator[Any, None], run: Run
     ) -> AsyncGenerator[AddableDict, None]:
         tee = Tee(inputs, run.io)
@@ -94,8 +94,8 @@ class RunnableParallel(RunnableSerializable[Input, dict[str, Any]]):
             for key, step in self.steps__.items()
         }
         async with closing(inputs), closing(run.io.merge(streams)) as merged:
-            async for key, piece in merged:
-                yield AddableDict({key: piece})
+            async for key, chunk in merged:
+                yield AddableDict({key: chunk})
         if not streams:
             yield AddableDict()
 
@@ -103,14 +103,14 @@ class RunnableParallel(RunnableSerializable[Input, dict[str, Any]]):
 
     @property
     def InputType(self) -> object:
-        """The input of the first branch that says its type."""
+        """The input type of the first branch that declares one."""
         for step in self.steps__.values():
             if step.InputType is not Any:
                 return step.InputType
         return Any
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
-        """Return the keys that the branches read, where all of them read keys."""
+        """Return a schema of the keys that the branches read, if all of them read keys."""
         schemas = [step.get_input_schema(config) for step in self.steps__.values()]
         objects = [schema for schema in schemas if _types.is_object(schema)]
         if objects and all(
@@ -125,7 +125,7 @@ class RunnableParallel(RunnableSerializable[Input, dict[str, Any]]):
         return super().get_input_schema(config)
 
     def get_output_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
-        """Return a field for each branch."""
+        """Return a schema with a field for each branch."""
         fields = {key: (step.OutputType, ...) for key, step in self.steps__.items()}
         return _types.object_model(self.get_name("Output"), fields)
 
@@ -135,10 +135,10 @@ class RunnableParallel(RunnableSerializable[Input, dict[str, Any]]):
         return _types.unique_specs(step.config_specs for step in self.steps__.values())
 
     def __repr__(self) -> str:
-        shown = ",\n  ".join(
-            f"{key}: {_types.indented(repr(step))}" for key, step in self.steps__.items()
+        branches = ",\n  ".join(
+            f"{key}: {_types.indent_nested(repr(step))}" for key, step in self.steps__.items()
         )
-        return "{\n  " + shown + "\n}"
+        return "{\n  " + branches + "\n}"
 
 
 RunnableMap = RunnableParallel

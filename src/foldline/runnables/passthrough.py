@@ -1,4 +1,4 @@
-"""Runnables that hand their input on: unchanged, with keys added, or with keys picked."""
+"""Runnables that forward their input: unchanged, with keys added, or with keys picked."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ Other = TypeVar("Other")
 
 
 def identity(x: Other) -> Other:
-    """Return what was given."""
+    """Return the argument."""
     return x
 
 
 async def aidentity(x: Other) -> Other:
-    """Return what was given, awaited."""
+    """Return the argument."""
     return x
 
 
 class RunnablePassthrough(RunnableSerializable[Other, Other]):
-    """Hands its input on unchanged; a function may look at it on the way.
+    """Forwards its input unchanged; a function may be called with it.
 
     ```python
     from foldline.runnables import RunnablePassthrough
@@ -44,11 +44,11 @@ class RunnablePassthrough(RunnableSerializable[Other, Other]):
     """
 
     input_type: Any = Field(default=None, repr=False)
-    """The type of the input, where it should be known."""
+    """The type of the input, for schemas."""
     func: Callable[..., Any] | None = None
-    """Called with the whole input, for its effect."""
+    """Called with the complete input, for its side effect."""
     afunc: Callable[..., Any] | None = None
-    """Its async twin."""
+    """The async version of `func`."""
 
     def __init__(
         self,
@@ -58,22 +58,22 @@ class RunnablePassthrough(RunnableSerializable[Other, Other]):
         input_type: object = None,
         **kwargs: object,
     ) -> None:
-        """Pass on; call a function with what passes, if given."""
+        """Forward the input; call `func` with it, if there is one."""
         if func is not None and is_async_callable(func):
             func, afunc = None, func
         super().__init__(func=func, afunc=afunc, input_type=input_type, **kwargs)
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
-        """Whether this can be dumped: yes."""
+        """Return whether this can be serialized: yes."""
         return True
 
     @classmethod
     def assign(cls, **kwargs: Branch) -> RunnableAssign:  # type: ignore[override]  # no step comes before it
-        """Pass a dict on with more keys, each made by a runnable from the dict."""
+        """Forward a dict with more keys, each computed by a runnable from the dict."""
         return RunnableAssign(RunnableParallel(kwargs))
 
-    async def _look(self, value: object, run: Run) -> None:
+    async def _call_function(self, value: object, run: Run) -> None:
         if run.io.blocking and self.func is None:
             raise BlockingCallError(
                 f"the function of {self.get_name()} is async and was reached by a blocking call: "
@@ -83,129 +83,139 @@ class RunnablePassthrough(RunnableSerializable[Other, Other]):
         if function is not None:
             await _functions.call(function, value, run)
 
-    async def _once(self, input: Other, run: Run) -> Other:
+    async def _invoke_body(self, input: Other, run: Run) -> Other:
         if self.func or self.afunc:
-            await self._look(input, run)
+            await self._call_function(input, run)
         return input
 
-    def _flow(self, inputs: AsyncGenerator[Other, None], run: Run) -> AsyncGenerator[Other, None]:
-        return self._looked_at(inputs, run) if self.func or self.afunc else inputs
-
-    async def _looked_at(
+    def _transform_body(
         self, inputs: AsyncGenerator[Other, None], run: Run
     ) -> AsyncGenerator[Other, None]:
-        whole: Any = NOTHING
+        return self._observe_stream(inputs, run) if self.func or self.afunc else inputs
+
+    async def _observe_stream(
+        self, inputs: AsyncGenerator[Other, None], run: Run
+    ) -> AsyncGenerator[Other, None]:
+        total: Any = NOTHING
         async with closing(inputs):
-            async for piece in inputs:
-                whole = plus(whole, piece)
-                yield piece
-        if whole is not NOTHING:
-            await self._look(whole, run)
+            async for chunk in inputs:
+                total = plus(total, chunk)
+                yield chunk
+        if total is not NOTHING:
+            await self._call_function(total, run)
 
     @property
     def InputType(self) -> object:
-        """The type given, or any."""
+        """The declared type, or Any."""
         return self.input_type or Any
 
     @property
     def OutputType(self) -> object:
-        """The same as the input."""
+        """The same type as that of the input."""
         return self.input_type or Any
 
 
 class RunnableAssign(RunnableSerializable[dict[str, Any], dict[str, Any]]):
-    """Hands a dict on with more keys; streamed, the keys that were there go first."""
+    """Forwards a dict with more keys; in a stream, the existing keys come first."""
 
     mapper: SkipValidation[RunnableParallel[Any]]
-    """Makes the new keys."""
+    """Computes the new keys."""
 
     def __init__(
         self, mapper: RunnableParallel[Any] | Mapping[str, Branch], **kwargs: object
     ) -> None:
-        """Take the branches that make the new keys."""
+        """Set the branches that compute the new keys."""
         if not isinstance(mapper, RunnableParallel):
             mapper = RunnableParallel(mapper)
         super().__init__(mapper=mapper, **kwargs)
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
-        """Whether this can be dumped: yes, if its branches can."""
+        """Return whether this can be serialized: yes, if its branches can."""
         return True
 
     def get_name(self, suffix: str | None = None, *, name: str | None = None) -> str:
-        """Return the name shown in traces: with the new keys."""
+        """Return the name shown in traces, which includes the new keys."""
         name = name or self.name or f"RunnableAssign<{','.join(self.mapper.steps__)}>"
         return super().get_name(suffix, name=name)
 
-    async def _once(self, input: dict[str, Any], run: Run) -> dict[str, Any]:
+    async def _invoke_body(self, input: dict[str, Any], run: Run) -> dict[str, Any]:
         _check_dict(input, "RunnablePassthrough.assign()")
         return {**input, **await self.mapper._step(input, run.child())}
 
-    def _checked_piece(self, piece: dict[str, Any]) -> AddableDict:
-        _check_dict(piece, "RunnablePassthrough.assign()")
+    def _unassigned(self, input: dict[str, Any]) -> AddableDict:
+        _check_dict(input, "RunnablePassthrough.assign()")
         return AddableDict(
-            {key: value for key, value in piece.items() if key not in self.mapper.steps__}
+            {key: value for key, value in input.items() if key not in self.mapper.steps__}
         )
 
-    async def _pieces(self, input: dict[str, Any], run: Run) -> AsyncGenerator[AddableDict, None]:
-        if given := self._checked_piece(input):
-            yield given
-        async with closing(self.mapper._step_stream(input, run.child())) as made:
-            async for piece in made:
-                yield piece
+    async def _stream_body(
+        self, input: dict[str, Any], run: Run
+    ) -> AsyncGenerator[AddableDict, None]:
+        if unassigned := self._unassigned(input):
+            yield unassigned
+        async with closing(self.mapper._step_stream(input, run.child())) as chunks:
+            async for chunk in chunks:
+                yield chunk
 
-    async def _flow(
+    async def _transform_body(
         self, inputs: AsyncGenerator[dict[str, Any], None], run: Run
     ) -> AsyncGenerator[AddableDict, None]:
-        seen: list[dict[str, Any]] = []
+        chunks: list[dict[str, Any]] = []
         async with closing(inputs):
-            async for piece in inputs:
-                if given := self._checked_piece(piece):
-                    yield given
-                seen.append(piece)
+            async for chunk in inputs:
+                if unassigned := self._unassigned(chunk):
+                    yield unassigned
+                chunks.append(chunk)
 
-        async def again() -> AsyncGenerator[dict[str, Any], None]:
-            for piece in seen:
-                yield piece
+        async def read_chunks() -> AsyncGenerator[dict[str, Any], None]:
+            for chunk in chunks:
+                yield chunk
 
-        async with closing(self.mapper._step_transform(again(), run.child())) as made:
-            async for piece in made:
-                yield piece
+        async with closing(self.mapper._step_transform(read_chunks(), run.child())) as outputs:
+            async for chunk in outputs:
+                yield chunk
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
-        """Return the keys that the branches read, where they are known."""
+        """Return a schema of the keys that the branches read, if it is known."""
         schema = self.mapper.get_input_schema(config)
         return schema if _types.is_object(schema) else super().get_input_schema(config)
 
     def get_output_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
-        """Return the keys that were there, where they are known, and the new ones."""
-        given, made = self.mapper.get_input_schema(config), self.mapper.get_output_schema(config)
-        if not _types.is_object(given):
-            return made
+        """Return a schema of the existing keys, if they are known, and of the new ones."""
+        input_schema, output_schema = (
+            self.mapper.get_input_schema(config),
+            self.mapper.get_output_schema(config),
+        )
+        if not _types.is_object(input_schema):
+            return output_schema
         return _types.object_model(
-            "RunnableAssignOutput", {**_types.fields_of(given), **_types.fields_of(made)}
+            "RunnableAssignOutput",
+            {**_types.fields_of(input_schema), **_types.fields_of(output_schema)},
         )
 
     def _schema_before(
         self, following: type[BaseModel], config: RunnableConfig | None
     ) -> type[BaseModel]:
-        own = self.get_input_schema(config)
+        input_schema = self.get_input_schema(config)
         if not _types.is_object(following):
-            return own
-        made = self.mapper.steps__
-        wanted = {
-            key: field for key, field in _types.fields_of(following).items() if key not in made
+            return input_schema
+        branches = self.mapper.steps__
+        required_fields = {
+            key: field for key, field in _types.fields_of(following).items() if key not in branches
         }
-        known = _types.fields_of(own) if _types.is_object(own) else {}
-        return _types.object_model("RunnableSequenceInput", {**wanted, **known})
+        input_fields = _types.fields_of(input_schema) if _types.is_object(input_schema) else {}
+        return _types.object_model("RunnableSequenceInput", {**required_fields, **input_fields})
 
     def _schema_after(
         self, previous: type[BaseModel], config: RunnableConfig | None
     ) -> type[BaseModel]:
         if not _types.is_object(previous):
             return self.get_output_schema(config)
-        made = _types.fields_of(self.mapper.get_output_schema(config))
-        return _types.object_model("RunnableSequenceOutput", {**_types.fields_of(previous), **made})
+        new_fields = _types.fields_of(self.mapper.get_output_schema(config))
+        return _types.object_model(
+            "RunnableSequenceOutput", {**_types.fields_of(previous), **new_fields}
+        )
 
     @property
     def config_specs(self) -> list[Any]:
@@ -233,11 +243,11 @@ class RunnablePick(RunnableSerializable[dict[str, Any], Any]):
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
-        """Whether this can be dumped: yes."""
+        """Return whether this can be serialized: yes."""
         return True
 
     def get_name(self, suffix: str | None = None, *, name: str | None = None) -> str:
-        """Return the name shown in traces: with the keys."""
+        """Return the name shown in traces, which includes the keys."""
         keys = [self.keys] if isinstance(self.keys, str) else self.keys
         return super().get_name(suffix, name=name or self.name or f"RunnablePick<{','.join(keys)}>")
 
@@ -247,38 +257,38 @@ class RunnablePick(RunnableSerializable[dict[str, Any], Any]):
             return value.get(self.keys)
         return AddableDict({key: value[key] for key in self.keys if key in value}) or None
 
-    async def _once(self, input: dict[str, Any], run: Run) -> object:
+    async def _invoke_body(self, input: dict[str, Any], run: Run) -> object:
         return self._pick(input)
 
-    async def _flow(
+    async def _transform_body(
         self, inputs: AsyncGenerator[dict[str, Any], None], run: Run
     ) -> AsyncGenerator[Any, None]:
         async with closing(inputs):
-            async for piece in inputs:
-                if (picked := self._pick(piece)) is not None:
-                    yield picked
+            async for chunk in inputs:
+                if (output := self._pick(chunk)) is not None:
+                    yield output
 
-    async def _pieces(self, input: dict[str, Any], run: Run) -> AsyncGenerator[Any, None]:
-        if (picked := self._pick(input)) is not None:
-            yield picked
+    async def _stream_body(self, input: dict[str, Any], run: Run) -> AsyncGenerator[Any, None]:
+        if (output := self._pick(input)) is not None:
+            yield output
 
     def _schema_after(
         self, previous: type[BaseModel], config: RunnableConfig | None
     ) -> type[BaseModel]:
-        known = _types.fields_of(previous) if _types.is_object(previous) else {}
+        fields = _types.fields_of(previous) if _types.is_object(previous) else {}
         if isinstance(self.keys, str):
-            kind = known[self.keys][0] if self.keys in known else Any
+            kind = fields[self.keys][0] if self.keys in fields else Any
             return _types.value_model("RunnableSequenceOutput", kind)
-        picked = {key: known[key] for key in self.keys if key in known}
+        picked_fields = {key: fields[key] for key in self.keys if key in fields}
         return (
-            _types.object_model("RunnableSequenceOutput", picked)
-            if picked
+            _types.object_model("RunnableSequenceOutput", picked_fields)
+            if picked_fields
             else self.get_output_schema(config)
         )
 
 
-def _check_dict(value: object, who: str) -> None:
+def _check_dict(value: object, name: str) -> None:
     if not isinstance(value, Mapping):
         raise UsageError(
-            f"the input of {who} must be a dict, not {type(value).__name__}: {value!r:.200}"
+            f"the input of {name} must be a dict, not {type(value).__name__}: {value!r:.200}"
         )

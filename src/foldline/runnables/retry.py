@@ -1,7 +1,7 @@
-"""`RunnableRetry`: tries again when a runnable fails; what `with_retry` makes.
+"""`RunnableRetry`: retries a runnable that fails; the result of `with_retry`.
 
-Of a batch only the inputs that failed are tried again; a stream only before its first piece was delivered. While it
-tries, it is the one owner of the retries: a model inside, or another retry, leaves to it what it would try again.
+Only the inputs of a batch that failed are retried; a stream only before its first chunk is delivered. While it is
+active it owns all retries: a model inside, or another retry, does not retry the same errors itself.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from foldline.exceptions import (
     SecurityError,
     UsageError,
 )
-from foldline.runnables._opening import EventStream, Opening
-from foldline.runnables._relay import Attempts, relayed
 from foldline.runnables._rereadable import Rereadable
+from foldline.runnables._stream_attempts import StreamAttempts, stream_of_attempts
+from foldline.runnables._stream_call import EventStream, StreamCall
 from foldline.runnables._trace import NOTHING
 from foldline.runnables.base import Runnable
 from foldline.runnables.binding import RunnableBindingBase
@@ -36,28 +36,28 @@ Input = TypeVar("Input", contravariant=True)
 Output = TypeVar("Output", covariant=True)
 Kinds = tuple[type[BaseException], ...] | Callable[[BaseException], bool]
 
-SETTLED = (BlockingCallError, BudgetExceeded, MissingExtraError, SecurityError, UsageError)
-"""Errors that come again however often one tries; they are tried again only where named."""
+PERMANENT_ERRORS = (BlockingCallError, BudgetExceeded, MissingExtraError, SecurityError, UsageError)
+"""Errors that a retry cannot change; they are retried only if they are listed explicitly."""
 
 
 class ExponentialJitterParams(TypedDict, total=False):
     """How long to wait: `min(max, initial * exp_base ** (attempt - 1) + a random part up to jitter)` seconds."""
 
     initial: float
-    """The first wait."""
+    """The first wait, in seconds."""
     max: float
-    """The longest wait."""
+    """The longest wait, in seconds."""
     exp_base: float
-    """By how much each wait is longer than the one before."""
+    """The factor by which the wait grows."""
     jitter: float
-    """The longest random part."""
+    """The largest random part, in seconds."""
 
 
 DEFAULT_WAIT = ExponentialJitterParams(initial=1.0, max=60.0, exp_base=2.0, jitter=1.0)
 
 
 class RunnableRetry(RunnableBindingBase[Input, Output]):  # type: ignore[no-redef]  # its field is called kwargs
-    """A runnable that is tried again when it fails.
+    """A runnable that is retried when it fails.
 
     ```python
     from foldline.runnables import RunnableLambda
@@ -78,15 +78,15 @@ class RunnableRetry(RunnableBindingBase[Input, Output]):  # type: ignore[no-rede
     retry_exception_types: tuple[type[BaseException], ...] | Callable[[BaseException], bool] = (
         Exception,
     )
-    """What is tried again: these errors, or those a function says yes to."""
+    """What is retried: these errors, or those for which a function returns True."""
     wait_exponential_jitter: bool = True
     """Whether to wait between attempts, longer each time; a provider's Retry-After is honoured either way."""
     exponential_jitter_params: ExponentialJitterParams | None = None
     """How long to wait."""
     max_attempt_number: int = 3
-    """How often to try in all."""
+    """The number of attempts in all."""
     retry_after_cap: float = RETRY_AFTER_CAP
-    """Seconds a provider may make us wait; an error that asks for more is raised."""
+    """The longest Retry-After in seconds that is honoured; an error that asks for more is raised."""
 
     def __init__(self, *, bound: Runnable[Input, Output], **fields: Any) -> None:
         """Retry a runnable."""
@@ -99,63 +99,65 @@ class RunnableRetry(RunnableBindingBase[Input, Output]):  # type: ignore[no-rede
             )
         super().__init__(bound=bound, **fields)
 
-    # -- behaviours: unlike a binding, a retry is a run of its own with one child for each attempt
+    # -- behaviours: unlike a binding, a retry is a run itself, with one child for each attempt
 
-    _traced = Runnable._traced
-    _traced_stream = Runnable._traced_stream
-    _traced_transform = Runnable._traced_transform
+    _invoke_traced = Runnable._invoke_traced
+    _stream_traced = Runnable._stream_traced
+    _transform_traced = Runnable._transform_traced
 
-    async def _once(self, input: Input, run: Run) -> object:
-        trying = _Trying(self, run)
+    async def _invoke_body(self, input: Input, run: Run) -> object:
+        loop = _AttemptLoop(self, run)
         while True:
             try:
-                with trying.owner:
-                    return await self.bound._step(input, trying.attempt())
-            except Exception as error:  # noqa: BLE001  raised again unless it may be tried again
+                with loop.owner:
+                    return await self.bound._step(input, loop.attempt())
+            except Exception as error:  # noqa: BLE001  raised again unless it may be retried
                 failure = error
-            await trying.failed(failure)
+            await loop.on_failure(failure)
 
-    def _pieces(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
-        return self._streamed(
+    def _stream_body(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
+        return self._stream_attempts(
             lambda attempt: self.bound._step_stream(input, attempt), run, Rereadable()
         )
 
-    def _flow(self, inputs: AsyncGenerator[Any, None], run: Run) -> AsyncGenerator[Any, None]:
+    def _transform_body(
+        self, inputs: AsyncGenerator[Any, None], run: Run
+    ) -> AsyncGenerator[Any, None]:
         source = Rereadable(inputs)
-        return self._streamed(
+        return self._stream_attempts(
             lambda attempt: self.bound._step_transform(source.reader(), attempt), run, source
         )
 
-    async def _streamed(
+    async def _stream_attempts(
         self,
         open_attempt: Callable[[Run], AsyncGenerator[Any, None]],
         run: Run,
         source: Rereadable,
     ) -> AsyncGenerator[Any, None]:
-        trying = _Trying(self, run)
+        loop = _AttemptLoop(self, run)
         async with aclosing(source):
             while True:
-                async with aclosing(open_attempt(trying.attempt())) as pieces:
+                async with aclosing(open_attempt(loop.attempt())) as chunks:
                     try:
-                        with trying.owner:
-                            piece = await anext(pieces, NOTHING)
+                        with loop.owner:
+                            chunk = await anext(chunks, NOTHING)
                     except Exception as error:
                         if source.is_broken:
                             raise
                         failure = error
                     else:
-                        trying.delivered(source)
-                        if piece is not NOTHING:
-                            yield piece
-                            async for more in pieces:
-                                yield more
+                        loop.on_delivery(source)
+                        if chunk is not NOTHING:
+                            yield chunk
+                            async for next_chunk in chunks:
+                                yield next_chunk
                         return
-                await trying.failed(failure)
+                await loop.on_failure(failure)
 
-    def _open_stream_v2(self, opening: Opening) -> EventStream:
-        return relayed(self.bound, _Retried(self, opening))
+    def _open_stream_v2(self, call: StreamCall) -> EventStream:
+        return stream_of_attempts(self.bound, _RetryAttempts(self, call))
 
-    # -- what is tried again, and when
+    # -- what is retried, and when
 
     def _handles(self, error: BaseException) -> bool:
         kinds = self.retry_exception_types
@@ -163,17 +165,19 @@ class RunnableRetry(RunnableBindingBase[Input, Output]):  # type: ignore[no-rede
             return bool(kinds(error))
         if not isinstance(error, kinds):
             return False
-        hopeless = isinstance(error, SETTLED) or (
+        is_permanent = isinstance(error, PERMANENT_ERRORS) or (
             isinstance(error, ModelError) and not error.is_retryable
         )
-        return not hopeless or type(error) in kinds
+        return not is_permanent or type(error) in kinds
 
     def _allows(self, error: Exception, attempt: int) -> bool:
-        asked = getattr(error, "retry_after", None)
-        too_long = (
-            isinstance(error, ModelError) and asked is not None and asked > self.retry_after_cap
+        retry_after = getattr(error, "retry_after", None)
+        is_too_long = (
+            isinstance(error, ModelError)
+            and retry_after is not None
+            and retry_after > self.retry_after_cap
         )
-        return attempt < self.max_attempt_number and not too_long and self._handles(error)
+        return attempt < self.max_attempt_number and not is_too_long and self._handles(error)
 
     def _delay(self, error: Exception, attempt: int) -> float:
         if isinstance(error, ModelError) and error.retry_after is not None:
@@ -183,34 +187,34 @@ class RunnableRetry(RunnableBindingBase[Input, Output]):  # type: ignore[no-rede
         wait: dict[str, Any] = {**DEFAULT_WAIT, **(self.exponential_jitter_params or {})}
         longest = float(wait["max"])
         try:
-            grown = float(wait["initial"] * wait["exp_base"] ** (attempt - 1))
+            delay = float(wait["initial"] * wait["exp_base"] ** (attempt - 1))
         except OverflowError:
             return longest
-        return max(0.0, min(longest, grown + random.uniform(0, wait["jitter"])))
+        return max(0.0, min(longest, delay + random.uniform(0, wait["jitter"])))
 
 
-class _Retried(Attempts):
+class _RetryAttempts(StreamAttempts):
     """The attempts of one `stream_v2` call."""
 
-    def __init__(self, retry: RunnableRetry[Any, Any], opening: Opening) -> None:
-        super().__init__(retry, opening)
+    def __init__(self, retry: RunnableRetry[Any, Any], call: StreamCall) -> None:
+        super().__init__(retry, call)
         self._retry = retry
 
-    def ready(self, value: object, run: Run) -> None:
-        self._trying = _Trying(self._retry, run)
-        self.around = self._trying.owner
+    def prepare(self, value: object, run: Run) -> None:
+        self._loop = _AttemptLoop(self._retry, run)
+        self.around = self._loop.owner
 
     def open(self) -> EventStream:
-        return self._retry.bound._open_stream_v2(Opening(self._value, self._trying.attempt()))
+        return self._retry.bound._open_stream_v2(StreamCall(self._value, self._loop.attempt()))
 
-    def delivered(self) -> None:
-        self._trying.owner.is_active = False
+    def on_delivery(self) -> None:
+        self._loop.owner.is_active = False
 
-    async def failed(self, error: Exception) -> None:
-        await self._trying.failed(error)
+    async def on_failure(self, error: Exception) -> None:
+        await self._loop.on_failure(error)
 
 
-class _Trying:
+class _AttemptLoop:
     """The attempts of one call."""
 
     def __init__(self, retry: RunnableRetry[Any, Any], run: Run) -> None:
@@ -220,21 +224,21 @@ class _Trying:
         self._number = 1
 
     def attempt(self) -> Run:
-        """Make the run of the next attempt."""
+        """Return the run of the next attempt."""
         child = self._run.child(f"retry:attempt:{self._number}" if self._number > 1 else None)
         if self._run.kwargs:
             child = child.patched(kwargs=self._run.kwargs)
         return self._retry._bound_run(child)
 
-    def delivered(self, source: Rereadable) -> None:
-        """From now on nothing is tried again."""
+    def on_delivery(self, source: Rereadable) -> None:
+        """Stop reloop."""
         self.owner.is_active = False
-        source.stop_keeping()
+        source.stop_storing()
 
-    async def failed(self, error: Exception) -> None:
-        """Wait until it is time to try again, or raise."""
-        owned = self.owner.outer is not None and self.owner.outer.takes(error)
-        if owned or not self._retry._allows(error, self._number):
+    async def on_failure(self, error: Exception) -> None:
+        """Wait until the next attempt, or raise."""
+        is_owned = self.owner.outer is not None and self.owner.outer.takes(error)
+        if is_owned or not self._retry._allows(error, self._number):
             if isinstance(error, ModelError):
                 error.attempts = max(error.attempts, self._number)
             raise error

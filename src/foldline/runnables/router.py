@@ -1,4 +1,4 @@
-"""`RouterRunnable`: the input names the runnable that gets it."""
+"""`RouterRunnable`: the input has the name of the runnable that gets it."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ Output = TypeVar("Output", covariant=True)
 
 
 class RouterInput(TypedDict):
-    """The name of a runnable, and what to give it."""
+    """The name of a runnable, and its input."""
 
     key: str
-    """Which runnable."""
+    """The name of the runnable."""
     input: Any
     """Its input."""
 
 
 class RouterRunnable(RunnableSerializable[RouterInput, Output]):
-    """Passes a call on to the runnable that `input["key"]` names.
+    """Forwards a call to the runnable that is named by `input["key"]`.
 
     ```python
     from foldline.runnables import RouterRunnable
@@ -47,11 +47,13 @@ class RouterRunnable(RunnableSerializable[RouterInput, Output]):
         self, runnables: Mapping[str, Runnable[Any, Output] | Callable[[Any], Output]]
     ) -> None:
         """Take runnables or functions by name."""
-        super().__init__(runnables={key: coerce_to_runnable(one) for key, one in runnables.items()})
+        super().__init__(
+            runnables={key: coerce_to_runnable(runnable) for key, runnable in runnables.items()}
+        )
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
-        """Whether this can be dumped: yes, if its runnables can."""
+        """Return whether this can be serialized: yes, if its runnables can."""
         return True
 
     def _route(self, value: object) -> tuple[Runnable[Any, Any], Any]:
@@ -63,28 +65,28 @@ class RouterRunnable(RunnableSerializable[RouterInput, Output]):
             )
         return self.runnables[value["key"]], value["input"]
 
-    async def _traced(self, input: RouterInput, run: Run) -> Output:
-        chosen, value = self._route(input)
-        output: Output = await chosen._step(value, run)
+    async def _invoke_traced(self, input: RouterInput, run: Run) -> Output:
+        runnable, value = self._route(input)
+        output: Output = await runnable._step(value, run)
         return output
 
-    async def _traced_stream(self, input: RouterInput, run: Run) -> AsyncGenerator[Any, None]:
-        chosen, value = self._route(input)
-        async with aclosing(chosen._step_stream(value, run)) as pieces:
-            async for piece in pieces:
-                yield piece
+    async def _stream_traced(self, input: RouterInput, run: Run) -> AsyncGenerator[Any, None]:
+        runnable, value = self._route(input)
+        async with aclosing(runnable._step_stream(value, run)) as chunks:
+            async for chunk in chunks:
+                yield chunk
 
-    async def _traced_transform(
+    async def _transform_traced(
         self, inputs: AsyncGenerator[Any, None], run: Run
     ) -> AsyncGenerator[Any, None]:
-        whole = await add_up(inputs)
-        if whole is NOTHING:
+        total = await add_up(inputs)
+        if total is NOTHING:
             return
-        async with aclosing(self._traced_stream(cast("RouterInput", whole), run)) as pieces:
-            async for piece in pieces:
-                yield piece
+        async with aclosing(self._stream_traced(cast("RouterInput", total), run)) as chunks:
+            async for chunk in chunks:
+                yield chunk
 
     @property
     def config_specs(self) -> list[Any]:
         """The configurable fields of all runnables."""
-        return _types.unique_specs(one.config_specs for one in self.runnables.values())
+        return _types.unique_specs(runnable.config_specs for runnable in self.runnables.values())

@@ -17,53 +17,53 @@ __all__ = [
 
 
 class EventData(TypedDict, total=False):
-    """What an event is about."""
+    """The data of an event."""
 
     input: Any
-    """What the runnable was given; known at the end where it was streamed."""
+    """The input of the runnable; known only at the end if it was streamed."""
     error: NotRequired[BaseException]
-    """Why it failed."""
+    """The error, if it failed."""
     output: Any
-    """What it gave in the end."""
+    """The final output."""
     chunk: Any
-    """A piece of its output."""
+    """A chunk of the output."""
     tool_call_id: NotRequired[str | None]
-    """The call that a tool failed on."""
+    """The id of the call that a tool failed on."""
 
 
 class BaseStreamEvent(TypedDict):
-    """What all events have."""
+    """The fields of all events."""
 
     event: str
     """`on_<kind>_<start|stream|end>`: `on_chat_model_stream`, `on_chain_end`."""
     run_id: str
-    """Which run."""
+    """The id of the run."""
     tags: NotRequired[list[str]]
     """The run's tags."""
     metadata: NotRequired[dict[str, Any]]
     """The run's metadata."""
     parent_ids: Sequence[str]
-    """The runs around it, the outermost first; empty in version 1."""
+    """The ids of the parent runs, the outermost first; empty in version 1."""
 
 
 class StandardStreamEvent(BaseStreamEvent):
-    """A runnable started, gave a piece or ended."""
+    """A runnable started, yielded a chunk or ended."""
 
     data: EventData
-    """What it is about."""
+    """The data of the event."""
     name: str
     """The name of the runnable."""
 
 
 class CustomStreamEvent(BaseStreamEvent):
-    """Somebody called `dispatch_custom_event`."""
+    """An event of `dispatch_custom_event`."""
 
     event: Literal["on_custom_event"]  # type: ignore[misc]
-    """Always this."""
+    """The fixed name of this kind of event."""
     name: str
-    """The name given."""
+    """The name passed to `dispatch_custom_event`."""
     data: Any
-    """What was given with it."""
+    """The data passed to `dispatch_custom_event`."""
 
 
 StreamEvent: TypeAlias = StandardStreamEvent | CustomStreamEvent

@@ -1,4 +1,4 @@
-"""`RunnableSerializable`: a runnable that is also a Pydantic model, so it can be dumped, loaded and configured."""
+"""`RunnableSerializable`: a runnable that is a Pydantic model, so it can be dumped, loaded and configured."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, get_origin
 from pydantic import ConfigDict
 
 from foldline.load.serializable import Serializable
-from foldline.runnables._legacy import PATCHABLE, adopt_patch
+from foldline.runnables._legacy import PATCHABLE, rebind_overrides
 from foldline.runnables.base import Runnable
 
 Input = TypeVar("Input", contravariant=True)
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 else:
 
     class PatchableType(type(Serializable)):
-        """Notices a public method that is set on a finished class, as `mock.patch.object` does."""
+        """Detects a public method that is set on a finished class, as `mock.patch.object` does."""
 
         def __setattr__(cls, name: str, value: object) -> None:
             super().__setattr__(name, value)
             if name in PATCHABLE:
-                adopt_patch(cls)
+                rebind_overrides(cls)
 
         def __delattr__(cls, name: str) -> None:
             super().__delattr__(name)
             if name in PATCHABLE:
-                adopt_patch(cls)
+                rebind_overrides(cls)
 
 
 class RunnableSerializable(Serializable, Runnable[Input, Output], metaclass=PatchableType):
@@ -45,15 +45,15 @@ class RunnableSerializable(Serializable, Runnable[Input, Output], metaclass=Patc
     )
 
     if not TYPE_CHECKING:
-        # `RunnableSerializable[str, int]` says what goes in and out. Pydantic would make a class of it, in the
-        # ancestry of every subclass; its parameters are hidden from Pydantic, because no field depends on them.
+        # `RunnableSerializable[str, int]` declares the types of input and output. Pydantic would make a class of it, in
+        # the ancestry of every subclass; the parameters are hidden from Pydantic, because no field depends on them.
 
         def __class_getitem__(cls, parameters: object) -> GenericAlias:
             return GenericAlias(cls, parameters)
 
         @classmethod
         def __get_pydantic_core_schema__(cls, source: object, handler: object) -> object:
-            # As a field of somebody's model, parameters or not.
+            # As a field of another model, with or without parameters.
             return handler(get_origin(source) or source)
 
         @classmethod

@@ -1,4 +1,4 @@
-"""Small things runnables share: what adds up, what is configurable, what a function asks for and reads."""
+"""Helpers of runnables: values that add up, configurable fields, inspection of functions."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class SupportsAdd(Protocol[T_contra, T_co]):
-    """What has a `+`."""
+    """An object that has `+`."""
 
     def __add__(self, x: T_contra, /) -> T_co:
         """Add another."""
@@ -63,30 +63,30 @@ class SupportsAdd(Protocol[T_contra, T_co]):
 Addable = TypeVar("Addable", bound=SupportsAdd[Any, Any])
 
 
-# -- what is configurable
+# -- configurable fields
 
 
 class ConfigurableField(NamedTuple):
-    """A setting that a config may give any value."""
+    """A setting whose value a config may set."""
 
     id: str
     """Its key in `config["configurable"]`."""
     name: str | None = None
     description: str | None = None
     annotation: Any = None
-    """Its type, where it is not that of the setting."""
+    """Its type, if it is not that of the setting."""
     is_shared: bool = False
     """Whether alternatives share it, so that its id gets no prefix."""
 
 
 class ConfigurableFieldSingleOption(NamedTuple):
-    """A setting that a config may give one of some values, by name."""
+    """A setting for which a config may select one of several named values."""
 
     id: str
     options: Mapping[str, Any]
     """Name -> value."""
     default: str
-    """The name of the value where the config says nothing."""
+    """The name of the default value."""
     name: str | None = None
     description: str | None = None
     is_shared: bool = False
@@ -96,13 +96,13 @@ class ConfigurableFieldSingleOption(NamedTuple):
 
 
 class ConfigurableFieldMultiOption(NamedTuple):
-    """A setting that a config may give a list of some values, by their names."""
+    """A setting for which a config may select several of some named values."""
 
     id: str
     options: Mapping[str, Any]
     """Name -> value."""
     default: Sequence[str]
-    """The names of the values where the config says nothing."""
+    """The names of the default values."""
     name: str | None = None
     description: str | None = None
     is_shared: bool = False
@@ -117,7 +117,7 @@ AnyConfigurableField: TypeAlias = (
 
 
 class ConfigurableFieldSpec(NamedTuple):
-    """What a runnable tells of one of its configurable fields."""
+    """The description of one configurable field of a runnable."""
 
     id: str
     annotation: Any
@@ -129,7 +129,7 @@ class ConfigurableFieldSpec(NamedTuple):
 
 
 class AddableDict(dict[str, Any]):
-    """A dict that adds up with others: new keys join, values of the same key add.
+    """A dict that can be added to others: new keys are added, values of the same key are summed.
 
     ```python
     from foldline.runnables import AddableDict
@@ -141,14 +141,14 @@ class AddableDict(dict[str, Any]):
 
     def __add__(self, other: dict[str, Any]) -> AddableDict:
         """Add another dict's values to this one's."""
-        return _joined(self, other)
+        return _add_dicts(self, other)
 
     def __radd__(self, other: dict[str, Any]) -> AddableDict:
         """Add this dict's values to another one's."""
-        return _joined(other, self)
+        return _add_dicts(other, self)
 
 
-def _joined(first: dict[str, Any], second: dict[str, Any]) -> AddableDict:
+def _add_dicts(first: dict[str, Any], second: dict[str, Any]) -> AddableDict:
     total = AddableDict(first)
     for key, value in second.items():
         if total.get(key) is None:
@@ -162,7 +162,7 @@ def _joined(first: dict[str, Any], second: dict[str, Any]) -> AddableDict:
 
 
 def add(addables: Iterable[T]) -> T | None:
-    """Add up the items; None where there are none."""
+    """Return the sum of the items; None if there are none."""
     total: Any = NOTHING
     for item in addables:
         total = item if total is NOTHING else total + item
@@ -170,7 +170,7 @@ def add(addables: Iterable[T]) -> T | None:
 
 
 async def aadd(addables: AsyncIterable[T]) -> T | None:
-    """Add up the items of an async iterable; None where there are none."""
+    """Return the sum of the items of an async iterable; None if there are none."""
     total: Any = NOTHING
     async for item in addables:
         total = item if total is NOTHING else total + item
@@ -178,37 +178,37 @@ async def aadd(addables: AsyncIterable[T]) -> T | None:
 
 
 def get_unique_config_specs(specs: Iterable[ConfigurableFieldSpec]) -> list[ConfigurableFieldSpec]:
-    """Return each configurable field once; two different ones under one id are an error."""
+    """Return each configurable field once; raise if two different ones share an id."""
     by_id: dict[str, ConfigurableFieldSpec] = {}
     for spec in specs:
-        known = by_id.setdefault(spec.id, spec)
-        if known != spec:
+        first_spec = by_id.setdefault(spec.id, spec)
+        if first_spec != spec:
             raise UsageError(
-                f"two configurable fields share the id {spec.id!r}: {known!r} and {spec!r}"
+                f"two configurable fields share the id {spec.id!r}: {first_spec!r} and {spec!r}"
             )
     return [by_id[key] for key in sorted(by_id)]
 
 
-# -- what waits
+# -- waiting
 
 
 async def gather_with_concurrency(n: int | None, *coros: Coroutine[Any, Any, Any]) -> list[Any]:
-    """Await all, at most `n` at once; results in their order. The first error cancels the others."""
-    waiting = list(coros)
-    results: list[Any] = [None] * len(waiting)
+    """Await all, at most `n` at once; return the results in order. The first error cancels the others."""
+    coroutines = list(coros)
+    results: list[Any] = [None] * len(coroutines)
 
-    async def awaited(coro: Coroutine[Any, Any, Any]) -> object:
+    async def await_one(coro: Coroutine[Any, Any, Any]) -> object:
         return await coro
 
     try:
-        async with aclosing(ASYNC.as_completed(awaited, waiting, limit=n)) as outcomes:
-            async for place, value, error in outcomes:
+        async with aclosing(ASYNC.as_completed(await_one, coroutines, limit=n)) as outcomes:
+            async for index, value, error in outcomes:
                 if error is not None:
                     raise error
-                results[place] = value
+                results[index] = value
     finally:
-        for coro in waiting:
-            coro.close()  # those that were never begun; the others are over
+        for coro in coroutines:
+            coro.close()  # those that were never started; the others are finished
     return results
 
 
@@ -223,20 +223,20 @@ async def gated_coro(
 def coro_with_context(
     coro: Coroutine[Any, Any, T], context: Context, *, create_task: bool = False
 ) -> Awaitable[T]:
-    """Run a coroutine beside this one, in a copy of a context."""
+    """Run a coroutine concurrently, in a copy of a context."""
     return context.run(ASYNC.start, coro).result()
 
 
 def asyncio_accepts_context() -> bool:
-    """Whether tasks can be given a context: yes, since Python 3.11."""
+    """Return whether tasks can have a context: yes, since Python 3.11."""
     return True
 
 
-# -- what a function asks for
+# -- inspection of functions
 
 
 def is_async_generator(func: object) -> TypeGuard[Callable[..., AsyncIterator[Any]]]:
-    """Whether calling this gives an async generator, also for objects with such a `__call__`."""
+    """Return whether calling this returns an async generator, also for objects with such a `__call__`."""
     return inspect.isasyncgenfunction(func) or inspect.isasyncgenfunction(
         getattr(type(func), "__call__", None)  # noqa: B004
     )
@@ -250,17 +250,17 @@ def _accepts(function: Callable[..., Any], name: str) -> bool:
 
 
 def accepts_run_manager(callable: Callable[..., Any]) -> bool:
-    """Whether a function takes `run_manager`."""
+    """Return whether a function takes `run_manager`."""
     return _accepts(callable, "run_manager")
 
 
 def accepts_config(callable: Callable[..., Any]) -> bool:
-    """Whether a function takes `config`."""
+    """Return whether a function takes `config`."""
     return _accepts(callable, "config")
 
 
 def accepts_context(callable: Callable[..., Any]) -> bool:
-    """Whether a function takes `context`."""
+    """Return whether a function takes `context`."""
     return _accepts(callable, "context")
 
 

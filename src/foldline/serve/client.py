@@ -72,13 +72,13 @@ class RemoteRunnable(Runnable[Any, Any]):
 
     # -- running
 
-    async def _once(self, input: Any, run: Run) -> Any:
+    async def _invoke_body(self, input: Any, run: Run) -> Any:
         body = {**self._body(input, run), "wait": True}
         path = self._path(body)
         result = await self._json(run, "POST", path, body)
         return revive(result.get("output"))
 
-    async def _pieces(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
+    async def _stream_body(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
         view = RemotePieces()
         body = {**self._body(input, run), "stream": True}
         async with aclosing(self._events(body, run)) as events:

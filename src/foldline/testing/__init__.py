@@ -1,8 +1,8 @@
-"""For tests: models that answer as scripted, recording and replay of a provider's wire, a kit for authors of models.
+"""For tests: models with scripted answers, recording and replay of a provider's wire, a kit for authors of models.
 
-`ScriptedChatModel` streams, fails, stalls and calls tools as told. `foldline.testing.replay` records a real provider's
-answers and serves them again. `foldline.testing.conformance` (which needs pytest) has the classes that an author of a
-chat model subclasses.
+`ScriptedChatModel` streams, fails, stalls and calls tools as its script says. `foldline.testing.replay` records a real
+provider's answers and replays them. `foldline.testing.conformance` (which needs pytest) has the classes that an author
+of a chat model subclasses.
 """
 
 from foldline.testing.models import (

@@ -1,8 +1,8 @@
-"""`ScriptedChatModel`: a chat model that answers as its script says, and remembers what it was asked.
+"""`ScriptedChatModel`: a chat model that answers as its script says, and records its requests.
 
-A script is a list of turns. A turn is a text, a message, an error to raise, a step, or a list of steps, each of which
-the model takes in order: a `str` is a piece of text, the classes below are the rest, a dict is a raw event and a chunk
-is a v1 chunk, both passed on as they are.
+A script is a list of turns. A turn is a text, a message, an error to raise, a step, or a list of steps, which the model
+takes in order: a `str` is a slice of text, the classes below are other steps, a dict is a raw event and a chunk is a v1
+chunk, both passed on unchanged.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FOREVER = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A piece of reasoning."""
+    """A slice of reasoning."""
 
     text: str
     extras: dict[str, Any] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """A wait, for ever if no time is said (an hour)."""
+    """A wait, by default of an hour."""
 
     seconds: float = FOREVER
 
@@ -63,7 +63,7 @@ class Fail:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """The end: why, and at what cost. A script without one ends with "stop", or "tool_use" after a call."""
+    """The end: finish reason and usage. A script without one ends with "stop", or "tool_use" after a call."""
 
     reason: str | None = "stop"
     usage: Mapping[str, Any] | None = None
@@ -87,7 +87,7 @@ Script: TypeAlias = "Sequence[Turn] | Callable[[ChatRequest], Turn]"
 
 
 class ScriptedChatModel(BaseChatModel):
-    """Answers as scripted, piece by piece, sync and async.
+    """Answers as scripted, in chunks, sync and async.
 
     ```python
     from foldline.testing import Call, ScriptedChatModel
@@ -105,22 +105,22 @@ class ScriptedChatModel(BaseChatModel):
     script: Any
     """The turns, one per request, or a function from the request to its turn."""
     model: str = "scripted"
-    """The name the model says it has."""
+    """The name of the model."""
     fail_at: int | None = None
     """The event before which every answer breaks, counted from 0."""
     fail_with: Any = None
-    """What is raised there; a `StreamInterruptedError` if nothing is given."""
+    """The error to raise there; by default a `StreamInterruptedError`."""
     is_cyclic: bool = False
     """Whether the script begins again after its last turn."""
     usage: dict[str, int] | None = Field(default=None)
-    """The usage of answers that say none of their own."""
+    """The usage of answers whose script has none."""
 
     _requests: list[ChatRequest] = PrivateAttr(default_factory=list)
     _interrupted: int = PrivateAttr(default=0)
 
     @property
     def requests(self) -> list[ChatRequest]:
-        """What the model was asked, in order."""
+        """The requests, in order."""
         return self._requests
 
     @property
@@ -141,9 +141,9 @@ class ScriptedChatModel(BaseChatModel):
         return {"model": self.model}
 
     async def _events(self, request: ChatRequest, run: Run) -> AsyncGenerator[Event, None]:
-        turn = self._turn(request)
+        turn = self._next_turn(request)
         self._requests.append(request)
-        is_whole = False
+        is_complete = False
         try:
             for count, item in enumerate(self._items(turn)):
                 if count == self.fail_at:
@@ -152,22 +152,22 @@ class ScriptedChatModel(BaseChatModel):
                     await run.io.sleep(item.seconds)
                     continue
                 yield item
-            is_whole = True
+            is_complete = True
         finally:
-            self._interrupted += not is_whole
+            self._interrupted += not is_complete
 
-    def _turn(self, request: ChatRequest) -> Turn:
+    def _next_turn(self, request: ChatRequest) -> Turn:
         if callable(self.script):
             return cast("Turn", self.script(request))
-        place = len(self._requests)
+        index = len(self._requests)
         if self.is_cyclic and self.script:
-            place %= len(self.script)
-        if place >= len(self.script):
+            index %= len(self.script)
+        if index >= len(self.script):
             raise UsageError(
-                f"the script has {len(self.script)} turns and this is request {place + 1}: write more turns, "
+                f"the script has {len(self.script)} turns and this is request {index + 1}: write more turns, "
                 "or is_cyclic=True"
             )
-        return cast("Turn", self.script[place])
+        return cast("Turn", self.script[index])
 
     def _items(self, turn: Turn) -> Iterator[Any]:
         """Return the events of a turn, and the waits between them."""
@@ -186,11 +186,11 @@ class ScriptedChatModel(BaseChatModel):
                 f"the script has a turn of type {type(turn).__name__}: write a text, a message, an error, or a list of "
                 "steps (Call, Reason, Fail, ...)"
             )
-        yield from _Speaker(self, f"msg_{len(self._requests)}").take_all(steps)
+        yield from _TurnWriter(self, f"msg_{len(self._requests)}").write_all(steps)
 
 
-class _Speaker:
-    """Takes the steps of one turn."""
+class _TurnWriter:
+    """Writes the events of one turn."""
 
     def __init__(self, model: ScriptedChatModel, id: str) -> None:
         self._model = model
@@ -200,14 +200,14 @@ class _Speaker:
         self._calls = 0
         self._is_raw = False
 
-    def take_all(self, steps: Iterable[Any]) -> Iterator[Any]:
+    def write_all(self, steps: Iterable[Any]) -> Iterator[Any]:
         for step in steps:
-            yield from [step] if isinstance(step, Stall) else self._take(step)
+            yield from [step] if isinstance(step, Stall) else self._write_step(step)
         if self._is_raw or self._writer.is_over:
             return
-        yield from self._take(Finish("tool_use" if self._calls else "stop"))
+        yield from self._write_step(Finish("tool_use" if self._calls else "stop"))
 
-    def _take(self, step: Step) -> list[Event]:
+    def _write_step(self, step: Step) -> list[Event]:
         if isinstance(step, str):
             return self._writer.text(step)
         if isinstance(step, Reason):
@@ -221,7 +221,7 @@ class _Speaker:
             raise step.error
         if isinstance(step, dict):
             self._is_raw = True
-            return [step]  # type: ignore[list-item]  # wrong ones too: that is what they are for
+            return [step]  # type: ignore[list-item]  # invalid events too, for tests of those
         chunk = step if isinstance(step, ChatGenerationChunk) else ChatGenerationChunk(message=step)
         return self._bridge.feed(chunk)
 

@@ -1,4 +1,4 @@
-"""`RecordedChatModel`: a chat model that answers as a trace has it, for tests that `foldline traces --export` makes."""
+"""`RecordedChatModel`: a chat model with the answers of a trace, for tests that `foldline traces --export` writes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["RecordedChatModel"]
 
 
 class RecordedChatModel(BaseChatModel):
-    """Answers each recorded question with its recorded answer; whatever else it is asked is an error.
+    """Answers each recorded question with its recorded answer; any other question is an error.
 
     ```python
     from foldline.load import dumpd
@@ -35,14 +35,14 @@ class RecordedChatModel(BaseChatModel):
 
     @classmethod
     def of(cls, calls: Sequence[dict[str, Any]]) -> Self:
-        """Make it of recorded calls: `messages` and `answer`, each as `dumpd` writes it."""
+        """Make a model of recorded calls: `messages` and `answer`, each as `dumpd` writes it."""
         model = cls()
         model._calls = [(load(call["messages"]), load(call["answer"])) for call in calls]
         return model
 
     @property
     def calls_left(self) -> int:
-        """How many recorded calls were not asked for yet."""
+        """How many recorded calls have not been replayed."""
         return len(self._calls)
 
     def _generate(
@@ -52,10 +52,10 @@ class RecordedChatModel(BaseChatModel):
         run_manager: object = None,
         **kwargs: object,
     ) -> ChatResult:
-        asked = [_essence(message) for message in messages]
-        for place, (question, answer) in enumerate(self._calls):
-            if [_essence(message) for message in question] == asked:
-                del self._calls[place]
+        question = [_comparable(message) for message in messages]
+        for index, (recorded_question, answer) in enumerate(self._calls):
+            if [_comparable(message) for message in recorded_question] == question:
+                del self._calls[index]
                 return ChatResult(generations=[ChatGeneration(message=answer)])
         last = str(messages[-1].text)[:200] if messages else ""
         raise UsageError(
@@ -68,6 +68,6 @@ class RecordedChatModel(BaseChatModel):
         return "recorded"
 
 
-def _essence(message: BaseMessage) -> tuple[Any, ...]:
+def _comparable(message: BaseMessage) -> tuple[Any, ...]:
     calls = [(call["name"], call["args"]) for call in getattr(message, "tool_calls", [])]
     return message.type, message.content, calls, getattr(message, "tool_call_id", None)

@@ -1,7 +1,7 @@
-"""Record what a server said, and say it again without one.
+"""Records the answers of a server, and replays them without one.
 
-`RecordingTransport` writes one line of JSON per call, with keys and cookies struck out; `ReplayTransport` answers from
-such a file and keeps the requests it got, so that a test can look at what was sent. A recorded fault is replayed too.
+`RecordingTransport` writes one line of JSON per call, with keys and cookies redacted; `ReplayTransport` answers from
+such a file and records the requests, so that a test can check what was sent. A recorded error is replayed too.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ SECRET = re.compile(
     r"key|token|secret|auth|cookie|password|signature|organization|project", re.IGNORECASE
 )
 SECRET_IN_QUERY = re.compile(r"([?&][^=&]*(?:key|token|secret|sig)[^=&]*=)[^&#]*", re.IGNORECASE)
-HIDDEN = "***"
+REDACTED = "***"
 FRAMING = frozenset({"content-encoding", "content-length", "transfer-encoding", "connection"})
-"""Response headers that no longer hold for the decoded body."""
+"""Response headers that are wrong for the decoded body."""
 
 
 class RecordingTransport:
-    """Passes calls on to `inner` and writes each one to `path`.
+    """Forwards calls to `inner` and writes each one to `path`.
 
     ```python
     from foldline.transports import default_transport
@@ -51,8 +51,8 @@ class RecordingTransport:
         self.path: Path = Path(path)
 
     def open(self, request: Request, *, blocking: bool) -> AbstractAsyncContextManager[Response]:
-        """Send a request and record what comes of it."""
-        return _RecordedOpening(self, request, blocking=blocking)
+        """Send a request and record the response."""
+        return _RecordingExchange(self, request, blocking=blocking)
 
     def close(self) -> None:
         """Drop idle connections."""
@@ -69,12 +69,12 @@ class RecordingTransport:
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
 
-class _RecordedOpening:
+class _RecordingExchange:
     def __init__(self, transport: RecordingTransport, request: Request, *, blocking: bool) -> None:
         self._transport = transport
         self._request = request
         self._inner = transport.inner.open(request, blocking=blocking)
-        self._began = time.monotonic()
+        self._start_time = time.monotonic()
         self._response: _RecordedResponse | None = None
 
     async def __aenter__(self) -> Response:
@@ -83,7 +83,7 @@ class _RecordedOpening:
         except FoldlineError as error:
             self._write({"error": _error_to_json(error)})
             raise
-        self._response = _RecordedResponse(self._request, inner, self._began)
+        self._response = _RecordedResponse(self._request, inner, self._start_time)
         return self._response
 
     async def __aexit__(
@@ -103,26 +103,26 @@ class _RecordedOpening:
 
 
 class _RecordedResponse(HttpResponse):
-    __slots__ = ("_began", "_inner", "recorded")
+    __slots__ = ("_inner", "_start_time", "recorded")
 
-    def __init__(self, request: Request, inner: Response, began: float) -> None:
+    def __init__(self, request: Request, inner: Response, start_time: float) -> None:
         headers = {name: value for name, value in inner.headers.items() if name not in FRAMING}
         super().__init__(request, _NoExchange(), Clock(request.timeouts), inner.status, headers)
         self._inner = inner
-        self._began = began
+        self._start_time = start_time
         self.recorded: dict[str, Any] = {
             "status": inner.status,
-            "headers": _struck_out(headers),
-            "first_byte": self._since(),
+            "headers": _redact(headers),
+            "first_byte": self._elapsed(),
             "chunks": [],
         }
 
     async def chunks(self, *, progress_only: bool = False) -> AsyncGenerator[bytes, None]:
-        """Pass the body on, and remember it."""
+        """Yield the body, and record it."""
         async with aclosing(self._inner.chunks(progress_only=progress_only)) as chunks:
             try:
                 async for chunk in chunks:
-                    self.recorded["chunks"].append([self._since(), _bytes_to_json(chunk)])
+                    self.recorded["chunks"].append([self._elapsed(), _bytes_to_json(chunk)])
                     yield chunk
             except ModelError as error:
                 self.recorded["error"] = _error_to_json(error)
@@ -135,11 +135,11 @@ class _RecordedResponse(HttpResponse):
         self._inner.progress()
 
     def conclude(self) -> None:
-        """Wait no longer than a moment for the end."""
+        """Wait only a moment longer for the end."""
         self._inner.conclude()
 
-    def _since(self) -> float:
-        return round(time.monotonic() - self._began, 4)
+    def _elapsed(self) -> float:
+        return round(time.monotonic() - self._start_time, 4)
 
 
 class _NoExchange:
@@ -150,15 +150,15 @@ class _NoExchange:
         raise NotImplementedError
 
     def rest(self) -> bytes | None:
-        """Nothing is known of the end before it is read."""
+        """Return None: the end is not known before it is read."""
         return None
 
     async def close(self, *, finished: bool) -> None:
-        """Nothing to free: the recorded response belongs to its own context."""
+        """Do nothing: the recorded response is closed by its own context."""
 
 
 class ReplayTransport:
-    """Answers from a recording: the request's method, path and JSON body choose the line; each line answers once.
+    """Answers from a recording: the request's method, path and JSON body select the line; each line is used once.
 
     `repeat` lets the last matching line answer again; `pace` waits as the server did (1.0) or in part (0.5).
     """
@@ -166,7 +166,7 @@ class ReplayTransport:
     def __init__(self, path: str | Path, *, repeat: bool = False, pace: float = 0.0) -> None:
         self.path: Path = Path(path)
         self.requests: list[Request] = []
-        """Every request that was asked, in order."""
+        """Every request, in order."""
         self._repeat = repeat
         self._pace = pace
         self._lines = [_line(text, self.path) for text in _read(self.path)]
@@ -177,43 +177,48 @@ class ReplayTransport:
         return Opening(request, partial(self._begin, blocking=blocking))
 
     def close(self) -> None:
-        """Nothing to drop."""
+        """Do nothing: there are no connections."""
 
     async def aclose(self) -> None:
-        """Nothing to drop."""
+        """Do nothing: there are no connections."""
 
     def _begin(self, request: Request, *, blocking: bool) -> _ReplayExchange:
         self.requests.append(request)
         return _ReplayExchange(self._find(request), blocking=blocking, pace=self._pace)
 
     def _find(self, request: Request) -> dict[str, Any]:
-        wanted = _matched_on(request_to_json(request))
-        same = [at for at, line in enumerate(self._lines) if _matched_on(line["request"]) == wanted]
-        fresh = [at for at in same if at not in self._used]
-        if fresh:
-            self._used.add(fresh[0])
-            return dict(self._lines[fresh[0]]["response"])
-        if same and self._repeat:
-            return dict(self._lines[same[-1]]["response"])
-        if same:
+        request_text = _match_text(request_to_json(request))
+        matches = [
+            index
+            for index, line in enumerate(self._lines)
+            if _match_text(line["request"]) == request_text
+        ]
+        unused = [index for index in matches if index not in self._used]
+        if unused:
+            self._used.add(unused[0])
+            return dict(self._lines[unused[0]]["response"])
+        if matches and self._repeat:
+            return dict(self._lines[matches[-1]]["response"])
+        if matches:
             raise UsageError(
-                f"{self.path}: this request was recorded {len(same)} time(s) and is asked for once more: "
+                f"{self.path}: this request was recorded {len(matches)} time(s) and is asked for once more: "
                 "record it again, or pass repeat=True"
             )
         raise UsageError(
-            f"{self.path}: no recording answers this request.\n{self._difference(wanted)}"
+            f"{self.path}: no recording answers this request.\n{self._difference(request_text)}"
         )
 
-    def _difference(self, wanted: str) -> str:
-        known = [_matched_on(line["request"]) for line in self._lines]
-        if not known:
+    def _difference(self, request_text: str) -> str:
+        recorded_texts = [_match_text(line["request"]) for line in self._lines]
+        if not recorded_texts:
             return "The file holds no recordings."
         nearest = max(
-            known, key=lambda one: difflib.SequenceMatcher(None, one, wanted).quick_ratio()
+            recorded_texts,
+            key=lambda text: difflib.SequenceMatcher(None, text, request_text).quick_ratio(),
         )
         lines = difflib.unified_diff(
             nearest.splitlines(),
-            wanted.splitlines(),
+            request_text.splitlines(),
             "nearest recording",
             "this request",
             lineterm="",
@@ -228,7 +233,7 @@ class _ReplayExchange:
         self._chunks = iter(recorded.get("chunks", []))
         self._io = BLOCKING if blocking else ASYNC
         self._pace = pace
-        self._now = 0.0
+        self._elapsed = 0.0
 
     async def start(self, budget: float | None) -> tuple[int, Iterable[tuple[str, str]]]:
         if "status" not in self._recorded:
@@ -237,44 +242,44 @@ class _ReplayExchange:
         return self._recorded["status"], self._recorded["headers"].items()
 
     async def read(self, budget: float | None) -> bytes | None:
-        for at, chunk in self._chunks:
-            await self._wait_until(at)
+        for seconds, chunk in self._chunks:
+            await self._wait_until(seconds)
             return _bytes_from_json(chunk)
         if "error" in self._recorded:
             raise _error_from_json(self._recorded["error"])
         return None
 
     def rest(self) -> bytes | None:
-        """Nothing is known of the end before it is read."""
+        """Return None: the end is not known before it is read."""
         return None
 
     async def close(self, *, finished: bool) -> None:
-        """Nothing to free."""
+        """Do nothing: there are no connections."""
 
-    async def _wait_until(self, at: float) -> None:
-        if self._pace and at > self._now:
-            await self._io.sleep((at - self._now) * self._pace)
-        self._now = at
+    async def _wait_until(self, seconds: float) -> None:
+        if self._pace and seconds > self._elapsed:
+            await self._io.sleep((seconds - self._elapsed) * self._pace)
+        self._elapsed = seconds
 
 
 def request_to_json(request: Request) -> dict[str, Any]:
-    """Return a request as it is recorded: no key of header or query is kept."""
+    """Return a request as it is recorded, without the keys in headers and query."""
     return {
         "method": request.method,
-        "url": SECRET_IN_QUERY.sub(rf"\1{HIDDEN}", request.url),
-        "headers": _struck_out({name.lower(): value for name, value in request.headers.items()}),
+        "url": SECRET_IN_QUERY.sub(rf"\1{REDACTED}", request.url),
+        "headers": _redact({name.lower(): value for name, value in request.headers.items()}),
         "body": _body_to_json(request.body),
     }
 
 
-def _matched_on(request: Mapping[str, Any]) -> str:
+def _match_text(request: Mapping[str, Any]) -> str:
     parts = urlsplit(request["url"])
-    chosen = {"method": request["method"], "path": parts.path, "body": request["body"]}
-    return json.dumps(chosen, indent=1, sort_keys=True, ensure_ascii=False)
+    matched_parts = {"method": request["method"], "path": parts.path, "body": request["body"]}
+    return json.dumps(matched_parts, indent=1, sort_keys=True, ensure_ascii=False)
 
 
-def _struck_out(headers: Mapping[str, str]) -> dict[str, str]:
-    return {name: HIDDEN if SECRET.search(name) else value for name, value in headers.items()}
+def _redact(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name: REDACTED if SECRET.search(name) else value for name, value in headers.items()}
 
 
 def _body_to_json(body: bytes) -> object:
@@ -316,7 +321,7 @@ def _read(path: Path) -> list[str]:
     try:
         return [text for text in path.read_text(encoding="utf-8").splitlines() if text.strip()]
     except OSError as error:
-        raise UsageError(f"{path}: no recording can be read: {error.strerror}") from error
+        raise UsageError(f"{path}: the recording cannot be read: {error.strerror}") from error
 
 
 def _line(text: str, path: Path) -> dict[str, Any]:

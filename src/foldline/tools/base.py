@@ -266,7 +266,7 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
 
     # -- running
 
-    async def _once(self, input: ToolInput, run: Run) -> object:
+    async def _invoke_body(self, input: ToolInput, run: Run) -> object:
         if isinstance(input, dict) and "type" in input:
             kind = input["type"]
             if kind == "tool_call" and "args" in input:
@@ -276,16 +276,16 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
                 raise UsageError(f"{self.name}: a {kind} is no call and is not run: {why!r:.200}")
         return await self._call(input, run.kwargs.get("tool_call_id"), run)
 
-    async def _traced(self, input: ToolInput, run: Run) -> Any:  # noqa: ANN401  what the tool's function returns
-        return await self._once(input, run)
+    async def _invoke_traced(self, input: ToolInput, run: Run) -> Any:  # noqa: ANN401  what the tool's function returns
+        return await self._invoke_body(input, run)
 
-    def _traced_stream(self, input: ToolInput, run: Run) -> AsyncGenerator[Any, None]:
-        return self._pieces(input, run)
+    def _stream_traced(self, input: ToolInput, run: Run) -> AsyncGenerator[Any, None]:
+        return self._stream_body(input, run)
 
-    def _traced_transform(
+    def _transform_traced(
         self, inputs: AsyncGenerator[Any, None], run: Run
     ) -> AsyncGenerator[Any, None]:
-        return self._flow(inputs, run)
+        return self._transform_body(inputs, run)
 
     async def _call(self, given: object, call_id: str | None, run: Run) -> object:
         if call_id is not None and type(call_id) is not str:

@@ -179,7 +179,7 @@ class _Attributes:
     def __init__(self, value: object) -> None:
         self._value = value
 
-    def get(self, name: str) -> Any:  # noqa: ANN401  whatever the object has
+    def get(self, name: str) -> Any:
         return getattr(self._value, name, None)
 
 

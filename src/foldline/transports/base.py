@@ -67,7 +67,7 @@ class Limits:
 
     sse_line: int = 32 * 1024 * 1024
     sse_event: int = 32 * 1024 * 1024
-    message: int = 64 * 1024 * 1024
+    message: int = 128 * 1024 * 1024
     """Also the most that `Response.read()` takes."""
     json_depth: int = 200
     tool_args: int = 4 * 1024 * 1024

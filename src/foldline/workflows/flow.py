@@ -203,7 +203,7 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
             )
         return output
 
-    async def _once(self, input: object, run: Run) -> object:
+    async def _invoke_body(self, input: object, run: Run) -> object:
         if (engine := self._engine) is not None:
             return await self._durably(engine, input, run)
         flow_run = FlowRun(self, run)
@@ -214,7 +214,7 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
             raise FlowInterrupt(flow_run.interrupts)
         return {"__interrupt__": list(flow_run.interrupts)} if flow_run.interrupts else output
 
-    async def _pieces(self, input: object, run: Run) -> AsyncGenerator[Any, None]:
+    async def _stream_body(self, input: object, run: Run) -> AsyncGenerator[Any, None]:
         view = View(run.kwargs.get("stream_mode") or "updates", subgraphs=False)
 
         async def body(emit: Emit) -> None:

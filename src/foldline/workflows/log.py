@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from foldline._io import IO, Started, mutex, shield
+from foldline._io import IO, RunningBody, mutex, shield
 from foldline.checkpoint.base import BaseCheckpointSaver, Entry
 from foldline.exceptions import FlowChangedError, StoreError, UsageError
 from foldline.utils.uuid import new_id
@@ -70,7 +70,7 @@ class Log:
         """The last entry of the log, by whomever."""
         self.durability = "sync"
         """When entries are written: before a run goes on, behind it (`async`), or at its end (`exit`)."""
-        self._writer: Started | None = None
+        self._writer: RunningBody | None = None
         self._is_writing = False
         self._newest: str | None = None
         self._failure: BaseException | None = None

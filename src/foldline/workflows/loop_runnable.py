@@ -41,7 +41,7 @@ class LoopRunnable(Runnable[Input, Output]):
         """Run once; give views of the run (`stream_mode=`)."""
         return super().astream(input, config, **kwargs)
 
-    async def _once(self, input: Input, run: Run) -> Output:
+    async def _invoke_body(self, input: Input, run: Run) -> Output:
         loop = self._loop(run, frozenset())
         async with closing(loop.events(input)) as events:
             async for event in events:
@@ -50,7 +50,7 @@ class LoopRunnable(Runnable[Input, Output]):
         output: Output = loop.result()
         return output
 
-    async def _pieces(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
+    async def _stream_body(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
         async with closing(self._viewed(input, run, [])) as pieces:
             async for piece in pieces:
                 yield piece
@@ -75,7 +75,7 @@ class LoopRunnable(Runnable[Input, Output]):
                     yield piece
         _stop_outer(loop)
 
-    async def _traced_stream(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
+    async def _stream_traced(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
         """Stream as a run in the traces, whose output is the last state and not the sum of the pieces."""
         run = run.patched()
         loops: list[RunLoop[Any]] = []

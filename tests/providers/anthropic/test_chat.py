@@ -215,6 +215,7 @@ TOOL = {
 }
 
 
+@pytest.mark.slow
 def test_a_real_server_answers_whole_and_streamed(llama, call):
     asked = [SYSTEM, ("human", "What is the capital of France?")]
     whole = call.invoke(real(llama), asked)
@@ -227,6 +228,7 @@ def test_a_real_server_answers_whole_and_streamed(llama, call):
     assert len(chunks) > 3
 
 
+@pytest.mark.slow
 def test_a_real_server_calls_a_tool_and_takes_its_result(llama, call):
     asked = [SYSTEM, ("human", "What is the weather in Paris?")]
     called = call.invoke(

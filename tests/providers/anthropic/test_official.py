@@ -57,6 +57,7 @@ def same(ours: AIMessage, theirs: Any) -> None:
     assert ours.response_metadata["stop_reason"] == theirs.stop_reason
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in PAIRS if name != "unknown-block"])
 def test_they_hear_the_same_in_every_recording(fault_server, name):
     same(message_of(decode_stream(stream_of(name))), heard_by_them(fault_server, stream_of(name)))

@@ -150,6 +150,7 @@ def test_it_is_found_by_name(monkeypatch):
     assert type(init_chat_model("claude-opus-5", api_key="key")) is ChatAnthropic
 
 
+@pytest.mark.slow
 def test_a_real_server_fills_a_schema_by_tool(llama, call):
     class Weather(BaseModel):
         """The weather of a city."""

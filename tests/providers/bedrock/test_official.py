@@ -43,6 +43,7 @@ def text_of(content: list[Any]) -> str:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KNOWN)
 def test_they_read_the_same_in_a_whole_answer(stub, name):
     stub.answer = whole_of(name)
@@ -60,6 +61,7 @@ def test_they_read_the_same_in_a_whole_answer(stub, name):
     assert theirs["usage"]["inputTokens"] == ours.usage_metadata["input_tokens"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KNOWN)
 def test_they_read_the_same_in_a_stream(stub, name):
     stub.events = events_of(name)
@@ -111,6 +113,7 @@ CONVERSATIONS: dict[str, tuple[list[Any], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model_id", MODELS)
 @pytest.mark.parametrize("name", CONVERSATIONS)
 def test_they_send_what_we_send(stub, call, name, model_id):
@@ -125,6 +128,7 @@ def test_they_send_what_we_send(stub, call, name, model_id):
     assert ours["path"] == theirs["path"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [name for name in KNOWN if whole_of(name)["output"]["message"]["content"]]
 )

@@ -1,4 +1,4 @@
-"""From a callback to a stream: in both colours, with back pressure, errors and an early end."""
+"""From a callback to a stream: sync and async, with back pressure, errors and an early end."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from foldline.providers.local._bridge import ROOM, Feed
 pytestmark = pytest.mark.timing
 
 
-def read(feed, colour, limit=None):
+def read(feed, mode, limit=None):
     """Read a feed to its end, or the first `limit` items and then leave."""
-    if colour == "blocking":
+    if mode == "sync":
         stream = drive_each(feed.chunks(BLOCKING))
         items = [item for item, _ in zip(stream, range(limit or 10**6), strict=False)]
         stream.close()
@@ -36,12 +36,14 @@ def read(feed, colour, limit=None):
     return asyncio.run(body())
 
 
+@pytest.mark.slow
 def test_chunks_come_in_order_and_end(call, no_leaks):
     feed = Feed(lambda emit: [emit(number) for number in range(500)])
 
-    assert read(feed, call.colour) == list(range(500))
+    assert read(feed, call.mode) == list(range(500))
 
 
+@pytest.mark.slow
 def test_an_error_of_the_producer_is_raised_after_what_it_said(call, no_leaks):
     def produce(emit):
         emit("a")
@@ -50,7 +52,7 @@ def test_an_error_of_the_producer_is_raised_after_what_it_said(call, no_leaks):
     feed = Feed(produce)
 
     with pytest.raises(ModelAPIError, match="local: broken"):
-        read(feed, call.colour)
+        read(feed, call.mode)
 
 
 def test_leaving_early_stops_the_producer(call, no_leaks):
@@ -63,7 +65,7 @@ def test_leaving_early_stops_the_producer(call, no_leaks):
 
     feed = Feed(produce)
 
-    assert read(feed, call.colour, limit=5) == [0, 1, 2, 3, 4]
+    assert read(feed, call.mode, limit=5) == [0, 1, 2, 3, 4]
     assert feed.join(2)
     assert len(said) < 500
 

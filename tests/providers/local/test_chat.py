@@ -1,4 +1,4 @@
-"""ChatLlamaCpp: a real model in this process, in both colours."""
+"""ChatLlamaCpp: a real model in this process, sync and async."""
 
 from __future__ import annotations
 
@@ -39,6 +39,7 @@ def model() -> ChatLlamaCpp:
     return ChatLlamaCpp(temperature=0, max_tokens=24)
 
 
+@pytest.mark.slow
 def test_it_answers_and_streams_the_same(call: Any, model: ChatLlamaCpp) -> None:
     whole = call.invoke(model, FRANCE)
     pieces = call.stream(model, FRANCE)
@@ -63,6 +64,7 @@ def test_the_count_before_is_the_count_after(call: Any, model: ChatLlamaCpp) -> 
     assert model.get_num_tokens("hello world") == 2
 
 
+@pytest.mark.slow
 def test_tokens_are_counted_exactly_tools_included(call: Any, model: ChatLlamaCpp) -> None:
     bound = model.bind_tools([get_weather])
     for question in ("What is the weather in Paris?", "Who are you?"):
@@ -102,6 +104,7 @@ def test_its_profile_says_what_it_can(model: ChatLlamaCpp) -> None:
     assert "image_inputs" not in (ChatLlamaCpp(model="/models/a.gguf").profile or {})
 
 
+@pytest.mark.slow
 def test_a_schema_is_kept_to(call: Any, model: ChatLlamaCpp) -> None:
     structured = model.with_structured_output(Person, method="json_schema")
     assert call.invoke(structured, "Ann is 31 years old. Give her name and age as JSON.") == Person(
@@ -109,6 +112,7 @@ def test_a_schema_is_kept_to(call: Any, model: ChatLlamaCpp) -> None:
     )
 
 
+@pytest.mark.slow
 def test_tools_are_called_and_results_go_back(call: Any, model: ChatLlamaCpp) -> None:
     bound = model.bind_tools([get_weather], tool_choice="any")
     said = call.invoke(bound, "What is the weather in Paris?")
@@ -119,6 +123,7 @@ def test_tools_are_called_and_results_go_back(call: Any, model: ChatLlamaCpp) ->
     assert call.invoke(model, [HumanMessage("What is the weather in Paris?"), said, result]).text
 
 
+@pytest.mark.slow
 def test_a_stream_that_is_left_stops_the_model(model: ChatLlamaCpp) -> None:
     long = ChatLlamaCpp(temperature=0, max_tokens=2000)
     began = time.monotonic()
@@ -140,6 +145,7 @@ def test_a_cancelled_call_stops_the_model(model: ChatLlamaCpp) -> None:
     asyncio.run(body())
 
 
+@pytest.mark.slow
 def test_several_requests_at_once(call: Any) -> None:
     short = ChatLlamaCpp(temperature=0, max_tokens=5)
     answers = call.batch(short, [FRANCE, "Say hello.", FRANCE])
@@ -147,6 +153,7 @@ def test_several_requests_at_once(call: Any) -> None:
     assert all(answer.usage_metadata["output_tokens"] <= 5 for answer in answers)
 
 
+@pytest.mark.slow
 def test_by_name_and_by_path(call: Any) -> None:
     by_name = init_chat_model("local:smollm2", temperature=0, max_tokens=3)
     assert by_name.model == "smollm2-135m"

@@ -1,4 +1,4 @@
-"""The encoder in the box: real vectors, of both colours, of texts of any length."""
+"""The encoder in the box: real vectors, sync and async, of texts of any length."""
 
 from __future__ import annotations
 
@@ -47,6 +47,7 @@ def test_an_empty_text_has_a_vector_too(embeddings):
     assert len(embeddings.embed_query("")) == 384
 
 
+@pytest.mark.slow
 def test_a_long_text_is_cut_or_refused_as_chosen(embeddings):
     long = "house " * 2000
     assert len(embeddings.embed_query(long)) == 384

@@ -29,6 +29,7 @@ TOOL = {
 REQUEST = {"messages": [{"role": "user", "content": "hello"}], "tools": [TOOL]}
 
 
+@pytest.mark.slow
 def test_a_beginning_is_saved_and_read_back(runtime, tmp_path):
     settings = Settings(context=1024, slots=1, template=TEMPLATE, state_folder=tmp_path)
     model = Runtime.of(runtime.path, settings)
@@ -44,6 +45,7 @@ def test_a_beginning_is_saved_and_read_back(runtime, tmp_path):
     assert answer[-1]["usage"]["prompt_tokens_details"]["cached_tokens"] > 200
 
 
+@pytest.mark.slow
 def test_a_damaged_state_costs_time_only(runtime, tmp_path):
     settings = Settings(context=1024, slots=1, template=TEMPLATE, state_folder=tmp_path)
     model = Runtime.of(runtime.path, settings)

@@ -48,8 +48,8 @@ def text_of(chunks):
     )
 
 
-def collect(feed, colour):
-    if colour == "blocking":
+def collect(feed, mode):
+    if mode == "sync":
         return list(drive_each(feed.chunks(BLOCKING)))
 
     async def body():
@@ -69,8 +69,9 @@ def wait_until_idle(runtime, seconds=5):
     return is_idle(runtime)
 
 
+@pytest.mark.slow
 def test_an_answer_comes_in_pieces_with_its_usage(call, runtime):
-    chunks = collect(runtime.complete(ask("What is the capital of France?")), call.colour)
+    chunks = collect(runtime.complete(ask("What is the capital of France?")), call.mode)
 
     assert "Paris" in text_of(chunks)
     assert len(chunks) > 5
@@ -78,6 +79,7 @@ def test_an_answer_comes_in_pieces_with_its_usage(call, runtime):
     assert chunks[-1]["usage"]["completion_tokens"] == 8
 
 
+@pytest.mark.slow
 def test_a_schema_binds_the_answer(runtime):
     properties = {"name": {"type": "string", "maxLength": 20}, "age": {"type": "integer"}}
     schema = {"type": "object", "properties": properties, "required": ["name", "age"]}
@@ -90,6 +92,7 @@ def test_a_schema_binds_the_answer(runtime):
     assert json.loads(text_of(chunks)) == {"name": "Ann", "age": 31}
 
 
+@pytest.mark.slow
 def test_a_pinned_tool_is_called_with_whole_arguments(runtime, embeddings):
     parameters = {
         "type": "object",
@@ -121,9 +124,10 @@ def test_a_pinned_tool_is_called_with_whole_arguments(runtime, embeddings):
     }
 
 
+@pytest.mark.slow
 def test_closing_early_stops_the_generation(call, runtime, no_leaks):
     feed = runtime.complete(ask("Tell me a very long story.", max_tokens=4000))
-    if call.colour == "blocking":
+    if not call.is_async:
         stream = drive_each(feed.chunks(BLOCKING))
         next(stream)
         stream.close()
@@ -140,6 +144,7 @@ def test_closing_early_stops_the_generation(call, runtime, no_leaks):
     assert wait_until_idle(runtime)
 
 
+@pytest.mark.slow
 def test_a_long_prompt_can_be_left_before_the_first_word(runtime):
     feed = runtime.complete(ask("word " * 6000, max_tokens=5))
     time.sleep(0.3)
@@ -149,6 +154,7 @@ def test_a_long_prompt_can_be_left_before_the_first_word(runtime):
     assert wait_until_idle(runtime)
 
 
+@pytest.mark.slow
 def test_two_answers_are_spoken_at_once_and_a_third_waits(runtime):
     feeds = [runtime.complete(ask(f"Count to {n}.", max_tokens=10)) for n in (3, 4, 5)]
 
@@ -241,12 +247,14 @@ def run_program(body):
     )
 
 
+@pytest.mark.slow
 def test_a_process_that_ends_in_the_middle_of_an_answer_ends_cleanly():
     done = run_program("feed = runtime.complete(request); next(feed); print('ending')")
 
     assert (done.returncode, done.stdout, done.stderr) == (0, "ending\n", "")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
 def test_a_forked_child_ends_cleanly_and_can_load_its_own():
     done = run_program("""
@@ -269,6 +277,7 @@ def test_a_forked_child_ends_cleanly_and_can_load_its_own():
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_ctrl_c_reaches_the_program_while_the_model_speaks():
     done = run_program("""
         import signal, threading

@@ -51,9 +51,9 @@ def ask(question, *more, **options):
     return {"messages": messages, "tools": TOOLS, "temperature": 0, "max_tokens": 40, **options}
 
 
-def answer(request, colour="blocking", model=None):
+def answer(request, mode="sync", model=None):
     feed = (model or LocalModel()).complete(request)
-    if colour == "blocking":
+    if mode == "sync":
         chunks = list(drive_each(feed.chunks(BLOCKING)))
     else:
 
@@ -69,15 +69,17 @@ def answer(request, colour="blocking", model=None):
     return name, json.loads(arguments) if arguments else None, text
 
 
+@pytest.mark.slow
 def test_the_right_tool_is_called(call):
-    assert answer(ask("What is the weather in Paris?"), call.colour) == (
+    assert answer(ask("What is the weather in Paris?"), call.mode) == (
         "get_weather",
         {"city": "Paris"},
         "",
     )
-    assert answer(ask("Add 3 and 4."), call.colour) == ("add", {"a": 3, "b": 4}, "")
+    assert answer(ask("Add 3 and 4."), call.mode) == ("add", {"a": 3, "b": 4}, "")
 
 
+@pytest.mark.slow
 def test_a_question_for_no_tool_is_answered_in_text():
     name, arguments, text = answer(ask("Who wrote Romeo and Juliet?"))
 
@@ -85,6 +87,7 @@ def test_a_question_for_no_tool_is_answered_in_text():
     assert text
 
 
+@pytest.mark.slow
 def test_a_result_becomes_an_answer():
     function = {"name": "get_weather", "arguments": '{"city": "Paris"}'}
     called = {
@@ -136,6 +139,7 @@ def test_leaving_before_the_model_is_loaded_asks_it_nothing(monkeypatch):
     assert asked == []
 
 
+@pytest.mark.slow
 def test_a_damaged_file_that_looked_whole_is_fetched_again(tmp_path, monkeypatch):
     """Same size, same time, other bytes: found when it does not load."""
     whole = model_path()

@@ -32,6 +32,7 @@ def model(**settings: Any) -> LlamaCpp:
     return LlamaCpp(**{"temperature": 0.0, "seed": 1, "max_tokens": 8, **settings})
 
 
+@pytest.mark.slow
 def test_a_text_is_continued(call):
     heard = Heard()
     answer = call.invoke(model(), PROMPT, {"callbacks": [heard]})

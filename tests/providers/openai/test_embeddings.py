@@ -1,4 +1,4 @@
-"""OpenAIEmbeddings: batches, base64 and plain numbers, retries, errors, in both colours."""
+"""OpenAIEmbeddings: batches, base64 and plain numbers, retries, errors, sync and async."""
 
 from __future__ import annotations
 

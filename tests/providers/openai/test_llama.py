@@ -38,6 +38,7 @@ def chat(llama: LlamaServer, responses: bool, **fields: Any) -> ChatOpenAI:
     return ChatOpenAI(**{**given, "max_tokens": 40, "use_responses_api": responses, **fields})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("responses", [False, True], ids=["chat", "responses"])
 def test_text_streamed_and_whole(call: Any, llama: LlamaServer, responses: bool) -> None:
     model = chat(llama, responses, seed=None)
@@ -54,6 +55,7 @@ def test_text_streamed_and_whole(call: Any, llama: LlamaServer, responses: bool)
     assert total.usage_metadata["total_tokens"] == whole.usage_metadata["total_tokens"] > 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("responses", [False, True], ids=["chat", "responses"])
 def test_a_tool_is_called_and_its_result_goes_back(
     call: Any, llama: LlamaServer, responses: bool

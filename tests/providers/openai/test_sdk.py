@@ -37,6 +37,7 @@ def client(server: FaultServer, folder: str, name: str) -> openai.OpenAI:
     return openai.OpenAI(base_url=f"{server.url}/v1", api_key="sk-test", max_retries=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", ["openai", "llama"])
 def test_the_sdk_reads_chat_streams_as_we_do(fault_server: FaultServer, folder: str) -> None:
     for name in [n for n in recordings.names(folder, "chat-") if n != "chat-azure-filters"]:
@@ -62,6 +63,7 @@ def test_the_sdk_reads_chat_streams_as_we_do(fault_server: FaultServer, folder: 
         assert ours.usage_metadata["total_tokens"] == usage.total_tokens, name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RESPONSES)
 def test_the_sdk_reads_responses_as_we_do(fault_server: FaultServer, name: str) -> None:
     final: Any = None
@@ -162,6 +164,7 @@ def test_the_sdk_accepts_our_chat_bodies(case: str, stream: bool) -> None:
     assert sent.url.endswith("/chat/completions")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("case", CALLS)
 def test_the_sdk_accepts_our_responses_bodies(case: str, stream: bool) -> None:
@@ -177,6 +180,7 @@ def test_the_sdk_accepts_our_responses_bodies(case: str, stream: bool) -> None:
     assert sent.body["include"] == ["reasoning.encrypted_content"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RESPONSES)
 def test_the_sdk_accepts_answers_sent_back(name: str) -> None:
     answer = recordings.message(recordings.stream_events(decoder(name), "openai", name))

@@ -207,6 +207,7 @@ def test_a_cancelled_call_leaves_the_session_usable():
         assert asyncio.run(cancel({tool.name: tool for tool in client.tools()})) == "3"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "server",
     [["no-such-command-at-all"], [sys.executable, "-c", "pass"], "http://127.0.0.1:9/mcp"],
@@ -217,6 +218,7 @@ def test_a_server_that_cannot_be_reached_is_a_typed_error(call, server, no_leaks
         call.run(client, "tools")
 
 
+@pytest.mark.slow
 def test_a_server_that_says_nothing_is_given_up(call):
     silent = [sys.executable, "-c", "import time; time.sleep(20)"]
 
@@ -237,10 +239,11 @@ def test_nothing_is_left_behind(call, official, no_leaks):
 @pytest.mark.slow
 def test_several_servers_by_name_prefix_their_tools(call, official):
     servers = {"here": COMMAND, "there": {"url": official.url}}
-    if call.colour == "blocking":
-        tools = load_mcp_tools(servers)
-    else:
-        tools = asyncio.run(aload_mcp_tools({"mcpServers": servers}))
+    tools = (
+        asyncio.run(aload_mcp_tools({"mcpServers": servers}))
+        if call.is_async
+        else load_mcp_tools(servers)
+    )
     by_name = {tool.name: tool for tool in tools}
 
     try:

@@ -34,6 +34,7 @@ def ask(address: Any, *calls: tuple[str, dict[str, Any]]) -> list[Any]:
     return asyncio.run(body())
 
 
+@pytest.mark.slow
 def test_the_official_client_lists_and_calls_our_tools(address):
     tools, added, weather = ask(address, ("add", {"a": 3}), ("weather", {"city": "Oslo"}))
 
@@ -74,6 +75,7 @@ def test_failures_are_results_that_the_model_can_read_and_tell_no_secrets(addres
     assert "no tool named 'absent'" in absent.content[0].text
 
 
+@pytest.mark.slow
 def test_blocks_are_content(address):
     _, drawn = ask(address, ("picture", {}))
 

@@ -1,1 +1,1 @@
-"""One call of a chat model, from its input to its message: `call.ChatCall` is the whole life of it."""
+"""One call of a chat model, from its input to its message; see `call.ChatCall`."""

@@ -1,7 +1,7 @@
-"""Attempts: ask the model until an answer comes, or an error that may not be tried again. The only retry loop.
+"""Attempts: call the model until it answers, or fails with an error that may not be retried. The only retry loop.
 
-What an attempt delivers begins with its first content: until then its events are held back, so that an attempt which
-fails before leaves no trace. The last batch, with `message-finish`, goes out when the source has ended.
+An attempt delivers from its first content on: until then its events are held back, so that an attempt that fails before
+leaves no trace. The last batch, with `message-finish`, is delivered when the source has ended.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ from foldline.protocol.fold import MessageBuilder
 
 __all__ = ["attempts"]
 
-DELIVERED = frozenset(
+CONTENT_EVENTS = frozenset(
     {"content-block-start", "content-block-delta", "content-block-finish", "message-finish"}
 )
-"""What a consumer has seen cannot be taken back: from the first of these on nothing is tried again."""
-KNOWN = DELIVERED | {"message-start", "error"}
+"""Events that a consumer cannot take back: after the first of these nothing is retried."""
+KNOWN_EVENTS = CONTENT_EVENTS | {"message-start", "error"}
 
 
 class Call(Protocol):
-    """What the attempts of a call read and write of it: see `ChatCall`."""
+    """The parts of a `ChatCall` that its attempts read and write."""
 
     model: CallModel
     hooks: AuthorHooks
@@ -86,15 +86,15 @@ class Call(Protocol):
 
 
 async def attempts(call: Call, request: ChatRequest) -> AsyncGenerator[Batch, None]:
-    """Yield the answer to a request, of the first attempt that does not fail."""
+    """Yield the answer to a request, from the first attempt that does not fail."""
     while True:
         attempt, policies = _Attempt(call, request), call.event_policies
         try:
             if attempt.is_single_message:
-                # Awaited, not iterated: two microseconds of the thirty that a fake model's `invoke` takes.
-                last = await attempt.ask_once()
+                # Awaited, not iterated: saves two microseconds of the thirty of a fake model's `invoke`.
+                last = await attempt.generate()
                 break
-            source = await attempt.ask()
+            source = await attempt.open_source()
             try:
                 async for item in source:
                     batch = await attempt.receive(item) if policies else attempt.take(item)
@@ -108,13 +108,13 @@ async def attempts(call: Call, request: ChatRequest) -> AsyncGenerator[Batch, No
             break
         except Exception as error:  # noqa: BLE001  raised again unless there is another attempt
             failure = attempt.read_failure(error)
-            attempt.note_failure(failure)
+            attempt.record_failure(failure)
         finally:
             if attempt.usage is not None and not attempt.usage.is_settled:
                 attempt.settle()
         outcome = await attempt.judge(failure)
-        if attempt.parting:
-            yield attempt.parting
+        if attempt.final_batch:
+            yield attempt.final_batch
         if not isinstance(outcome, ChatRequest):
             last = _answer(outcome)
             break
@@ -134,7 +134,16 @@ class _Attempt:
     """One attempt: its events pass the policies, are folded, and are held back until the first content."""
 
     __slots__ = (
-        "_builder", "_call", "_held", "_is_asked", "_is_out", "_is_plain", "_request", "error", "last", "parting",
+        "_builder",
+        "_call",
+        "_is_author_running",
+        "_is_delivered",
+        "_is_plain",
+        "_pending",
+        "_request",
+        "error",
+        "final_batch",
+        "last",
         "usage",
     )  # fmt: skip
 
@@ -146,34 +155,34 @@ class _Attempt:
         if call.attempts > 1:
             call.begin_attempt()
         self._is_plain = call.attempts == 1 and not (call.event_policies or call.response_metadata)
-        """Whether the end of the message is passed on as it comes."""
-        self._held: list[Event] | None = []
-        """What came before the first content; None from then on."""
-        self._is_asked = False
-        """Whether what fails is the author's code: not what precedes it, and no policy."""
-        self._is_out = False
-        """Whether content has gone out."""
+        """Whether the end of the message is passed on unchanged."""
+        self._pending: list[Event] | None = []
+        """Events before the first content; None after it."""
+        self._is_author_running = False
+        """Whether the author's code is running: an error before it, or of a policy, is not the author's."""
+        self._is_delivered = False
+        """Whether content was delivered."""
         self.last: Batch | None = None
         """The batch that finishes the message."""
         self.error: Exception | None = None
-        """Why nothing more is taken, once what was taken is out."""
-        self.parting: Batch = ()
-        """What still goes out when the attempt has failed."""
+        """The error that ends the attempt, once the accepted events are delivered."""
+        self.final_batch: Batch = ()
+        """Events that are delivered after the attempt has failed."""
 
     @property
     def is_single_message(self) -> bool:
-        """Whether the answer is one message of `_generate`, with no deadline to wait within."""
+        """Whether the answer is one message of `_generate`, and there is no deadline."""
         call = self._call
         if not call.hooks.generates or self._request.stream or call.stream:
             return False
         return self.usage is None or not self.usage.has_limits
 
-    async def ask_once(self) -> Batch:
-        """Ask the model for its answer as one message; return it."""
+    async def generate(self) -> Batch:
+        """Call the model for its answer as one message; return it."""
         call, request, usage = self._call, self._request, self.usage
         if usage is not None or call.model.rate_limiter is not None:
             await self._wait_for_share()
-        self._is_asked = True
+        self._is_author_running = True
         answer = await generate_answer(call.model, request, call.run)
         if not call.event_policies:
             return self.pass_on(answer)
@@ -189,21 +198,21 @@ class _Attempt:
         if usage is not None:
             await usage.reserve(self._request)
 
-    async def ask(self) -> AsyncGenerator[Any, None]:
-        """Ask the model, once there is a share for it; return its answer piece by piece."""
+    async def open_source(self) -> AsyncGenerator[Any, None]:
+        """Call the model, once there is a share for it; return its answer as a stream."""
         call, request, usage = self._call, self._request, self.usage
         await self._wait_for_share()
-        self._is_asked = True
+        self._is_author_running = True
         as_one_batch = call.stream and not request.stream
         source = author_events(call.model, request, call.run, as_one_batch=as_one_batch)
         if usage is None or not usage.has_limits:
             return source
         return bounded_source(source, call.run.io, usage.in_use)
 
-    # -- what comes in
+    # -- receiving
 
     async def receive(self, item: object) -> Batch:
-        """Take an event or a batch, through the policies; return what may go out."""
+        """Receive an event or a batch, through the policies; return what may be delivered."""
         batch = self._with_start(_batch(item))
         for policy in self._call.event_policies if self.last is None else ():
             if not batch:
@@ -211,24 +220,24 @@ class _Attempt:
             try:
                 batch = await policy.on_events(batch)
             except Exception:
-                self._is_asked = False
+                self._is_author_running = False
                 raise
         return self.pass_on(batch) if batch else ()
 
     def take(self, item: Any) -> Batch:  # noqa: ANN401  an event or a batch: narrowed by its exact class, which checkers do not follow
-        """Take an event or a batch, where no policy watches; return what may go out."""
+        """Receive an event or a batch without policies; return what may be delivered."""
         kind = type(item)
         batch = item if kind is list else [item] if kind is dict else _batch(item)
-        if self._held is None and self._is_plain:  # by far the most: nothing to add to it
+        if self._pending is None and self._is_plain:  # the usual case: nothing to add
             return batch if self._builder.feed_all(batch) else self._take_folded(batch)
         batch = self._with_start(batch)
         return self.pass_on(batch) if batch else ()
 
     def _with_start(self, batch: Batch) -> Batch:
-        """Begin the message where the source did not: with a start, and an id."""
+        """Begin the message if the source did not: with a start, and an id."""
         if not batch or type(batch) is CompleteAnswer or self._is_started or _is_start(batch[0]):
             return batch
-        batch = [event for event in batch if _kind(event) in KNOWN]
+        batch = [event for event in batch if _kind(event) in KNOWN_EVENTS]
         if not batch:
             return batch
         first, *others = batch
@@ -242,12 +251,14 @@ class _Attempt:
         return builder.is_started
 
     def pass_on(self, batch: Batch) -> Batch:
-        """Fold what the policies let through; hold it back until there is content."""
+        """Fold what the policies pass on; hold it back until there is content."""
         call = self._call
         if self.last is not None:
-            late = [kind for event in batch if (kind := _kind(event)) in KNOWN]
-            if late:
-                raise MalformedStreamError(f"{late[0]} after message-finish: the message was over")
+            late_kinds = [kind for event in batch if (kind := _kind(event)) in KNOWN_EVENTS]
+            if late_kinds:
+                raise MalformedStreamError(
+                    f"{late_kinds[0]} after message-finish: the message was over"
+                )
             return ()
         if not self._is_plain:
             metadata = dict(call.response_metadata)
@@ -264,46 +275,45 @@ class _Attempt:
         return self._take_folded(batch)
 
     def _take_folded(self, batch: Batch) -> Batch:
-        """Return what may go out of a batch that was folded, as far as it was; note its end, or why it broke."""
+        """Return what may be delivered of a folded batch, as far as it was accepted; record its end, or its error."""
         builder = self._builder = self._call.builder
         if builder.fault is not None:
             self.error = builder.fault
         elif builder.error is not None:
             self.error = error_of(builder.error, **self._call.location)
-        passing = list(batch[: builder.taken])
+        accepted = list(batch[: builder.accepted_count])
         if builder.is_finished and self.error is not None:
-            passing = _without_finish(
-                passing
-            )  # what followed it is an error: the message has no end
-        if self._held is not None:
-            passing = [*self._held, *passing]
-            if not any(_kind(event) in DELIVERED for event in passing):
-                self._held = passing
+            # An event after the finish is an error, so the message has no end.
+            accepted = _without_finish(accepted)
+        if self._pending is not None:
+            accepted = [*self._pending, *accepted]
+            if not any(_kind(event) in CONTENT_EVENTS for event in accepted):
+                self._pending = accepted
                 return ()
-            self._held = None
+            self._pending = None
         if builder.is_finished and self.error is None:
-            self.last = passing
+            self.last = accepted
             self._is_plain = False
         else:
-            self._is_out = True
-        return passing
+            self._is_delivered = True
+        return accepted
 
     async def finish(self) -> Batch:
-        """Return the last batch; finish the message where the source did not."""
+        """Return the last batch; finish the message if the source did not."""
         last = self.last or await self._close()
         if self._request.others and self._call.event_policies:
             await self._receive_others()
         return last
 
     async def _receive_others(self) -> None:
-        """Take further answers to the same request, through the policies that see them."""
+        """Pass further answers to the same request through the policies that see them."""
         others = self._request.others
-        for place, other in enumerate(others):
-            batch: Batch = CompleteAnswer(chat_result(other))
+        for index, answer in enumerate(others):
+            batch: Batch = CompleteAnswer(chat_result(answer))
             for policy in self._call.event_policies:
                 if policy.sees_further_answers:
                     batch = await policy.on_events(batch)
-            others[place] = cast("CompleteAnswer", batch).message
+            others[index] = cast("CompleteAnswer", batch).message
 
     async def _close(self) -> Batch:
         call = self._call
@@ -319,14 +329,14 @@ class _Attempt:
             raise self.error
         return self.last or batch
 
-    # -- what follows a failure
+    # -- failures
 
     def read_failure(self, error: Exception) -> Exception:
-        """Return an error of the author's network as the error of a model call; any other as it is."""
-        return read_author_error(error) if self._is_asked else error
+        """Return a network error of the author's code as an error of a model call; any other unchanged."""
+        return read_author_error(error) if self._is_author_running else error
 
-    def note_failure(self, error: Exception) -> None:
-        """Count what a failed attempt says it has cost; keep what guards held back of it."""
+    def record_failure(self, error: Exception) -> None:
+        """Count the usage of a failed attempt; attach to the error what guards held back."""
         guards = find_policy(self._call.policies, GuardsPolicy)
         if guards is not None and guards.holds_back:
             received = find_policy(self._call.event_policies, ReceivedMessage)
@@ -336,20 +346,20 @@ class _Attempt:
             self.settle(usage_of_failure(error, self._call.builder))
 
     def settle(self, usage: UsageMetadata | None = None) -> None:
-        """Count what an attempt has cost, as far as it is known; one that finished is settled already."""
+        """Settle the usage of an attempt, as far as it is known; one that finished is settled already."""
         if self.usage is not None:
             received = find_policy(self._call.event_policies, ReceivedMessage)
-            known = received.usage if received is not None else None
-            self.usage.settle(known or usage or self._call.builder.usage)
+            received_usage = received.usage if received is not None else None
+            self.usage.settle(received_usage or usage or self._call.builder.usage)
 
     async def judge(self, error: Exception) -> ChatRequest | CompleteAnswer | Exception:
-        """Return what follows a failure: the request of another attempt, an answer in its place, or what to raise."""
-        call, is_delivered = self._call, self._is_out
+        """Return what follows a failure: another request, an answer in place of the error, or the error to raise."""
+        call, is_delivered = self._call, self._is_delivered
         if self.usage is not None:
             await self.usage.flush()
         if self._may_be_repeated(error, is_delivered=is_delivered):
             if is_delivered:
-                self.parting = [reset_event(call.builder.id, call.attempts, error)]
+                self.final_batch = [reset_event(call.builder.id, call.attempts, error)]
             return self._next_request(error)
         if isinstance(error, StructuredOutputError):
             error.usage = add_request_usage(call.spent, error.usage)
@@ -357,21 +367,21 @@ class _Attempt:
         if isinstance(outcome, CompleteAnswer) and is_delivered and not call.is_invoke:
             outcome = error
         if isinstance(outcome, Exception):
-            self.parting = self._undelivered(error)
+            self.final_batch = self._undelivered_events(error)
             return outcome
         if is_delivered:
-            self.parting = [reset_event(call.builder.id, call.attempts, error)]
+            self.final_batch = [reset_event(call.builder.id, call.attempts, error)]
         call.answer = outcome
         call.begin_attempt()
         if not call.is_quiet:
             call.builder.feed_all(outcome)
         return outcome
 
-    def _undelivered(self, error: Exception) -> Batch:
-        """Return what was received and has not gone out: content that came with the finish, or a bare start."""
+    def _undelivered_events(self, error: Exception) -> Batch:
+        """Return what was received and not delivered: content that came with the finish, or a bare start."""
         if self.last is not None:
             return () if type(self.last) is CompleteAnswer else _without_finish(self.last)
-        return self._held or () if isinstance(error, ModelError) else ()
+        return self._pending or () if isinstance(error, ModelError) else ()
 
     def _may_be_repeated(self, error: Exception, *, is_delivered: bool) -> bool:
         call, policy = self._call, self._call.retry_policy
@@ -386,13 +396,16 @@ class _Attempt:
             return bool(getattr(error, "is_retryable", False)) and (may_reset or not is_delivered)
         if is_delivered and not may_reset:
             return False
-        left = time_left()
-        if left is not None and policy.delay(call.attempts, error) >= left:
-            return False  # there is no time left to wait
+        remaining_seconds = time_left()
+        if (
+            remaining_seconds is not None
+            and policy.delay(call.attempts, error) >= remaining_seconds
+        ):
+            return False  # there is not enough time to wait
         return policy.allows(error, call.attempts)
 
     def _next_request(self, error: Exception) -> ChatRequest:
-        """Count what was spent; return the next request, with what was wrong with an answer that was rejected."""
+        """Count the usage; return the next request, with what was wrong with a rejected answer."""
         call, request = self._call, self._request
         if (usage := usage_of_failure(error, call.builder)) is not None:
             call.spent = add_request_usage(call.spent, usage)
@@ -405,7 +418,7 @@ class _Attempt:
 
 
 async def _wait(call: Call, error: Exception) -> None:
-    """Tell that it is tried again, and wait; a model that is told its mistake is asked at once."""
+    """Dispatch the retry, and wait; a rejected answer is retried at once."""
     is_rejection = isinstance(error, StructuredOutputError)
     delay = 0.0 if is_rejection else call.retry_policy.delay(call.attempts, error)
     await call.run.dispatch("on_retry", {"attempt": call.attempts, "error": error, "delay": delay})
@@ -414,7 +427,7 @@ async def _wait(call: Call, error: Exception) -> None:
 
 
 def _batch(item: Any) -> Batch:  # noqa: ANN401  an event or a batch: narrowed by its exact class, which checkers do not follow
-    """Read what a source yields: a batch, or a single event."""
+    """Return a batch for an item of a source, which is a batch or a single event."""
     return item if isinstance(item, list | tuple | CompleteAnswer) else [item]
 
 
@@ -423,15 +436,15 @@ def _without_finish(batch: Batch) -> list[Event]:
 
 
 def _is_start(event: Event) -> bool:
-    """Whether an event begins a message as it should: with the message's id."""
+    """Return whether an event is a complete start of a message, with an id."""
     return _kind(event) == "message-start" and bool(event.get("id"))
 
 
 def _kind(event: object) -> str:
-    """Return what an event is; raise for what is no event."""
+    """Return the kind of an event; raise for anything else."""
     if type(event) is not dict and not isinstance(event, Mapping):
         raise MalformedStreamError(f"an event is a dict, not {type(event).__name__}")
     kind = event.get("event")
     if not isinstance(kind, str):
-        raise MalformedStreamError(f"an event says in `event` what it is, not {kind!r:.80}")
+        raise MalformedStreamError(f"an event has its kind in `event`, not {kind!r:.80}")
     return kind

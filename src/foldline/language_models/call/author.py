@@ -1,8 +1,8 @@
-"""Which of an author's methods answers a request, as batches of events.
+"""Selects the author's method that answers a request, and returns its answer as batches of events.
 
 An author writes one of `_events` (native, best), `_stream_chat_model_events`, `_stream`, `_generate`, or an async
-version; or, in AIGNE's words, `process`. A method of the other mode is adapted: a sync one runs in a thread under an
-async call, an async one on a loop of its own under a sync call.
+version; or `process` in AIGNE's style. A method of the other mode is adapted: a sync one runs in a thread under an
+async call, an async one on a separate loop under a sync call.
 """
 
 from __future__ import annotations
@@ -59,22 +59,22 @@ BASES = frozenset(
         ("foldline.language_models.records.chat_model", "ChatModel"),
     }
 )
-"""Where the ancestry of an author's class ends."""
+"""The classes at which the search for an author's methods ends."""
 
 ByMode = tuple[str | None, str | None]
-"""The method to call in a sync and in an async call."""
+"""The method for sync calls and the one for async calls."""
 Source = AsyncGenerator[Event | Batch, None]
-"""What an author may yield: an event, or a batch of them."""
+"""An author's generator: of events, or of batches of them."""
 
 
 # -- which methods there are, looked up once per class
 
 
 class AuthorHooks:
-    """The methods that the author of a class wrote."""
+    """The methods that the author of a class defined."""
 
     __slots__ = (
-        "beneath",
+        "below_process",
         "chunks",
         "defines_events",
         "generate",
@@ -89,81 +89,97 @@ class AuthorHooks:
         "streams",
     )
 
-    def __init__(self, places: dict[str, int]) -> None:
-        """Choose by the places in the ancestry: what a subclass wrote is nearer than what it inherits."""
-        self.beneath: AuthorHooks = self
-        """What answers beneath `process`: what `super().process(...)` asks."""
+    def __init__(self, positions: dict[str, int]) -> None:
+        """Choose by the positions in the MRO: methods of a subclass are nearer than those it inherits."""
+        self.below_process: AuthorHooks = self
+        """The methods that `super().process(...)` calls."""
         self.process: ByMode = (None, None)
-        """`process`, where it is nearer than all of LangChain's methods."""
-        if _is_answered_by_process(places):
-            self.process = _by_mode(places, *PROCESS)
-            places = {name: place for name, place in places.items() if name not in PROCESS}
-            self.beneath = AuthorHooks(places)
+        """`process`, if it is nearer than all of LangChain's methods."""
+        if _is_answered_by_process(positions):
+            self.process = _by_mode(positions, *PROCESS)
+            positions = {
+                name: position for name, position in positions.items() if name not in PROCESS
+            }
+            self.below_process = AuthorHooks(positions)
             answering = {*STREAMING, *GENERATE}
-            places = {name: place for name, place in places.items() if name not in answering}
-        nearest = min((places[name] for name in STREAMING if name in places), default=None)
-        near = {name for name in STREAMING if places.get(name) == nearest and nearest is not None}
-        is_native = not near.isdisjoint(NATIVE)
-        self.defines_events: bool = "_events" in places
-        self.has_events: bool = "_events" in near
+            positions = {
+                name: position for name, position in positions.items() if name not in answering
+            }
+        nearest = min((positions[name] for name in STREAMING if name in positions), default=None)
+        nearest_methods = {
+            name for name in STREAMING if positions.get(name) == nearest and nearest is not None
+        }
+        is_native = not nearest_methods.isdisjoint(NATIVE)
+        self.defines_events: bool = "_events" in positions
+        self.has_events: bool = "_events" in nearest_methods
         """Whether `_events` is the method that streams."""
         uses_native = not self.has_events and is_native
         self.native: ByMode | tuple[None, None] = (
-            _by_mode(places, *NATIVE) if uses_native else (None, None)
+            _by_mode(positions, *NATIVE) if uses_native else (None, None)
         )
         uses_chunks = not self.has_events and not is_native
         self.chunks: ByMode | tuple[None, None] = (
-            _by_mode(places, *CHUNKS) if uses_chunks else (None, None)
+            _by_mode(positions, *CHUNKS) if uses_chunks else (None, None)
         )
-        self.generate: ByMode = _by_mode(places, *GENERATE)
+        self.generate: ByMode = _by_mode(positions, *GENERATE)
         self.streams: bool = nearest is not None or self.process != (None, None)
-        """Whether the model can answer piece by piece."""
-        whole = min((places[name] for name in GENERATE if name in places), default=None)
-        is_older = self.has_events and whole is not None and places["_events"] < whole
-        self.generates: bool = whole is not None and not is_older
-        """Whether the model has a method that gives the whole answer, and no newer events to fold."""
-        self.preprocesses: bool = "_preprocess" in places
-        self.postprocesses: bool = "_postprocess" in places
-        self.record_preprocesses: bool = "preprocess" in places
-        self.record_postprocesses: bool = "postprocess" in places
+        """Whether the model can stream its answer."""
+        generate_position = min(
+            (positions[name] for name in GENERATE if name in positions), default=None
+        )
+        is_older = (
+            self.has_events
+            and generate_position is not None
+            and positions["_events"] < generate_position
+        )
+        self.generates: bool = generate_position is not None and not is_older
+        """Whether the model has a method that returns the complete answer, and no newer `_events`."""
+        self.preprocesses: bool = "_preprocess" in positions
+        self.postprocesses: bool = "_postprocess" in positions
+        self.record_preprocesses: bool = "preprocess" in positions
+        self.record_postprocesses: bool = "postprocess" in positions
 
 
-def _is_answered_by_process(places: dict[str, int]) -> bool:
-    """Whether `process` answers: a class that writes one of LangChain's methods beside it means those."""
-    process = min((places[name] for name in PROCESS if name in places), default=None)
-    others = min((places[name] for name in (*STREAMING, *GENERATE) if name in places), default=None)
-    return process is not None and (others is None or process < others)
+def _is_answered_by_process(positions: dict[str, int]) -> bool:
+    """Return whether `process` answers: it does not if its class also defines one of LangChain's methods."""
+    process = min((positions[name] for name in PROCESS if name in positions), default=None)
+    langchain_methods = min(
+        (positions[name] for name in (*STREAMING, *GENERATE) if name in positions), default=None
+    )
+    return process is not None and (langchain_methods is None or process < langchain_methods)
 
 
-def _by_mode(places: dict[str, int], sync: str, awaited: str) -> ByMode:
-    first, second = (name if name in places else None for name in (sync, awaited))
-    return first or second, second or first
+def _by_mode(positions: dict[str, int], sync_name: str, async_name: str) -> ByMode:
+    sync_method, async_method = (
+        name if name in positions else None for name in (sync_name, async_name)
+    )
+    return sync_method or async_method, async_method or sync_method
 
 
 @cache
 def author_hooks(cls: type[Any]) -> AuthorHooks:
-    """Find the methods that a class or its ancestors below `BaseChatModel` and `ChatModel` define."""
-    places: dict[str, int] = {}
-    for place, ancestor in enumerate(cls.__mro__):
+    """Return the methods that a class or its ancestors below `BaseChatModel` and `ChatModel` define."""
+    positions: dict[str, int] = {}
+    for position, ancestor in enumerate(cls.__mro__):
         if (ancestor.__module__, ancestor.__name__) in BASES:
             break
         for hook in HOOKS & ancestor.__dict__.keys():
-            places.setdefault(hook, place)
-    return AuthorHooks(places)
+            positions.setdefault(hook, position)
+    return AuthorHooks(positions)
 
 
-# -- asking the author
+# -- calling the author's method
 
 
 def author_events(
     model: CallModel, request: ChatRequest, run: Run, *, as_one_batch: bool = False
 ) -> Source:
-    """Return the model's answer as events, from whichever method its author wrote.
+    """Return the model's answer as events, from the method that its author wrote.
 
-    `as_one_batch`: the caller streams and the model may not (`disable_streaming`, T92).
+    `as_one_batch`: the caller streams but the model may not (`disable_streaming`, T92).
     """
     if as_one_batch:
-        return _buffered(model, request, run)
+        return _buffered_events(model, request, run)
     hooks, mode = author_hooks(type(model)), not run.io.blocking
     if process := hooks.process[mode]:
         return process_events(getattr(model, process), model._model_name, request, run)
@@ -176,18 +192,18 @@ def _events_of(model: CallModel, hooks: AuthorHooks, request: ChatRequest, run: 
     if hooks.has_events and may_stream:
         return model._events(request, run)
     if (native := hooks.native[mode]) and may_stream:
-        return _native(model, native, request, run)
+        return _native_events(model, native, request, run)
     if (chunks := hooks.chunks[mode]) and may_stream:
-        return _bridged(model, chunks, request, run)
+        return _chunk_events(model, chunks, request, run)
     if hooks.generates:
-        return _generated(model, request, run)
+        return _generate_events(model, request, run)
     raise UsageError(
         f"{type(model).__name__} cannot answer: implement `_events`, `_stream`, `_generate` or `process` "
         "(docs/write-a-provider.md)"
     )
 
 
-async def _buffered(model: CallModel, request: ChatRequest, run: Run) -> Source:
+async def _buffered_events(model: CallModel, request: ChatRequest, run: Run) -> Source:
     builder = MessageBuilder(model._fold_limits)
     received: list[Event] = []
     try:
@@ -197,18 +213,18 @@ async def _buffered(model: CallModel, request: ChatRequest, run: Run) -> Source:
                 received += batch
                 for event in batch:
                     builder.feed(event)
-    except Exception as error:  # nothing was delivered: what was received goes with the error
+    except Exception as error:  # nothing was delivered: the error carries the partial answer
         partial = AIMessage.from_fold(builder.result(partial=True), model._output_version)
         attach_partial(error, partial)
         raise
-    if not builder.is_finished:  # ended early, or by an error: passed on as it came
+    if not builder.is_finished:  # ended early, or by an error: passed on unchanged
         if received:
             yield received
         return
     yield CompleteAnswer(chat_result(AIMessage.from_fold(builder.result(), model._output_version)))
 
 
-async def _native(model: CallModel, hook: str, request: ChatRequest, run: Run) -> Source:
+async def _native_events(model: CallModel, hook: str, request: ChatRequest, run: Run) -> Source:
     events = getattr(model, hook)(request.messages, **_arguments(request))
     if run.io.blocking and isinstance(events, Generator):
         with closing(events):  # two layers less than `adapt` for the plain case
@@ -220,7 +236,7 @@ async def _native(model: CallModel, hook: str, request: ChatRequest, run: Run) -
             yield event
 
 
-async def _bridged(model: CallModel, hook: str, request: ChatRequest, run: Run) -> Source:
+async def _chunk_events(model: CallModel, hook: str, request: ChatRequest, run: Run) -> Source:
     writer = EventWriter(usage_mode=model._usage_mode)
     bridge = ChunkBridge(writer)
     chunks = getattr(model, hook)(request.messages, **_arguments(request))
@@ -239,17 +255,18 @@ async def _bridged(model: CallModel, hook: str, request: ChatRequest, run: Run) 
                         yield batch
     except BaseException as error:
         request.note(usage=writer.usage_so_far, metadata=writer.metadata_so_far)
-        if bridge.held and isinstance(error, Exception):
-            yield bridge.held
+        if bridge.pending and isinstance(error, Exception):
+            yield bridge.pending
         raise
     if bridge.is_empty:
         raise EmptyStreamError(
-            f"{hook} gave no chunk at all: No generation chunks were returned", is_retryable=False
+            f"{hook} yielded no chunk at all: No generation chunks were returned",
+            is_retryable=False,
         )
-    yield bridge.held + bridge.end()
+    yield bridge.pending + bridge.end()
 
 
-async def _generated(model: CallModel, request: ChatRequest, run: Run) -> Source:
+async def _generate_events(model: CallModel, request: ChatRequest, run: Run) -> Source:
     yield await generate_answer(model, request, run)
 
 
@@ -270,12 +287,14 @@ async def generate_answer(model: CallModel, request: ChatRequest, run: Run) -> C
     if (
         type(result) is not ChatResult and not isinstance(result, ChatResult)
     ) or not result.generations:
-        raise ModelError(f"{type(model).__name__}.{hook} gave no generation, but {result!r:.80}")
-    for place, generation in enumerate(result.generations):
+        raise ModelError(
+            f"{type(model).__name__}.{hook} returned no generation, but {result!r:.80}"
+        )
+    for index, generation in enumerate(result.generations):
         message = generation.message
         if message.id is None:
-            _set_id(message, f"{run_message_id(run)}-{place}")
-        if generation.generation_info:  # where the message says nothing of its own (T64)
+            _set_id(message, f"{run_message_id(run)}-{index}")
+        if generation.generation_info:  # for what the message itself lacks (T64)
             message.response_metadata = {**generation.generation_info, **message.response_metadata}
     return CompleteAnswer(result)
 
@@ -285,7 +304,7 @@ def _arguments(request: ChatRequest) -> dict[str, Any]:
 
 
 def _set_id(message: BaseMessage, id: str) -> None:
-    """Set a message's id, past validation where its class has nothing more to do."""
+    """Set a message's id, without validation if its class allows it."""
     if type(message) is AIMessage:
         message.__dict__["id"] = id
         message.__pydantic_fields_set__.add("id")
@@ -294,11 +313,11 @@ def _set_id(message: BaseMessage, id: str) -> None:
 
 
 def run_message_id(run: Run) -> str:
-    """Return the id of a message whose provider gave none: that of its run."""
+    """Return the id of a message whose provider sent none: that of its run."""
     return f"lc_run--{new_id() if run.id is None else id_text(run.id.int)}"
 
 
-# -- `super()._stream(...)` of a subclass whose parent answers by `_events`
+# -- `super()._stream(...)` of a subclass whose parent implements `_events`
 
 
 def _inherited_events(model: CallModel, request: ChatRequest, run: Run, hook: str) -> Source:
@@ -334,7 +353,7 @@ async def inherited_result(
     return result
 
 
-# -- `super().process(...)` of a subclass whose parent answers by one of LangChain's methods
+# -- `super().process(...)` of a subclass whose parent implements one of LangChain's methods
 
 
 async def call_process(
@@ -343,14 +362,14 @@ async def call_process(
     options: Mapping[str, Any] | None,
     run: Run,
 ) -> ChatModelOutput:
-    """Ask a model once, by what answers beneath `process`: no policy, no second attempt."""
+    """Call a model once, by the methods below `process`: no policies, no retries."""
     request = request_of(model, input_of(record), ChatRequest([]))
     request.options = {
         **{k: v for k, v in (options or {}).items() if k != "stream"},
         **request.options,
     }
     builder = MessageBuilder(model._fold_limits)
-    hooks = author_hooks(type(model)).beneath
+    hooks = author_hooks(type(model)).below_process
     async with aclosing(_events_of(model, hooks, request, run)) as source:
         async for item in source:
             for event in (item,) if isinstance(item, dict) else item:

@@ -1,6 +1,6 @@
-"""Batches: what an event source yields is some events at once, and an answer that came whole is one batch.
+"""Batches: a source yields some events at once, and a complete answer is one batch.
 
-A streamed piece is a batch of one or two events. A batch is never empty when it leaves a source.
+A streamed chunk is a batch of one or two events. A batch is never empty when it leaves a source.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ Batch: TypeAlias = Sequence[Event]
 
 
 class CompleteAnswer(Sequence[Event]):
-    """A batch that is a whole answer, from `_generate` or from a cache; its events are made when somebody reads them.
+    """A batch that is a complete answer, from `_generate` or from a cache; its events are made when they are read.
 
-    The message itself is what `invoke` returns, so a class of the author's own and further generations survive.
+    The message itself is what `invoke` returns, so an author's message class and further generations are preserved.
     """
 
     __slots__ = ("_events", "result")
@@ -34,7 +34,7 @@ class CompleteAnswer(Sequence[Event]):
 
     @property
     def message(self) -> AIMessage:
-        """The answer; of several, the first."""
+        """The answer; the first, if there are several."""
         return cast("AIMessage", self.result.generations[0].message)
 
     @property
@@ -58,26 +58,28 @@ class CompleteAnswer(Sequence[Event]):
         return self.events[index]
 
     def map(self, change: Callable[[BaseMessage], BaseMessage]) -> CompleteAnswer:
-        """Change the message of every generation."""
-        return self.replace([change(one.message) for one in self.result.generations])
+        """Apply a function to the message of every generation."""
+        return self.replace([change(generation.message) for generation in self.result.generations])
 
     def replace(self, messages: Sequence[BaseMessage]) -> CompleteAnswer:
-        """Copy with other messages, one for each generation; the same object where all are the same."""
+        """Return a copy with other messages, one for each generation; this object if all are the same."""
         generations = self.result.generations
         pairs = list(zip(generations, messages, strict=True))
         if all(generation.message is message for generation, message in pairs):
             return self
-        changed = [
+        new_generations = [
             generation
             if generation.message is message
             else ChatGeneration._trusted(message, generation.generation_info)
             for generation, message in pairs
         ]
-        return CompleteAnswer(ChatResult(generations=changed, llm_output=self.result.llm_output))
+        return CompleteAnswer(
+            ChatResult(generations=new_generations, llm_output=self.result.llm_output)
+        )
 
 
 def chat_result(message: BaseMessage) -> ChatResult:
-    """Make the result that is one message, which needs no validation."""
+    """Return a result with one message, without validation."""
     generations = [ChatGeneration._trusted(message)]
     return build_trusted(ChatResult, {"generations": generations, "llm_output": None})
 
@@ -87,15 +89,15 @@ def with_finish(
 ) -> Batch:
     """Add metadata, and the usage of failed attempts, to the end of the message that a batch finishes."""
     if type(batch) is CompleteAnswer:
-        first, *others = (generation.message for generation in batch.result.generations)
-        changes: dict[str, Any] = {"response_metadata": {**first.response_metadata, **metadata}}
+        message, *other_messages = (generation.message for generation in batch.result.generations)
+        changes: dict[str, Any] = {"response_metadata": {**message.response_metadata, **metadata}}
         if spent is not None:
             changes["usage_metadata"] = add_request_usage(spent, batch.message.usage_metadata)
-        return batch.replace([first.model_copy(update=changes), *others])
+        return batch.replace([message.model_copy(update=changes), *other_messages])
     return [_finish(event, metadata, spent) for event in batch]
 
 
-def _finish(event: Any, metadata: dict[str, Any], spent: UsageMetadata | None) -> Event:  # noqa: ANN401  an event, of which only the last is changed
+def _finish(event: Any, metadata: dict[str, Any], spent: UsageMetadata | None) -> Event:  # noqa: ANN401  an event, of which only a finish is changed
     if event["event"] == "message-finish":
         event = {**event, "metadata": {**(event.get("metadata") or {}), **metadata}}
         if spent is not None:

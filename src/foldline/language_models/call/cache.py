@@ -1,7 +1,6 @@
-"""What a call keeps and finds in the cache in force.
+"""Reads and writes the cache of a call.
 
-Only complete answers are kept, a kept answer costs nothing, and a cache which fails is a cache without the answer
-(F-K03).
+Only complete answers are cached, a cached answer costs nothing, and a cache that fails counts as a miss (F-K03).
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ from foldline.outputs import ChatGeneration, Generation
 logger: logging.Logger = logging.getLogger("foldline.language_models")
 
 Choice = BaseCache | bool | None
-"""What a model says of its cache: one of its own, the global one (True, or None where there is one), none (False)."""
-KEPT_REASONS = frozenset({"stop", "tool_use", None})
+"""A model's `cache`: a cache, the global one (True, or None if there is one), none (False)."""
+COMPLETE_REASONS = frozenset({"stop", "tool_use", None})
 
 
 class CacheSlot:
-    """The place of one answer in a cache; a cache that raises is logged and counts as empty, and its fault is kept."""
+    """The entry of one answer in a cache; a cache that raises is logged and counts as empty; its error is stored."""
 
     __slots__ = ("_cache", "_io", "_key", "fault")
 
@@ -36,28 +35,28 @@ class CacheSlot:
         self._key = key
         self._io = io
         self.fault: str | None = None
-        """What the cache raised: for `response_metadata["cache_error"]` (F-Y18)."""
+        """The error of the cache: for `response_metadata["cache_error"]` (F-Y18)."""
 
     async def lookup(self) -> Sequence[Generation] | None:
-        """Return the kept answer."""
+        """Return the cached answer."""
         try:
             if self._io.blocking:
                 return self._cache.lookup(*self._key) or None
             return await self._cache.alookup(*self._key) or None
-        except Exception as error:  # whatever a store may raise
-            logger.warning("a cache could not be read: the model is asked instead", exc_info=True)
+        except Exception as error:  # a store may raise anything
+            logger.warning("a cache could not be read: the model is called instead", exc_info=True)
             self.fault = f"not read: {type(error).__name__}: {error}"
             return None
 
     async def update(self, generations: Sequence[Generation]) -> None:
-        """Keep an answer."""
+        """Store an answer."""
         try:
             if self._io.blocking:
                 self._cache.update(*self._key, generations)
             else:
                 await self._cache.aupdate(*self._key, generations)
         except Exception as error:
-            logger.warning("a cache could not be written: the answer is not kept", exc_info=True)
+            logger.warning("a cache could not be written: the answer is not stored", exc_info=True)
             self.fault = self.fault or f"not written: {type(error).__name__}: {error}"
 
 
@@ -73,22 +72,23 @@ class CallCache:
     def of(
         cls, model: KeyedModel, request: ChatRequest, io: IO, policies: object = None
     ) -> CallCache | None:
-        """Find the cache in force for a model; None where there is none."""
+        """Return the cache for a model; None if there is none."""
         cache = cache_in_force(model.cache)
         if cache is None:
             return None
         return cls(CacheSlot(cache, cache_key(model, request, policies), io))
 
     async def lookup(self) -> list[ChatGeneration] | None:
-        """Return the kept answer, its tokens marked as free of charge."""
-        found = await self._slot.lookup()
-        return None if found is None else [_replayed(one) for one in found]
+        """Return the cached answer, with its tokens marked as free of charge."""
+        cached = await self._slot.lookup()
+        return None if cached is None else [_free_of_charge(generation) for generation in cached]
 
     async def update(self, generations: list[ChatGeneration]) -> None:
-        """Keep an answer that is complete, not one that was cut, filtered or refused; tell of a cache that failed."""
-        if all(is_complete(one.message) for one in generations):
+        """Store an answer that is complete, not one that was cut, filtered or refused; report a cache that failed."""
+        if all(is_complete(generation.message) for generation in generations):
             copies = [
-                ChatGeneration(message=one.message.model_copy(deep=True)) for one in generations
+                ChatGeneration(message=generation.message.model_copy(deep=True))
+                for generation in generations
             ]
             await self._slot.update(copies)
         if self._slot.fault is not None:
@@ -96,14 +96,14 @@ class CallCache:
             message.response_metadata["cache_error"] = self._slot.fault
 
 
-def cache_in_force(own: Choice) -> BaseCache | None:
-    """Find the cache that is read and written by who says this of it: its own, the global one, or none."""
-    if isinstance(own, BaseCache):
-        return own
-    if own is False:
+def cache_in_force(choice: Choice) -> BaseCache | None:
+    """Return the cache that a model's `cache` selects: its own, the global one, or none."""
+    if isinstance(choice, BaseCache):
+        return choice
+    if choice is False:
         return None
     cache = SETTINGS.llm_cache
-    if cache is None and own is True:
+    if cache is None and choice is True:
         raise UsageError(
             "cache=True needs a global cache: call foldline.globals.set_llm_cache(InMemoryCache()) first"
         )
@@ -111,15 +111,15 @@ def cache_in_force(own: Choice) -> BaseCache | None:
 
 
 def is_complete(message: object) -> bool:
-    """Whether an answer may be kept: it said it was complete, and no call in it is broken."""
+    """Return whether an answer may be cached: it is complete, and no call in it is invalid."""
     if not isinstance(message, AIMessage):
         return True
-    is_whole = message.status == "complete" and message.finish_reason in KEPT_REASONS
-    return is_whole and not message.invalid_tool_calls
+    has_ended = message.status == "complete" and message.finish_reason in COMPLETE_REASONS
+    return has_ended and not message.invalid_tool_calls
 
 
-def _replayed(generation: Generation) -> ChatGeneration:
-    if not isinstance(generation, ChatGeneration):  # kept by a text model, or by an older program
+def _free_of_charge(generation: Generation) -> ChatGeneration:
+    if not isinstance(generation, ChatGeneration):  # stored by a text model, or by an older program
         return ChatGeneration(message=AIMessage(content=generation.text))
     message = generation.message.model_copy(deep=True)
     if isinstance(message, AIMessage) and message.usage_metadata is not None:

@@ -1,7 +1,7 @@
-"""What tells one model call from another: the two strings a cache is keyed by. Secrets are no part of them.
+"""The cache key of a model call: two strings, which contain no secrets.
 
-A model is told from another by its class and by its `_identifying_params`; where its author wrote none, by all its
-fields but those excluded from dumps.
+A model is identified by its class and by its `_identifying_params`; if its author defined none, by all its fields
+except those excluded from dumps.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from foldline.language_models.call.request import ChatRequest
 from foldline.load import dumpd
 from foldline.utils.json import dumps_canonical, to_jsonable
 
-UNSAID = frozenset({"id"})
-"""Fields of a message that change without its words changing."""
-SHARED = frozenset({"name", "verbose", "callbacks", "tags", "metadata", "cache"})
-"""Fields of a model that change nothing of what it says."""
+IGNORED_MESSAGE_FIELDS = frozenset({"id"})
+"""Fields of a message that do not affect the answer."""
+IGNORED_MODEL_FIELDS = frozenset({"name", "verbose", "callbacks", "tags", "metadata", "cache"})
+"""Fields of a model that do not affect the answer."""
 
 
 class KeyedModel(Protocol):
-    """A model as a cache knows it."""
+    """The parts of a model that its cache key needs."""
 
     cache: BaseCache | bool | None
 
@@ -31,21 +31,21 @@ class KeyedModel(Protocol):
     @property
     def _identifying_params(self) -> dict[str, Any]: ...
     @property
-    def _unsaid_params(self) -> dict[str, Any]: ...
+    def _untraced_params(self) -> dict[str, Any]: ...
     @classmethod
     def is_lc_serializable(cls) -> bool: ...
 
 
 def cache_key(model: KeyedModel, request: ChatRequest, policies: object = None) -> tuple[str, str]:
-    """Return (prompt, model) as text: every message and option on one side or the other.
+    """Return (prompt, model) as text, with every message and option in one or the other.
 
-    `policies` tells answers that had to pass checks or guards from others.
+    `policies` distinguishes answers that had to pass checks or guards from others.
     """
     messages = [
         {
             key: value
             for key, value in message.model_dump(exclude_none=True).items()
-            if key not in UNSAID
+            if key not in IGNORED_MESSAGE_FIELDS
         }
         for message in request.messages
     ]
@@ -60,27 +60,29 @@ def cache_key(model: KeyedModel, request: ChatRequest, policies: object = None) 
 
 
 def text_model_key(model: KeyedModel, stop: list[str] | None, options: dict[str, Any]) -> str:
-    """Return what tells a model and its options from others, as text."""
-    asked = {**_identity(model), "stop": stop, "options": to_jsonable(options)}
-    return dumps_canonical(asked)
+    """Return the text that identifies a model and its options."""
+    key_parts = {**_identity(model), "stop": stop, "options": to_jsonable(options)}
+    return dumps_canonical(key_parts)
 
 
 def _identity(model: KeyedModel) -> dict[str, Any]:
-    kind = {
+    identity = {
         "class": f"{type(model).__module__}.{type(model).__qualname__}",
         "type": model._llm_type,
         "params": to_jsonable(model._identifying_params),
     }
-    if unsaid := model._unsaid_params:
-        kind["unsaid"] = to_jsonable(unsaid)
+    if untraced := model._untraced_params:
+        identity["unsaid"] = to_jsonable(untraced)
     if model.is_lc_serializable():
-        return {**kind, "model": to_jsonable(dumpd(model))}
+        return {**identity, "model": to_jsonable(dumpd(model))}
     if model._identifying_params:
-        return kind
+        return identity
     fields = {name: getattr(model, name) for name, field in _fields(model) if not field.exclude}
-    return {**kind, "fields": to_jsonable(fields)}
+    return {**identity, "fields": to_jsonable(fields)}
 
 
 def _fields(model: KeyedModel) -> list[tuple[str, Any]]:
-    known = cast("type[BaseModel]", type(model)).model_fields
-    return [(name, field) for name, field in known.items() if name not in SHARED]
+    model_fields = cast("type[BaseModel]", type(model)).model_fields
+    return [
+        (name, field) for name, field in model_fields.items() if name not in IGNORED_MODEL_FIELDS
+    ]

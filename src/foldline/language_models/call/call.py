@@ -4,8 +4,8 @@
     conclude (postprocess, cache, policies, callbacks)
 
 `_life` is the only body: `invoke` reads it to its end and returns the message, `stream` shows its events as chunks,
-`stream_v2` and listeners read the events. The call is concluded before the batch with `message-finish` goes out, so a
-reader who leaves there leaves a finished call.
+`stream_v2` and listeners read the events. The call is concluded before the batch with `message-finish` is yielded, so
+a reader that stops there leaves a finished call.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from foldline.messages.usage import UsageMetadata
 from foldline.outputs import ChatGeneration, ChatResult, LLMResult
 from foldline.protocol.fold import MessageBuilder
 from foldline.protocol.replay import describe
-from foldline.runnables._opening import Opening
+from foldline.runnables._stream_call import StreamCall
 
 __all__ = ["ChatCall"]
 
@@ -50,7 +50,7 @@ NO_PROFILE: ModelProfile = {}
 
 
 class ChatCall:
-    """One call of a chat model: what was said so far, and how it ended."""
+    """One call of a chat model: its state so far, and its outcome."""
 
     # Defaults on the class: a plain call sets few of these.
     result: ChatResult | None = None
@@ -59,29 +59,29 @@ class ChatCall:
     error: BaseException | None = None
     attempts = 0
     spent: UsageMetadata | None = None
-    """What failed attempts spent."""
+    """The usage of failed attempts."""
     answer: CompleteAnswer | None = None
-    """The answer, where it came whole."""
+    """The answer, if it came complete."""
     is_answered: bool = False
     """Whether the next batch is the last."""
     is_complete: bool = False
     undelivered: Batch = ()
-    """The last batch, while the call is concluded: what a reader lacks whom that interrupts."""
+    """The last batch, while the call is concluded: what an interrupted reader has not received."""
     is_closing = False
-    """Set by whoever closes the stream while it is read: its failure is then no failure of the model."""
+    """Set when the stream is closed while it is read: the failure is then not the model's."""
     is_invoke: bool = False
-    """Whether the caller gets the end only."""
+    """Whether the caller gets only the message."""
     emits_tokens: bool = False
-    """Whether v1 tokens are told (`on_llm_new_token`): under `stream()`, or for a v1 listener."""
+    """Whether v1 tokens are dispatched (`on_llm_new_token`): under `stream()`, or for a v1 listener."""
     version: OutputVersion | None = None
-    """The form of the message; None for the model's own."""
+    """The form of the message; None for that of the model."""
     hooks: AuthorHooks
-    """The methods of the model that its author wrote."""
+    """The methods that the model's author wrote."""
     settings: CallSettings = NO_SETTINGS
     policies: Sequence[Policy] = ()
     event_policies: Sequence[Policy] = ()
     received: FoldedAttempt | None = None
-    _opening: Opening | None = None
+    _stream_call: StreamCall | None = None
     _cache: CallCache | None = None
     _is_cached = False
     _is_rescued = False
@@ -97,27 +97,27 @@ class ChatCall:
         *,
         stream: bool,
         version: OutputVersion | None = None,
-        opening: Opening | None = None,
+        stream_call: StreamCall | None = None,
     ) -> None:
         self.model = model
-        self.run: Run = run if opening is not None else _own_run(model, run)
+        self.run: Run = run if stream_call is not None else _own_run(model, run)
         self.value: Any = value
         self.stream: bool = stream
         self.response_metadata: dict[str, Any] = {}
-        if opening is not None:
-            self._opening = opening
+        if stream_call is not None:
+            self._stream_call = stream_call
             self.version = version
 
     @property
     def llm_output(self) -> dict[str, Any] | None:
-        """What the finished call says of its provider: nothing, where a cache answered and so nothing was spent."""
+        """The provider's output; empty if a cache answered, because then nothing was spent."""
         return {} if self._is_cached or self.result is None else llm_output_of(self.result)
 
     @classmethod
-    def of_opening(cls, model: CallModel, opening: Opening) -> ChatCall:
-        """Make the call behind a `stream_v2`: its input and run are known when it is first read."""
-        run = Run(opening.io, {}, None, {})
-        return cls(model, None, run, stream=True, version="v1", opening=opening)
+    def of_stream_call(cls, model: CallModel, stream_call: StreamCall) -> ChatCall:
+        """Make the call of a `stream_v2`: its input and run are known when it is first read."""
+        run = Run(stream_call.io, {}, None, {})
+        return cls(model, None, run, stream=True, version="v1", stream_call=stream_call)
 
     # -- views
 
@@ -139,17 +139,17 @@ class ChatCall:
         return self._life(None)
 
     async def _life(self, show: Show | None) -> AsyncGenerator[Any, None]:
-        """Run the call; yield each batch, or the chunks that `show` makes of it, once its listeners know."""
+        """Run the call; yield each batch, or the chunks that `show` makes of it, after its listeners were called."""
         try:
             request = await self.prepare()
-            is_known = self.answer is not None or self._has_cache
-            source = await self._source(request) if is_known else attempts(self, request)
+            may_have_answer = self.answer is not None or self._has_cache
+            source = await self._source(request) if may_have_answer else attempts(self, request)
             listeners = self._event_listeners
-            tell = None if listeners is None else listeners.dispatch_batch
+            dispatch = None if listeners is None else listeners.dispatch_batch
             show = show if listeners is None else _same_chunks(show, listeners)
             try:
                 async for batch in source:
-                    if tell is not None and (waiting := tell(batch)):
+                    if dispatch is not None and (waiting := dispatch(batch)):
                         await waiting
                     if self.is_answered:
                         self.undelivered = batch
@@ -173,17 +173,20 @@ class ChatCall:
 
     @property
     def is_concluding(self) -> bool:
-        """Whether the answer is whole and its end under way: hooks, policies, the cache."""
+        """Whether the answer is complete and the call is being concluded: hooks, policies, the cache."""
         return self.is_answered and not self.is_complete
 
-    # -- before the model is asked
+    # -- before the model is called
 
     async def prepare(self) -> ChatRequest:
-        """Coerce the input, take the settings, tell the start; let the policies shape the request."""
-        if self._opening is not None:
-            opening, self._opening = self._opening, None  # it hears of no failure of its own
-            self.value, run = await opening.begin()
-            self._opening = opening
+        """Coerce the input, take the settings, dispatch the start; let the policies change the request."""
+        if self._stream_call is not None:
+            stream_call, self._stream_call = (
+                self._stream_call,
+                None,
+            )  # an error of `begin` is not reported to it
+            self.value, run = await stream_call.begin()
+            self._stream_call = stream_call
             self.run = _own_run(self.model, run)
         model, run = self.model, self.run
         self.hooks = hooks = author_hooks(type(model))
@@ -211,22 +214,22 @@ class ChatCall:
         return await self._apply_before(request) if self.policies else request
 
     async def _apply_before(self, request: ChatRequest) -> ChatRequest:
-        sent = request
+        policy_request = request
         try:
             for policy in self.policies:
-                sent = await policy.before(sent)
-                sent.note = self._note
+                policy_request = await policy.before(policy_request)
+                policy_request.note = self._note
         except Exception as error:  # noqa: BLE001  raised again unless a hook answers
-            outcome = await self.rescue(sent, error)
+            outcome = await self.rescue(policy_request, error)
             if isinstance(outcome, Exception):
                 raise outcome from outcome.__cause__
             self.answer = outcome
-            return sent
+            return policy_request
         self.event_policies = [policy for policy in self.policies if policy.watches_events]
-        return sent
+        return policy_request
 
     async def _source(self, request: ChatRequest) -> AsyncGenerator[Batch, None]:
-        """Return where the answer comes from: a hook, the cache, else the model."""
+        """Return the source of the answer: a hook, the cache, else the model."""
         if self.answer is None and (cached := await self._look_up(request)) is not None:
             self._is_cached = True
             self.answer = CompleteAnswer(ChatResult(generations=cached))
@@ -239,8 +242,8 @@ class ChatCall:
     async def _look_up(self, request: ChatRequest) -> list[ChatGeneration] | None:
         key, io = self.settings.cache_key(), self.run.io
         self._cache = CallCache.of(self.model, request, io, key)
-        found = await self._cache.lookup() if self._cache is not None else None
-        return None if found is None else await approve_cached(self.settings.guards, found, io)
+        cached = await self._cache.lookup() if self._cache is not None else None
+        return None if cached is None else await approve_cached(self.settings.guards, cached, io)
 
     async def _replay(self, answer: CompleteAnswer) -> AsyncGenerator[Batch, None]:
         if not self.is_quiet:
@@ -248,7 +251,7 @@ class ChatCall:
         self.is_answered = True
         yield answer
 
-    # -- while it is answered
+    # -- while the model answers
 
     @property
     def profile(self) -> ModelProfile:
@@ -257,36 +260,36 @@ class ChatCall:
 
     @property
     def model_label(self) -> str:
-        """The model as messages name it: `openai:gpt-5`."""
+        """The name of the model in error texts: `openai:gpt-5`."""
         model = self.model
         parts = (model._provider, model._model_name)
         return ":".join(part for part in parts if part) or type(model).__name__
 
     @property
     def location(self) -> dict[str, Any]:
-        """Provider and model, as errors take them."""
+        """Provider and model, as arguments of errors."""
         return {"provider": self.model._provider, "model": self.model._model_name}
 
     @property
     def retry_policy(self) -> RetryPolicy:
-        """How failed attempts are repeated: as the call says, else as the model does."""
-        given = self.settings.retry_on_error
-        return self.model._retry_policy if given is None else RetryPolicy.of(given)
+        """How failed attempts are retried: by the setting of the call, else of the model."""
+        call_policy = self.settings.retry_on_error
+        return self.model._retry_policy if call_policy is None else RetryPolicy.of(call_policy)
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nobody sees the events, so that an answer that came whole need not be folded."""
+        """Whether the events have no reader, so that a complete answer need not be folded."""
         return self.is_invoke and self._event_listeners is None
 
     @property
     def _event_listeners(self) -> CallListeners | None:
-        """The listeners, where somebody wants to hear of single events."""
+        """The listeners, if one of them needs single events."""
         listeners = self._listeners
         return listeners if listeners is not None and listeners.need_events else None
 
     @property
     def builder(self) -> MessageBuilder:
-        """The fold of what has gone out in this attempt; made when something does."""
+        """The fold of the events of this attempt; made when it is first used."""
         if self._builder is None:
             self._builder = MessageBuilder(self.model._fold_limits)
             is_free = self.is_quiet and not self.event_policies
@@ -294,13 +297,13 @@ class ChatCall:
         return self._builder
 
     def begin_attempt(self) -> None:
-        """Forget what an attempt before this one said."""
+        """Discard the state of the previous attempt."""
         self._builder = None
         for policy in self.event_policies:
             policy.begin()
 
     async def rescue(self, request: ChatRequest, error: Exception) -> CompleteAnswer | Exception:
-        """Let the policies see the error that ends the call; return an answer in its place, or what to raise."""
+        """Let the policies see the error that ends the call; return an answer in its place, or the error to raise."""
         for policy in reversed(self.policies):
             outcome = await policy.on_error(request, error)
             if isinstance(outcome, AIMessage):
@@ -311,10 +314,10 @@ class ChatCall:
                 error = outcome
         return error
 
-    def _note(self, **known: Any) -> None:
-        """Keep what a source that broke off knew of its answer."""
+    def _note(self, **parts: Any) -> None:
+        """Record what a source that broke off knew of its answer."""
         if not self.builder.is_finished:
-            self.builder.note(**known)
+            self.builder.note(**parts)
 
     # -- the end
 
@@ -336,20 +339,20 @@ class ChatCall:
         try:
             if self.run.manager is not None and (waiting := self._dispatch_end(result)) is not None:
                 await waiting
-        except Exception as error:  # noqa: BLE001  raised once the reader has the answer
+        except Exception as error:  # noqa: BLE001  raised after the answer was delivered
             self._end_error = error
         finally:
-            if self._opening is not None:
-                await self._end_opening(self._opening)
+            if self._stream_call is not None:
+                await self._end_stream_call(self._stream_call)
 
     def _dispatch_end(self, result: ChatResult) -> Awaitable[None] | None:
         output = LLMResult._trusted([[*result.generations]], self.llm_output)
         return self.run.dispatch_now("on_llm_end", (output,), {})
 
-    async def _end_opening(self, opening: Opening) -> None:
+    async def _end_stream_call(self, stream_call: StreamCall) -> None:
         try:
-            await opening.end(self.message)
-        except Exception as error:  # noqa: BLE001  raised once the reader has the answer
+            await stream_call.end(self.message)
+        except Exception as error:  # noqa: BLE001  raised after the answer was delivered
             self._end_error = self._end_error or error
 
     def _result(self) -> ChatResult:
@@ -366,7 +369,7 @@ class ChatCall:
         return ChatResult(generations=generations, llm_output=result.llm_output)
 
     def _in_own_form(self, generation: ChatGeneration) -> ChatGeneration:
-        """Return an answer in the form that this call returns; it may have been cached in the other one."""
+        """Return an answer in the form of this call; it may have been cached in the other one."""
         message = generation.message
         is_v1 = message.response_metadata.get("output_version") == "v1"
         if not isinstance(message, AIMessage) or is_v1 is (self._version == "v1"):
@@ -378,17 +381,22 @@ class ChatCall:
         )
 
     async def _apply_after(self, request: ChatRequest, result: ChatResult) -> ChatResult:
-        first = result.generations[0]
-        message = changed = cast("AIMessage", first.message)
+        generation = result.generations[0]
+        message = new_message = cast("AIMessage", generation.message)
         for policy in reversed(self.policies):
             if type(policy).after is not Policy.after:
-                changed = await policy.after(request, changed)
-        if request.notes and "lost" not in changed.response_metadata:  # providers say it themselves
-            changed.response_metadata = {**changed.response_metadata, "lost": list(request.notes)}
-        if changed is not message:
-            if changed.id is None:
-                changed = changed.model_copy(update={"id": message.id})
-            result.generations[0] = ChatGeneration._trusted(changed, first.generation_info)
+                new_message = await policy.after(request, new_message)
+        if (
+            request.notes and "lost" not in new_message.response_metadata
+        ):  # providers may have set it
+            new_message.response_metadata = {
+                **new_message.response_metadata,
+                "lost": list(request.notes),
+            }
+        if new_message is not message:
+            if new_message.id is None:
+                new_message = new_message.model_copy(update={"id": message.id})
+            result.generations[0] = ChatGeneration._trusted(new_message, generation.generation_info)
         return result
 
     @property
@@ -397,7 +405,7 @@ class ChatCall:
 
     @property
     def partial(self) -> AIMessage:
-        """What has gone out so far, marked incomplete."""
+        """The message so far, marked incomplete."""
         return AIMessage.from_fold(self.builder.result(partial=True), self._version)
 
     async def _fail(self, error: BaseException) -> None:
@@ -415,17 +423,20 @@ class ChatCall:
         if self.run.manager is not None:
             partial = LLMResult(generations=[[ChatGeneration._trusted(self.message)]])
             await self.run.dispatch("on_llm_error", error, response=partial)
-        if self._opening is not None:
-            await (self._opening.end(self.message) if is_closed else self._opening.fail(error))
+        if self._stream_call is not None:
+            end = (
+                self._stream_call.end(self.message) if is_closed else self._stream_call.fail(error)
+            )
+            await end
 
 
 def _same_chunks(show: Show | None, listeners: CallListeners) -> Show | None:
-    """Show the very chunks of which handlers were told, where they are told of tokens."""
+    """Return a function that shows the same chunks that handlers got, if they get tokens."""
     return show if show is None or not listeners.tells_tokens else lambda _: listeners.chunks
 
 
 def _own_run(model: CallModel, run: Run) -> Run:
-    """Return the run of one call: with what the model's constructor adds, and begun once."""
+    """Return the run of one call: with the callbacks, tags and metadata of the model's constructor."""
     if run.manager is None and not model.callbacks and not model.verbose:
         return run
     if not (model.callbacks or model.tags or model.metadata or model.verbose):

@@ -1,4 +1,4 @@
-"""v1 chunks -> events: how a model that only knows `_stream` speaks the protocol."""
+"""v1 chunks -> events: the protocol for models that only implement `_stream`."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ CLIENT_CALLS = frozenset({"tool_call", "invalid_tool_call", "tool_call_chunk"})
 
 
 class ChunkBridge:
-    """Fed `ChatGenerationChunk`s, gives back events."""
+    """Converts `ChatGenerationChunk`s to events."""
 
-    __slots__ = ("_id", "_is_started", "_text", "_writer", "held", "is_empty", "is_last")
+    __slots__ = ("_id", "_is_started", "_text", "_writer", "is_empty", "is_last", "pending")
 
     def __init__(self, writer: EventWriter, id: str | None = None) -> None:
         self._writer = writer
@@ -31,11 +31,11 @@ class ChunkBridge:
         self._is_started = False
         self._id = id
         self.is_empty: bool = True
-        """Whether no chunk came at all."""
+        """Whether there was no chunk at all."""
         self.is_last = False
-        """Whether a chunk said that it is the last (`chunk_position="last"`)."""
-        self.held: list[Event] = []
-        """What that chunk said, and what came after it: it goes out with the end."""
+        """Whether a chunk was marked as the last (`chunk_position="last"`)."""
+        self.pending: list[Event] = []
+        """The events of that chunk and of later ones: they are sent with the end."""
 
     def feed(self, chunk: ChatGenerationChunk) -> list[Event]:
         """Return the events of one chunk."""
@@ -52,11 +52,13 @@ class ChunkBridge:
                 return self._text(text) if text and self._is_started else self._text_events(text)
             if len(fields) == 2 and fields.get("content") == "" and "tool_call_chunks" in fields:
                 slices = fields["tool_call_chunks"]
-                if self._writer.is_started and all(one.keys() <= SLICE_KEYS for one in slices):
+                if self._writer.is_started and all(
+                    slice_.keys() <= SLICE_KEYS for slice_ in slices
+                ):
                     return self._call_slices(slices)
         if not isinstance(message, BaseMessage):
             raise UsageError(
-                f"_stream must give ChatGenerationChunk(message=AIMessageChunk(...)), not {chunk!r:.80}"
+                f"_stream must yield ChatGenerationChunk(message=AIMessageChunk(...)), not {chunk!r:.80}"
             )
         self.is_empty = False
         self._id = self._id or message.id
@@ -65,7 +67,11 @@ class ChunkBridge:
         if type(message.content) is str and not slices and not message.additional_kwargs:
             return self._text_events(message.content)
         is_bare = not message.content and not message.additional_kwargs
-        if is_bare and self._writer.is_started and all(one.keys() <= SLICE_KEYS for one in slices):
+        if (
+            is_bare
+            and self._writer.is_started
+            and all(slice_.keys() <= SLICE_KEYS for slice_ in slices)
+        ):
             return self._call_slices(slices)
         events: list[Event] = []
         for block in _blocks_of(message, slices):
@@ -75,18 +81,21 @@ class ChunkBridge:
         return events
 
     def hold(self, batch: list[Event]) -> bool:
-        """Keep a batch until the end; say that it is kept."""
-        self.held += batch
+        """Hold a batch back until the end; return True."""
+        self.pending += batch
         return True
 
     def _call_slices(self, slices: list[Any]) -> list[Event]:
-        """Say slices of calls that come alone, as most do."""
+        """Return the events of slices of calls without other content, the usual case."""
         events: list[Event] = []
-        for one in slices:
-            said = self._writer.tool_call(
-                one.get("index"), id=one.get("id"), name=one.get("name"), args=one.get("args")
+        for slice_ in slices:
+            slice_events = self._writer.tool_call(
+                slice_.get("index"),
+                id=slice_.get("id"),
+                name=slice_.get("name"),
+                args=slice_.get("args"),
             )
-            events = events + said if events else said
+            events = events + slice_events if events else slice_events
         return events
 
     def _text_events(self, text: str) -> list[Event]:
@@ -102,7 +111,7 @@ class ChunkBridge:
         if info:
             self._writer.metadata(info)
         if message.response_metadata:
-            # Said after the generation's own info, so that the message wins (T64).
+            # After the info of the generation, so that the message takes precedence (T64).
             self._writer.metadata(message.response_metadata)
         if message.additional_kwargs:
             self._writer.additional_kwargs(message.additional_kwargs)
@@ -113,8 +122,8 @@ class ChunkBridge:
 
     def end(self) -> list[Event]:
         """Return the events that end the message."""
-        started = [] if self._writer.is_started else self._writer.start(self._id)
-        return started + self._writer.finish()
+        start_events = [] if self._writer.is_started else self._writer.start(self._id)
+        return start_events + self._writer.finish()
 
 
 Chunk = ChatGenerationChunk | AIMessageChunk
@@ -124,14 +133,14 @@ UsageMode = Literal["sum", "last"]
 def chunks_to_events(
     chunks: Iterable[Chunk], *, message_id: str | None = None, usage_mode: UsageMode = "sum"
 ) -> Iterator[Event]:
-    """Say chunks as events: those of a `_stream`, or message chunks that somebody kept; no chunk, no event."""
+    """Yield chunks as events: those of a `_stream`, or stored message chunks; no events if there are no chunks."""
     return drive_each(_chunk_events(BLOCKING.each(chunks), message_id, usage_mode))
 
 
 def achunks_to_events(
     chunks: AsyncIterator[Chunk], *, message_id: str | None = None, usage_mode: UsageMode = "sum"
 ) -> AsyncIterator[Event]:
-    """Say chunks as events, for a reader who awaits."""
+    """Yield chunks as events, to an async reader."""
     return _chunk_events(ASYNC.each(chunks), message_id, usage_mode)
 
 
@@ -150,28 +159,30 @@ async def _chunk_events(
 
 
 def _blocks_of(message: BaseMessage, slices: list[Any]) -> list[dict[str, Any]]:
-    """Give a chunk's content as blocks; slices of calls stand where the content has its calls, the rest at the end."""
-    found = standard_blocks(
+    """Return a chunk's content as blocks; slices of calls replace the calls in the content, others come at the end."""
+    content_blocks = standard_blocks(
         message.content,
         message.response_metadata.get("model_provider"),
         metadata=message.response_metadata,
         additional_kwargs=message.additional_kwargs,
     )
-    left = [{**one, "type": "tool_call_chunk"} for one in slices]
+    remaining_slices = [{**slice_, "type": "tool_call_chunk"} for slice_ in slices]
     blocks: list[dict[str, Any]] = []
-    for block in cast("list[dict[str, Any]]", found):
+    for block in cast("list[dict[str, Any]]", content_blocks):
         if slices and block.get("type") in CLIENT_CALLS:
-            same = next((one for one in left if _is_same_call(one, block)), None)
-            if same is not None:
-                left.remove(same)
+            matching_slice = next(
+                (slice_ for slice_ in remaining_slices if _is_same_call(slice_, block)), None
+            )
+            if matching_slice is not None:
+                remaining_slices.remove(matching_slice)
                 extras = {"extras": block["extras"]} if block.get("extras") else {}
-                blocks.append({**extras, **same})
+                blocks.append({**extras, **matching_slice})
         else:
             blocks.append(block)
-    return blocks + left
+    return blocks + remaining_slices
 
 
-def _is_same_call(one: Mapping[str, Any], block: Mapping[str, Any]) -> bool:
-    if one.get("id") and block.get("id"):
-        return bool(one["id"] == block["id"])
-    return one.get("index") == block.get("index") or block.get("index") is None
+def _is_same_call(slice_: Mapping[str, Any], block: Mapping[str, Any]) -> bool:
+    if slice_.get("id") and block.get("id"):
+        return bool(slice_["id"] == block["id"])
+    return slice_.get("index") == block.get("index") or block.get("index") is None

@@ -1,7 +1,7 @@
 """Waiting no longer than the usage scopes around a call allow.
 
-An awaited call is cancelled. A blocking one cannot be: its step runs in a thread, which is left behind when the time is
-over, and closes what it reads as soon as it comes back.
+An async call is cancelled. A sync one cannot be: its step runs in a thread, which is abandoned when the time is over,
+and closes its source as soon as the step returns.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from foldline.language_models.policies.usage import current_usage, time_left
 from foldline.rate_limiters import BaseRateLimiter
 
 END = object()
-LIMITER_LOOK = 0.02
-"""Seconds between two looks at a rate limiter where a usage scope has a deadline."""
+LIMITER_POLL_SECONDS = 0.02
+"""Seconds between two attempts at a rate limiter if a usage scope has a deadline."""
 
 
 def check_time() -> None:
     """Raise if the time of a scope around this code is over."""
     scope = current_usage()
-    for one in scope.chain() if scope is not None else ():
-        one.check_time()
+    for enclosing_scope in scope.chain() if scope is not None else ():
+        enclosing_scope.check_time()
 
 
-async def within(body: Coroutine[Any, Any, Any], io: IO) -> Any:  # noqa: ANN401  what the body under the deadline returns
+async def wait_within_deadline(body: Coroutine[Any, Any, Any], io: IO) -> Any:  # noqa: ANN401  the result of the body
     """Wait for a body until the first deadline of the scopes around this code."""
-    left = time_left()
-    if left is None:
+    remaining_seconds = time_left()
+    if remaining_seconds is None:
         return await body
     try:
-        result = await io.bounded(max(left, 0.001), body)
+        result = await io.bounded(max(remaining_seconds, 0.001), body)
     except (OutOfTime, ModelTimeoutError):
         check_time()
         raise
@@ -45,14 +45,16 @@ async def within(body: Coroutine[Any, Any, Any], io: IO) -> Any:  # noqa: ANN401
 
 
 async def pause(seconds: float, io: IO) -> None:
-    """Sleep, but not beyond the deadline: that raises."""
-    left = time_left()
-    await io.sleep(seconds if left is None else max(0.0, min(seconds, left)))
+    """Sleep, but not beyond the deadline: then raise."""
+    remaining_seconds = time_left()
+    await io.sleep(
+        seconds if remaining_seconds is None else max(0.0, min(seconds, remaining_seconds))
+    )
     check_time()
 
 
 async def wait_for_rate_limit(limiter: BaseRateLimiter, io: IO) -> None:
-    """Wait until a rate limiter lets a request through, but not beyond the deadline."""
+    """Wait until a rate limiter allows a request, but not beyond the deadline."""
     has_deadline = time_left() is not None
     while True:
         if io.blocking:
@@ -61,17 +63,17 @@ async def wait_for_rate_limit(limiter: BaseRateLimiter, io: IO) -> None:
             is_free = await limiter.aacquire(blocking=not has_deadline)
         if is_free or not has_deadline:
             return
-        await pause(LIMITER_LOOK, io)
+        await pause(LIMITER_POLL_SECONDS, io)
 
 
 async def bounded_source(
     source: AsyncGenerator[Any, None], io: IO, step: Callable[[], AbstractContextManager[None]]
 ) -> AsyncGenerator[Any, None]:
-    """Yield what a source does, each item waited for no longer than there is time, inside `step()`."""
+    """Yield the items of a source, each inside `step()` and with a wait that ends at the deadline."""
     async with aclosing(_BoundedSource(source, io)) as bounded:
         while True:
             with step():
-                item = await bounded.next()
+                item = await bounded.next_item()
             if item is END:
                 return
             yield item
@@ -84,34 +86,34 @@ class _BoundedSource:
         self._source = source
         self._io = io
         self._context: Context | None = None
-        """Where blocking steps run: one for all, so that an author may set and reset a variable around a `yield`."""
+        """The context of sync steps: one for all, so that an author may set and reset a variable around a `yield`."""
         self._lock = mutex()
-        self._is_running = self._is_left = False
+        self._is_running = self._is_closed = False
 
-    async def next(self) -> object:
+    async def next_item(self) -> object:
         """Return the next event, or END."""
         if time_left() is None:
             return await anext(self._source, END)
         if not self._io.blocking:
-            return await within(_next_of(self._source), self._io)
+            return await wait_within_deadline(_next_of(self._source), self._io)
         self._context = self._context or copy_context()
         self._is_running = True
-        return await within(self._step(self._context), self._io)
+        return await wait_within_deadline(self._step(self._context), self._io)
 
-    async def _step(self, context: Context) -> Any:  # noqa: ANN401  what the body under the deadline returns
+    async def _step(self, context: Context) -> Any:  # noqa: ANN401  the result of the body
         try:
             return context.run(drive, _next_of(self._source))
         finally:
             with self._lock:
                 self._is_running = False
-                is_left = self._is_left
+                is_left = self._is_closed
             if is_left:
                 context.run(drive, self._source.aclose())
 
     async def aclose(self) -> None:
-        """Close the source, now or when the step that hangs has come back."""
+        """Close the source, now or when the step that hangs has returned."""
         with self._lock:
-            self._is_left = True
+            self._is_closed = True
             if self._is_running:
                 return
         if self._context is None:

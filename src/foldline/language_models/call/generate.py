@@ -1,4 +1,4 @@
-"""`generate`: several conversations at once, every generation of each kept."""
+"""`generate`: several conversations at once, with every generation of each."""
 
 from __future__ import annotations
 
@@ -23,13 +23,15 @@ async def generate_each(
     config: dict[str, Any],
     kwargs: dict[str, Any],
 ) -> LLMResult:
-    """Answer each conversation by a call of its own: one after another in a sync call, at once in an async one."""
+    """Answer each conversation in a separate call: one after the other if sync, at once if async."""
     config = {key: value for key, value in config.items() if value is not None}
-    unnamed = {key: value for key, value in config.items() if key != "run_id"}
+    config_without_id = {key: value for key, value in config.items() if key != "run_id"}
     calls = [
-        # A run id names one run: the first.
-        ChatCall(model, messages, _run(io, unnamed if place else config, kwargs), stream=False)
-        for place, messages in enumerate(conversations)
+        # A run id belongs to one run: the first.
+        ChatCall(
+            model, messages, _run(io, config_without_id if index else config, kwargs), stream=False
+        )
+        for index, messages in enumerate(conversations)
     ]
     failure: BaseException | None = None
     limit = 1 if io.blocking else None

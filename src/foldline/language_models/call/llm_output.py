@@ -1,4 +1,4 @@
-"""`llm_output`: what a result says of its provider, with the counts under the names that cost handlers read. Pure."""
+"""`llm_output`: the provider's output of a result, with counts under the names that cost handlers read. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COUNTS = {
 
 
 def llm_output_of(result: ChatResult) -> dict[str, Any] | None:
-    """Return what the author said in `llm_output`, else what the message knows; None where nothing is known."""
+    """Return the author's `llm_output`, else one made of the message; None if there is nothing to report."""
     message = result.generations[0].message
     if result.llm_output or not isinstance(message, AIMessage):
         return result.llm_output
@@ -35,16 +35,16 @@ def llm_output_of(result: ChatResult) -> dict[str, Any] | None:
 
 def _token_usage(message: AIMessage) -> dict[str, Any]:
     usage = message.usage_metadata
-    sent = message.response_metadata.get("token_usage")
-    sent = sent if isinstance(sent, dict) else {}
+    raw_usage = message.response_metadata.get("token_usage")
+    raw_usage = raw_usage if isinstance(raw_usage, dict) else {}
     return {
         **({} if usage is None else {key: usage.get(name, 0) for key, name in COUNTS.items()}),
-        **{key: value for key, value in sent.items() if value is not None},
+        **{key: value for key, value in raw_usage.items() if value is not None},
     }
 
 
 def combine_llm_outputs(outputs: Sequence[dict[str, Any] | None]) -> dict[str, Any]:
-    """Add the counts of several results; of anything else the first value stays."""
+    """Add the counts of several results; of other values the first stays."""
     combined: dict[str, Any] = {}
     for output in outputs:
         for key, value in (output or {}).items():
@@ -58,11 +58,11 @@ def combine_llm_outputs(outputs: Sequence[dict[str, Any] | None]) -> dict[str, A
 def _add_counts(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
     total = dict(left)
     for key, value in right.items():
-        before = total.get(key)
+        old_value = total.get(key)
         if isinstance(value, dict):
-            total[key] = _add_counts(before if isinstance(before, dict) else {}, value)
-        elif isinstance(value, int | float) and isinstance(before, int | float):
-            total[key] = before + value
-        elif before is None:
+            total[key] = _add_counts(old_value if isinstance(old_value, dict) else {}, value)
+        elif isinstance(value, int | float) and isinstance(old_value, int | float):
+            total[key] = old_value + value
+        elif old_value is None:
             total[key] = value
     return total

@@ -1,4 +1,4 @@
-"""The borders of a message, where a source did not say them: its beginning, its end, its failure. Pure."""
+"""The start, end and failure of a message, if a source did not send them. Pure."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from foldline.protocol.promote import promote
 
 
 def open_message(event: Mapping[str, Any], id: str) -> Event:
-    """Return the start of a message whose first event this is; one without an id gets this one."""
+    """Return the start of a message with this first event; one without an id gets this one."""
     if event["event"] != "message-start":
         return {"event": "message-start", "role": "ai", "id": id}
     return cast("Event", event if event.get("id") else {**event, "id": id})
 
 
 def close_message(builder: MessageBuilder) -> list[Event]:
-    """Finish what a native producer left open, then the message itself (T04, T11)."""
+    """Return the events that finish the open blocks and the message (T04, T11)."""
     finishes: list[Event] = [
         {
             "event": "content-block-finish",
@@ -33,18 +33,18 @@ def close_message(builder: MessageBuilder) -> list[Event]:
     return [*finishes, {"event": "message-finish"}]
 
 
-def error_of(event: Mapping[str, Any], **where: Any) -> ModelError:
-    """Make the typed error that an `error` event says (T09)."""
+def error_of(event: Mapping[str, Any], **location: Any) -> ModelError:
+    """Return the typed error of an `error` event (T09)."""
     return ModelError(
         str(event.get("message") or "the provider reported an error"),
         code=event.get("code"),
         is_retryable=bool(event.get("retryable", False)),
-        **where,
+        **location,
     )
 
 
 def attach_partial(error: BaseException, message: AIMessage) -> None:
-    """Put what had arrived on an error, an author's own too, where it holds nothing yet and can be changed."""
+    """Attach the partial message to an error, also to an author's, if it has none and can be changed."""
     if isinstance(error, Exception) and getattr(error, "partial", None) is None:
         with suppress(AttributeError, TypeError):
             error.partial = message  # type: ignore[attr-defined]

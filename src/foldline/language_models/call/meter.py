@@ -1,6 +1,6 @@
-"""`RequestMeter`: what one request of a text model or of embeddings takes and spends.
+"""`RequestMeter`: what one request of a text model or of embeddings reserves and spends.
 
-A chat model's attempts do the same by their policies; here there are no events, only a request and its answer.
+The attempts of a chat model do the same by their policies; here there are no events, only a request and its answer.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["RequestMeter"]
 
 
 class RequestMeter:
-    """One request's share of a usage scope and of a rate limiter: taken on entry, settled on exit."""
+    """One request's share of a usage scope and of a rate limiter: reserved on entry, settled on exit."""
 
     __slots__ = ("_expected", "_io", "_limiter", "_permit", "_spending", "is_begun", "usage")
 
@@ -42,9 +42,9 @@ class RequestMeter:
         self._spending = None if scope is None else Spending(scope, expected)
         self._permit: Permit | None = None
         self.usage: Mapping[str, Any] | None = None
-        """What the answer says it used, under the names of `UsageMetadata`."""
+        """The usage of the answer, under the names of `UsageMetadata`."""
         self.is_begun = False
-        """Whether some of the answer came: what breaks off then was used."""
+        """Whether part of the answer came: a request that breaks off then was charged."""
 
     async def __aenter__(self) -> Self:
         if self._limiter is not None and self._quota_limiter is None:
@@ -85,7 +85,7 @@ class RequestMeter:
             tokens = float(self._expected.input_tokens)
         if error is None or isinstance(error, Exception):
             await permit.settle_now(tokens, self._io)
-        else:  # the caller has left: the store hears of it with the next request
+        else:  # the caller has gone: the store is updated with the next request
             permit.settle(tokens)
 
     @property
@@ -98,10 +98,10 @@ class RequestMeter:
     def observe(
         self, headers: Mapping[str, str], *, status: int, retry_after: float | None
     ) -> None:
-        """Let the limiter learn from what a provider's answer says of its limits."""
+        """Let the limiter learn from the limits in a provider's answer."""
         if self._limiter is not None:
             self._limiter.observe(headers, status=status, retry_after=retry_after)
 
     def in_use(self) -> AbstractContextManager[None]:
-        """Mark that the code inside runs for this request."""
+        """Return a context that marks that the code inside runs for this request."""
         return nullcontext() if self._spending is None else self._spending.in_use()

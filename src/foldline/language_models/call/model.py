@@ -1,4 +1,4 @@
-"""`CallModel`: what one call asks of its model. `BaseChatModel` is one; a call knows no more of it than this."""
+"""`CallModel`: what a call needs of its model. `BaseChatModel` is one; a call uses nothing else of it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["CallModel"]
 
 
 class CallModel(KeyedModel, Protocol):
-    """The members of a chat model that a call uses; settings first, then what its author may override."""
+    """The members of a chat model that a call uses; settings first, then methods that its author may override."""
 
     callbacks: Callbacks
     tags: list[str] | None
@@ -49,13 +49,13 @@ class CallModel(KeyedModel, Protocol):
     def _streaming_disabled(self, options: dict[str, Any]) -> bool: ...
     def _request(self, value: object, run: Run, *, stream: bool) -> ChatRequest: ...
     def _events(self, request: ChatRequest, run: Run) -> AsyncGenerator[Any, None]: ...
-    def _step(self, input: Any, run: Run) -> Coroutine[Any, Any, Any]: ...  # noqa: ANN401  every form of a prompt
+    def _step(self, input: Any, run: Run) -> Coroutine[Any, Any, Any]: ...  # noqa: ANN401  any form of a prompt
     async def _preprocess(self, request: ChatRequest, run: Run) -> ChatRequest: ...
     async def _postprocess(
         self, request: ChatRequest, result: ChatResult, run: Run
     ) -> ChatResult: ...
-    def preprocess(self, input: Any, options: Any) -> object: ...  # noqa: ANN401  a record, whose class knows calls
-    def postprocess(self, input: Any, output: Any, options: Any) -> object: ...  # noqa: ANN401  a record, whose class knows calls
+    def preprocess(self, input: Any, options: Any) -> object: ...  # noqa: ANN401  records, whose module imports this one
+    def postprocess(self, input: Any, output: Any, options: Any) -> object: ...  # noqa: ANN401  records, whose module imports this one
     def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> Any: ...  # noqa: ANN401  a TypedDict of the traces
     def _get_invocation_params(
         self, stop: list[str] | None = None, **kwargs: Any

@@ -1,7 +1,7 @@
-"""Network errors that an author's model raises, as errors of a model call: typed, retryable, their cause kept. Pure.
+"""Turns network errors of an author's model into errors of a model call: typed, retryable, with their cause. Pure.
 
-Providers of foldline raise `ModelError`s. An author uses whatever client he likes; what says that the network failed is
-known by the name of its class, for the standard library and the usual clients: none of them is imported for it.
+Providers of foldline raise `ModelError`s. An author may use any client; its network errors are recognised by the names
+of their classes, for the standard library and the usual clients, without importing them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NETWORK_ERRNOS: Final = frozenset(
         errno.ENOTCONN, errno.ESHUTDOWN,
     }
 )  # fmt: skip
-"""Numbers of an `OSError` that has no class of its own and concerns the network."""
+"""Numbers of an `OSError` without its own class that concern the network."""
 
 KINDS: Final[dict[str, Kind]] = {
     "aiohttp.ClientConnectionError": "connection",
@@ -68,7 +68,7 @@ KINDS: Final[dict[str, Kind]] = {
     "urllib3.ProtocolError": "connection",
     "urllib3.TimeoutError": "timeout",
 }
-"""Package and class of an error -> what it says."""
+"""Package and class of an error -> its kind."""
 RETRYABLE_STATUSES: Final = frozenset({408, 409, 429})
 
 
@@ -81,25 +81,27 @@ class AuthorTimeoutError(ModelTimeoutError, TimeoutError):
 
 
 def read_author_error(error: Exception) -> Exception:
-    """Return what an author's code raised as the error of a model call, where the network or a server failed."""
+    """Return an error of an author's code as the error of a model call, if the network or a server failed."""
     if isinstance(error, ModelError):
         return error
     kind = _kind_of_instance(error)
     if kind == "other":
         return error
     message = ": ".join(filter(None, (type(error).__name__, str(error))))
-    made: ModelError
+    model_error: ModelError
     if kind == "timeout":
-        made = AuthorTimeoutError(message)
+        model_error = AuthorTimeoutError(message)
     elif kind == "connection":
-        made = AuthorConnectionError(message, is_retryable=not _is_certificate(error))
+        model_error = AuthorConnectionError(message, is_retryable=not _is_certificate(error))
     else:
         status = _status(error)
         if status is None or not (status in RETRYABLE_STATUSES or status >= 500):
             return error
-        made = status_error_class(status)(message, status=status, retry_after=_retry_after(error))
-    made.__cause__ = error
-    return made
+        model_error = status_error_class(status)(
+            message, status=status, retry_after=_retry_after(error)
+        )
+    model_error.__cause__ = error
+    return model_error
 
 
 def _kind_of_instance(error: Exception) -> Kind:
@@ -126,7 +128,7 @@ def _kind_of(cls: type[Any]) -> Kind:
 
 
 def _is_certificate(error: BaseException | None) -> bool:
-    """Whether a certificate was refused, here or beneath: no other attempt changes it."""
+    """Return whether a certificate was rejected, here or in a cause: a retry does not change that."""
     while error is not None:
         if any(cls.__name__ == "SSLCertVerificationError" for cls in type(error).__mro__):
             return True
@@ -136,17 +138,17 @@ def _is_certificate(error: BaseException | None) -> bool:
 
 
 def _status(error: Exception) -> int | None:
-    for thing in (error, getattr(error, "response", None)):
+    for source in (error, getattr(error, "response", None)):
         for name in ("status_code", "status", "code"):
-            if isinstance(value := getattr(thing, name, None), int):
+            if isinstance(value := getattr(source, name, None), int):
                 return value
     return None
 
 
 def _retry_after(error: Exception) -> float | None:
-    """Return the seconds that the server asks to wait, where it says them as a number."""
-    for thing in (error, getattr(error, "response", None)):
-        headers = getattr(thing, "headers", None)
+    """Return the seconds that the server asks to wait, if they are a number."""
+    for source in (error, getattr(error, "response", None)):
+        headers = getattr(source, "headers", None)
         if headers is not None:
             try:
                 return float(headers.get("retry-after") or headers.get("Retry-After"))

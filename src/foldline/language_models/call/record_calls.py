@@ -1,4 +1,4 @@
-"""Calls in AIGNE's words: a record in, a record or delta records out, by the same call as every other."""
+"""Calls in AIGNE's style: a record in, a record or delta records out, by the same `ChatCall`."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def answer_deltas(
 def read_record(
     model: CallModel, input: Record, options: dict[str, Any]
 ) -> tuple[ChatModelInput, dict[str, Any], StructuredCheck | None]:
-    """Read a record: the call options it asks for, and the check that reads its JSON."""
-    record, given = input_of(input), options.get("retry_on_error")
-    policy = model._retry_policy if given is None else RetryPolicy.of(given)
+    """Return a record, the call options it asks for, and the check that reads its JSON."""
+    record, call_policy = input_of(input), options.get("retry_on_error")
+    policy = model._retry_policy if call_policy is None else RetryPolicy.of(call_policy)
     return record, *record.call_options(model.profile, policy.max_retries)

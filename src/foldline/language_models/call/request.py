@@ -1,4 +1,4 @@
-"""`ChatRequest`: what one call asks of a model, after coercion. A value; nothing here waits."""
+"""`ChatRequest`: the request of one call to a model, after coercion. A value; nothing here waits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from foldline.utils.trusted import build_trusted
 
 OutputFileType = Literal["local", "file", "url"]
 CallOptions = dict[str, Any]
-"""Keyword arguments of a call: tools, tool_choice, response_format, temperature, and what a provider knows besides."""
+"""Keyword arguments of a call: tools, tool_choice, response_format, temperature, and options of the provider."""
 
 
 def _nothing(**_: object) -> None:
@@ -28,7 +28,7 @@ def _nothing(**_: object) -> None:
 
 @dataclass(slots=True)
 class ChatRequest:
-    """Messages and options of one call, and whether the caller wants the answer piece by piece.
+    """Messages and options of one call, and whether the caller streams the answer.
 
     A value: change it with `replace`. Not frozen, because a frozen dataclass costs four times as much to make.
     """
@@ -38,26 +38,26 @@ class ChatRequest:
     options: CallOptions = field(default_factory=dict)
     stream: bool = False
     output_file_type: OutputFileType | None = None
-    """How the caller wants the files of the answer; foldline delivers them so, whatever the model gives."""
+    """The form in which the caller wants the files of the answer; foldline converts them."""
     notes: list[str] = field(default_factory=list, compare=False)
-    """What was changed or left out on the way to the wire; ends up in `response_metadata["lost"]`."""
+    """What was changed or left out in the request; becomes `response_metadata["lost"]`."""
     others: list[AIMessage] = field(default_factory=list, compare=False)
-    """Further answers to the same request (`n` above 1), put here while it is answered."""
+    """Further answers to the same request (`n` above 1), added while it is answered."""
     note: Callable[..., None] = field(default=_nothing, compare=False, repr=False)
-    """Called by a source that breaks, with the `usage` and `metadata` it had heard: for the partial message."""
+    """Called by a source that breaks, with the `usage` and `metadata` it had received: for the partial message."""
 
     def replace(self, **changes: Any) -> ChatRequest:
-        """Copy with some fields changed."""
+        """Return a copy with some fields changed."""
         return replace(self, **changes)
 
     @property
     def tools(self) -> list[Any]:
-        """The tools the model may call, as given."""
+        """The tools the model may call, unchanged."""
         return self.options.get("tools") or []
 
 
 def messages_of(value: object) -> list[BaseMessage]:
-    """Read any form of input as messages: text, a prompt value, messages, tuples, dicts."""
+    """Return any form of input as messages: text, a prompt value, messages, tuples, dicts."""
     if isinstance(value, str):
         return [_human(value)]
     if isinstance(value, PromptValue):
@@ -66,15 +66,15 @@ def messages_of(value: object) -> list[BaseMessage]:
         return [value]
     if isinstance(value, Sequence):
         messages = list(value)
-        # By their types, of which there are few: a history of thousands is looked through on every call.
+        # By their types, of which there are few: this runs on every call, also for thousands of messages.
         if all(issubclass(kind, BaseMessage) for kind in set(map(type, messages))):
             return messages
         return convert_to_messages(value)
-    raise _refused(value)
+    raise _wrong_input(value)
 
 
 def text_of(value: object) -> str:
-    """Read any form of input as text, for a model that continues text."""
+    """Return any form of input as text, for a text model."""
     if isinstance(value, str):
         return value
     if isinstance(value, PromptValue):
@@ -83,7 +83,7 @@ def text_of(value: object) -> str:
 
 
 def _human(text: str) -> HumanMessage:
-    """Make what a human said; text beyond ASCII is checked for half characters."""
+    """Return a human message; text that is not ASCII is checked for lone surrogates."""
     if not text.isascii():
         return HumanMessage(content=text)
     fields: dict[str, Any] = {
@@ -97,7 +97,7 @@ def _human(text: str) -> HumanMessage:
     return build_trusted(HumanMessage, fields, {"content"}, {})
 
 
-def _refused(value: object) -> UsageError:
+def _wrong_input(value: object) -> UsageError:
     return UsageError(
         f"a model takes text, a prompt value or a list of messages, not {type(value).__name__}: "
         "wrap it in HumanMessage(...) or format a prompt first"

@@ -1,4 +1,4 @@
-"""What a failed attempt leaves behind: what it spent, and the event that takes back what it said. Pure."""
+"""The effects of a failed attempt: its usage, and the event that drops its content. Pure."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ RESET: Final = "message-reset"
 
 
 def usage_of_failure(error: BaseException, builder: MessageBuilder) -> UsageMetadata | None:
-    """Return what a failed attempt is known to have spent."""
+    """Return the usage of a failed attempt, as far as it is known."""
     partial = getattr(error, "partial", None)
-    known = (
+    usage = (
         builder.usage or getattr(error, "usage", None) or getattr(partial, "usage_metadata", None)
     )
-    return cast("UsageMetadata | None", known or None)
+    return cast("UsageMetadata | None", usage or None)
 
 
 def reset_event(id: str | None, attempt: int, error: BaseException) -> MessageReset:
-    """Tell the consumer to drop what the message said so far."""
+    """Return the event that tells the consumer to drop the message so far."""
     return {"event": RESET, "id": id or "", "attempt": attempt, "reason": str(error)}

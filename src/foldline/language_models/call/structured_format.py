@@ -1,4 +1,4 @@
-"""`ls_structured_output_format`: an option for traces alone, told at the start; it reaches no author and no wire."""
+"""`ls_structured_output_format`: an option for traces only; it reaches no author and no wire."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def take_format(options: dict[str, Any]) -> StructuredFormat:
 
 
 def describe_format(structured: StructuredFormat) -> dict[str, Any]:
-    """Return the option as traces show it: with its schema as JSON Schema; nothing where it has none."""
+    """Return the option as traces show it, with its schema as JSON Schema; empty if it has none."""
     if not isinstance(structured, Mapping) or "schema" not in structured:
         return {}
     try:

@@ -1,1 +1,1 @@
-"""What a managed call adds, one policy a file; `stack.policies_for` is the list, in the order in which they act."""
+"""The policies of a managed call, one per file; `stack.policies_for` lists them in the order in which they act."""

@@ -1,7 +1,7 @@
-"""What a policy is: one thing that a managed call adds to asking a model, by up to four methods.
+"""`Policy`: one feature that a managed call adds to a model call, with up to four methods.
 
-Policies stand in a list (`stack.policies_for`). `before` runs down the list, once per call; `on_events` runs
-down it for every batch of every attempt; `after` and `on_error` run up it, once per call.
+Policies are in a list (`stack.policies_for`). `before` runs down the list, once per call; `on_events` runs down it for
+every batch of every attempt; `after` and `on_error` run up it, once per call.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["CallContext", "FoldedAttempt", "Policy", "ends_message"]
 
 
 class FoldedAttempt(Protocol):
-    """What the model has said in this attempt, before anything holds it back: see `policies.received`."""
+    """The model's message in this attempt, before any policy holds it back: see `policies.received`."""
 
     @property
     def message(self) -> AIMessage: ...
@@ -35,15 +35,15 @@ class FoldedAttempt(Protocol):
 
 
 class CallContext(Protocol):
-    """What a policy may know of its call."""
+    """The parts of a call that a policy may use."""
 
     model: CallModel
     run: Run
     settings: CallSettings
     response_metadata: dict[str, Any]
-    """What the answer's `response_metadata` is to say of this call."""
+    """What the policies add to the answer's `response_metadata`."""
     received: FoldedAttempt | None
-    """Set where a policy of the call judges messages."""
+    """Set if a policy of the call needs the message."""
 
     @property
     def profile(self) -> ModelProfile: ...
@@ -52,23 +52,23 @@ class CallContext(Protocol):
 
 
 class Policy:
-    """One thing that a managed call adds. A subclass overrides the methods it needs."""
+    """One feature of a managed call. A subclass overrides the methods it needs."""
 
     __slots__ = ()
 
     def __init__(self, call: CallContext) -> None:
-        """Make the policy of one call."""
+        """Create the policy of one call."""
 
     watches_events: bool = False
-    """Whether `on_events` has anything to do in this call."""
+    """Whether `on_events` does anything in this call."""
     sees_further_answers: ClassVar[bool] = False
     """Whether `on_events` is called for further answers to the same request too (`n` above 1)."""
 
     def begin(self) -> None:
-        """Forget what an attempt left behind: another one begins."""
+        """Discard the state of the previous attempt."""
 
     async def before(self, request: ChatRequest) -> ChatRequest:
-        """Return the request to send; what the caller gave is not changed."""
+        """Return the request to send; the caller's objects are not changed."""
         return request
 
     async def on_events(self, batch: Batch) -> Batch:
@@ -85,7 +85,7 @@ class Policy:
 
 
 def ends_message(batch: Batch) -> bool:
-    """Whether a batch finishes its message; an event that nobody knows may stand behind the finish."""
+    """Return whether a batch finishes its message; unknown events may follow the finish."""
     return type(batch) is CompleteAnswer or any(
         event.get("event") == "message-finish" for event in batch
     )

@@ -1,4 +1,4 @@
-"""Options of a call: one form of `tool_choice`, how options overlay, late values, what a model refuses. Pure."""
+"""Options of a call: one form of `tool_choice`, merging, deferred values, unsupported options. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = [
     "FromConfig",
     "ToolChoice",
     "from_config",
-    "is_late",
+    "is_deferred",
     "merge_options",
     "read_option_names",
     "read_tool_choice",
@@ -31,10 +31,10 @@ KNOWN_OPTIONS: Final = frozenset(
         "tools", "top_k", "top_logprobs", "top_p", "user", "verbosity",
     }
 )  # fmt: skip
-"""Options with one meaning everywhere; of these a profile may say that a model does not take them."""
+"""Options with the same meaning everywhere; a profile may list those that a model does not support."""
 
 ChoiceMode = Literal["auto", "none", "required", "tool"]
-WORDS: Final[dict[Any, ChoiceMode]] = {
+CHOICE_MODES: Final[dict[Any, ChoiceMode]] = {
     "auto": "auto",
     "none": "none",
     "required": "required",
@@ -46,28 +46,28 @@ WORDS: Final[dict[Any, ChoiceMode]] = {
 
 @dataclass(frozen=True, slots=True)
 class ToolChoice:
-    """What the model may do about tools: decide itself, call none, call one or more, or call the one named."""
+    """What the model may do with tools: decide itself, call none, call one or more, or call a certain one."""
 
     mode: ChoiceMode
     name: str | None = None
-    """The tool to call, where `mode` is "tool"."""
+    """The tool to call, if `mode` is "tool"."""
     allowed: tuple[str, ...] = ()
-    """The tools it may choose among, where not all."""
+    """The tools it may choose from, if not all."""
     parallel: bool | None = None
-    """Whether it may call several at once, where that was said."""
+    """Whether it may call several at once, if that was set."""
 
     def as_option(self) -> str | dict[str, Any]:
-        """Return it as an option again, in OpenAI's form."""
+        """Return it as an option, in OpenAI's form."""
         if self.allowed:
-            named = [{"type": "function", "name": name} for name in self.allowed]
-            return {"type": "allowed_tools", "mode": self.mode, "tools": named}
+            tools = [{"type": "function", "name": name} for name in self.allowed]
+            return {"type": "allowed_tools", "mode": self.mode, "tools": tools}
         if self.mode == "tool":
             return {"type": "function", "function": {"name": self.name}}
         return self.mode
 
 
 def tool_choice_of(options: Mapping[str, Any]) -> ToolChoice | None:
-    """Read the tool choice of a call's options; None where nothing was chosen."""
+    """Return the tool choice of a call's options; None if there is none."""
     choice = options.get("tool_choice")
     parallel = options.get("parallel_tool_calls")
     if choice is None:
@@ -76,13 +76,13 @@ def tool_choice_of(options: Mapping[str, Any]) -> ToolChoice | None:
 
 
 def read_tool_choice(choice: object, *, parallel: bool | None = None) -> ToolChoice:
-    """Read any form of tool choice: a word, True or False, a tool's name, a dict of any of the vendors."""
+    """Return any form of tool choice: a word, True or False, a tool's name, a dict of any vendor."""
     if isinstance(choice, ToolChoice):
         return choice
     if isinstance(choice, bool | str):
         if isinstance(choice, str) and not choice:
             raise _unreadable(choice)
-        mode = WORDS.get(choice)
+        mode = CHOICE_MODES.get(choice)
         return (
             ToolChoice(mode, parallel=parallel)
             if mode
@@ -91,7 +91,7 @@ def read_tool_choice(choice: object, *, parallel: bool | None = None) -> ToolCho
     if isinstance(choice, Mapping):
         return _read_dict(choice, parallel)
     name = getattr(choice, "name", None) or getattr(choice, "__name__", None)
-    if isinstance(name, str):  # the tool itself
+    if isinstance(name, str):  # a tool object
         return ToolChoice("tool", name, parallel=parallel)
     raise _unreadable(choice)
 
@@ -105,17 +105,19 @@ def _read_dict(choice: Mapping[str, Any], parallel: bool | None) -> ToolChoice: 
         return ToolChoice("tool", function["name"], parallel=parallel)
     if kind == "allowed_tools":
         inner = choice.get("allowed_tools", choice)
-        mode = WORDS.get(inner.get("mode", "auto"), "auto")
+        mode = CHOICE_MODES.get(inner.get("mode", "auto"), "auto")
         return ToolChoice(
-            mode, allowed=tuple(_name_of(one) for one in inner.get("tools", ())), parallel=parallel
+            mode,
+            allowed=tuple(_name_of(tool) for tool in inner.get("tools", ())),
+            parallel=parallel,
         )
     if isinstance(choice.get("name"), str):  # Anthropic, OpenAI responses, or a plain {"name": …}
         return ToolChoice("tool", choice["name"], parallel=parallel)
-    if kind in WORDS and isinstance(kind, str):
-        return ToolChoice(WORDS[kind], parallel=parallel)
+    if kind in CHOICE_MODES and isinstance(kind, str):
+        return ToolChoice(CHOICE_MODES[kind], parallel=parallel)
     config = choice.get("function_calling_config")
     if isinstance(config, Mapping):  # Gemini
-        mode = WORDS.get(str(config.get("mode", "auto")).lower(), "auto")
+        mode = CHOICE_MODES.get(str(config.get("mode", "auto")).lower(), "auto")
         return ToolChoice(
             mode, allowed=tuple(config.get("allowed_function_names") or ()), parallel=parallel
         )
@@ -125,14 +127,14 @@ def _read_dict(choice: Mapping[str, Any], parallel: bool | None) -> ToolChoice: 
 
 
 def _read_only_key(choice: Mapping[str, Any], parallel: bool | None) -> ToolChoice:  # noqa: FBT001
-    """Read one of the provider's own tools, `{"type": "web_search"}`, or Bedrock's form, `{"any": {}}`."""
+    """Read a provider's tool, `{"type": "web_search"}`, or Bedrock's form, `{"any": {}}`."""
     ((word, inner),) = choice.items()
     if word == "type" and isinstance(inner, str):
         return ToolChoice("tool", inner, parallel=parallel)
     if word == "tool" and isinstance(inner, Mapping) and isinstance(inner.get("name"), str):
         return ToolChoice("tool", inner["name"], parallel=parallel)
     if word in ("auto", "any"):
-        return ToolChoice(WORDS[word], parallel=parallel)
+        return ToolChoice(CHOICE_MODES[word], parallel=parallel)
     raise _unreadable(choice)
 
 
@@ -150,82 +152,84 @@ def _unreadable(choice: object) -> UsageError:
 
 @dataclass(frozen=True, slots=True)
 class FromConfig:
-    """An option whose value is in `config["configurable"]` when the call is made."""
+    """An option whose value is looked up in `config["configurable"]` when the call is made."""
 
     key: str
     default: Any = None
 
 
 def from_config(key: str, default: object = None) -> object:
-    """Let an option be looked up under `key` in `config["configurable"]` at each call."""
+    """Return an option that is looked up under `key` in `config["configurable"]` at each call."""
     return FromConfig(key, default)
 
 
 def read_option_names(
     options: Mapping[str, Any], names: Mapping[str, str]
 ) -> tuple[CallOptions, list[str]]:
-    """Return options under the names that the model knows them by, and the names that it does not know.
+    """Return options under the model's names, and the names that it does not know.
 
-    `names` holds the known ones in snake_case -> the model's own. Either spelling is read; what is not known stays as
-    it is written.
+    `names` maps the known names in snake_case to the model's. Names in camelCase are read too; unknown ones stay as
+    they are.
     """
-    read: CallOptions = {}
-    unknown: list[str] = []
+    renamed: CallOptions = {}
+    unknown_names: list[str] = []
     for name, value in options.items():
-        known = names.get(snake_case(name))
-        if known is None:
-            unknown.append(name)
-        elif known in read:
-            raise UsageError(f"model_options: {name} and {known} mean the same: give one")
-        read[known or name] = value
-    return read, unknown
+        model_name = names.get(snake_case(name))
+        if model_name is None:
+            unknown_names.append(name)
+        elif model_name in renamed:
+            raise UsageError(f"model_options: {name} and {model_name} mean the same: give one")
+        renamed[model_name or name] = value
+    return renamed, unknown_names
 
 
 def merge_options(
     *layers: Mapping[str, Any], configurable: Mapping[str, Any] | None = None
 ) -> CallOptions:
-    """Overlay options, the last layer on top: nested dicts merge, late values are looked up.
+    """Merge options, the last layer on top: nested dicts are merged, deferred values are looked up.
 
-    Nothing that is given is changed.
+    The arguments are not changed.
     """
     merged: CallOptions = {}
     for layer in layers:
         for key, value in layer.items():
-            value = _looked_up(value, configurable or {})
-            under = merged.get(key)
-            if isinstance(under, Mapping) and isinstance(value, Mapping):
-                value = merge_options(under, value, configurable=configurable)
+            value = _resolve(value, configurable or {})
+            lower_value = merged.get(key)
+            if isinstance(lower_value, Mapping) and isinstance(value, Mapping):
+                value = merge_options(lower_value, value, configurable=configurable)
             merged[key] = value
     return merged
 
 
-def _looked_up(value: object, configurable: Mapping[str, Any]) -> object:
+def _resolve(value: object, configurable: Mapping[str, Any]) -> object:
     if isinstance(value, FromConfig):
         return configurable.get(value.key, value.default)
     if isinstance(value, dict):
-        return {key: _looked_up(inner, configurable) for key, inner in value.items()}
+        return {key: _resolve(inner, configurable) for key, inner in value.items()}
     return value
 
 
-def is_late(value: object) -> bool:
-    """Whether an option, or one inside it, is still to be looked up."""
+def is_deferred(value: object) -> bool:
+    """Return whether an option, or one inside it, is still to be looked up."""
     if isinstance(value, dict):
-        return any(is_late(inner) for inner in value.values())
+        return any(is_deferred(inner) for inner in value.values())
     return isinstance(value, FromConfig)
 
 
 def supported_options(
     options: CallOptions,
     unsupported: frozenset[str],
-    where: str,
+    model_label: str,
     on_unsupported: Literal["warn", "raise"],
 ) -> CallOptions:
-    """Leave out options that the model does not take, each with a warning; or raise."""
-    refused = sorted(key for key in unsupported & options.keys() if options[key] is not None)
-    if not refused:
+    """Drop options that the model does not support, each with a warning; or raise."""
+    unsupported_keys = sorted(
+        key for key in unsupported & options.keys() if options[key] is not None
+    )
+    if not unsupported_keys:
         return options
-    message = f"{where} does not take {', '.join(refused)}"
+    message = f"{model_label} does not take {', '.join(unsupported_keys)}"
     if on_unsupported == "raise":
         raise UsageError(f"{message}: leave it out, or use another model")
     warnings.warn(f"{message}: left out of the request", UserWarning, stacklevel=2)
-    return {key: value for key, value in options.items() if key not in refused}
+    return {key: value for key, value in options.items() if key not in unsupported_keys}

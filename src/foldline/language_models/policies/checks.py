@@ -1,4 +1,4 @@
-"""The checks of a call: tool calls that do not fit are marked, an answer that cannot be used is asked for again."""
+"""The checks of a call: invalid tool calls are marked, and a rejected answer is retried."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from foldline.protocol.events import Event
 __all__ = ["ChecksPolicy", "ToolCallScreening"]
 
 
-DECLINED = frozenset({"refusal", "content_filter"})
-"""Reasons of answers for which no other can be had by asking again."""
+FINAL_REASONS = frozenset({"refusal", "content_filter"})
+"""Finish reasons of answers that a retry would not change."""
 
 
 class ToolCallScreening(Policy):
-    """Marks tool calls as invalid that a check refuses, as soon as they are finished."""
+    """Marks tool calls that a check rejects as invalid, as soon as they are finished."""
 
     __slots__ = ("_checks",)
     watches_events = True
@@ -36,7 +36,7 @@ class ToolCallScreening(Policy):
         self._checks = call.settings.checks
 
     async def on_events(self, batch: Batch) -> Batch:
-        """Mark the calls that do not fit."""
+        """Mark the invalid calls."""
         if type(batch) is CompleteAnswer:
             return batch.map(self._screen_message)
         return [self._screen(event) for event in batch]
@@ -51,7 +51,7 @@ class ToolCallScreening(Policy):
         return event if invalid is None else cast("Event", {**event, "content": invalid})
 
     def _invalid(self, call: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return a call as an invalid one, where a check refuses it."""
+        """Return a call as an invalid one, if a check rejects it."""
         for check in self._checks:
             if (issue := check.screen(call)) is not None:
                 return _invalid_call(call, issue)
@@ -65,7 +65,7 @@ class ToolCallScreening(Policy):
 
 
 class ChecksPolicy(Policy):
-    """Judges the finished message; one that cannot be used ends the attempt with a `StructuredOutputError`."""
+    """Checks the finished message; a rejected one ends the attempt with a `StructuredOutputError`."""
 
     __slots__ = ("_call", "_checks", "_failures", "_received", "_rejected")
     watches_events = True
@@ -78,7 +78,7 @@ class ChecksPolicy(Policy):
         self._rejected: AIMessage | None = None
 
     async def on_events(self, batch: Batch) -> Batch:
-        """Judge the message at its finish."""
+        """Check the message at its finish."""
         if ends_message(batch):
             self._judge(self._received.message)
         return batch
@@ -96,11 +96,11 @@ class ChecksPolicy(Policy):
             metadata["repairs"] = repairs
 
     def _reject(self, check: OutputCheck, message: AIMessage, verdict: Verdict) -> dict[str, Any]:
-        """Raise what asks again; return the issues as metadata where the last answer is returned all the same."""
+        """Raise the error that causes a retry; return the issues as metadata if the last answer is returned anyway."""
         self._failures += 1
         self._rejected = message
-        # Asked again, a model refuses again, and what was filtered is filtered again.
-        is_last = self._failures > check.max_retries or message.finish_reason in DECLINED
+        # On a retry a model refuses again, and filtered content is filtered again.
+        is_last = self._failures > check.max_retries or message.finish_reason in FINAL_REASONS
         if is_last and check.gives_up_quietly:
             return {"issues": verdict.issues}
         issues = "; ".join(verdict.issues[:5])
@@ -116,7 +116,7 @@ class ChecksPolicy(Policy):
     # -- what follows a rejected answer
 
     def is_rejection(self, error: Exception) -> bool:
-        """Whether an attempt failed because these checks rejected its answer."""
+        """Return whether an attempt failed because these checks rejected its answer."""
         return (
             isinstance(error, StructuredOutputError)
             and self._rejected is not None
@@ -125,32 +125,32 @@ class ChecksPolicy(Policy):
 
     @property
     def resets(self) -> bool:
-        """Whether the model may be asked again although pieces of the answer are out."""
+        """Whether the model may be called again although chunks of the answer were delivered."""
         return any(getattr(check, "resets", False) for check in self._checks)
 
     @property
     def shares_retries(self) -> bool:
-        """Whether the call's retries are one budget, for failed requests and rejected answers together."""
+        """Whether failed requests and rejected answers share one budget of retries."""
         return any(getattr(check, "shares_retries", False) for check in self._checks)
 
     def complaint(self, error: StructuredOutputError) -> list[BaseMessage]:
-        """Return what is added to the request of the next attempt: the answer, and what was wrong with it."""
+        """Return the messages to add to the next request: the answer, and what was wrong with it."""
         rejected, self._rejected = self._rejected, None
         return [] if rejected is None else repair_messages([], rejected, error.issues)
 
 
 def _invalid_call(call: Mapping[str, Any], issue: str) -> dict[str, Any]:
-    """Return a finished call as an invalid one: the raw text of its arguments, and why."""
+    """Return a finished call as an invalid one, with the raw text of its arguments and the issue."""
     args = call.get("args")
-    raw = args if isinstance(args, str) else json.dumps(args, ensure_ascii=False)
+    raw_args = args if isinstance(args, str) else json.dumps(args, ensure_ascii=False)
     fields = {key: value for key, value in call.items() if key not in ("type", "args")}
-    return {**fields, "type": "invalid_tool_call", "args": raw, "error": issue}
+    return {**fields, "type": "invalid_tool_call", "args": raw_args, "error": issue}
 
 
 def _with_invalid(
     message: AIMessage, call: Mapping[str, Any], invalid: dict[str, Any]
 ) -> AIMessage:
-    """Return a message that came whole with one of its calls marked invalid."""
+    """Return a complete message with one of its calls marked invalid."""
     content: Any = message.content
     if isinstance(content, list):
         content = [
@@ -164,7 +164,7 @@ def _with_invalid(
     return message.model_copy(
         update={
             "content": content,
-            "tool_calls": [other for other in message.tool_calls if other is not call],
+            "tool_calls": [tool_call for tool_call in message.tool_calls if tool_call is not call],
             "invalid_tool_calls": [*message.invalid_tool_calls, invalid],
         }
     )

@@ -1,8 +1,8 @@
-"""Files in messages: the one place where a path that data names is opened, and the one where a URL is fetched.
+"""Files in messages: the only place that opens a path or fetches a URL from data.
 
-Both are off. A `FileResolver` turns them on, for the folders and hosts its author names: a path may not climb, follow a
-link or name anything but a plain file; a host's addresses are looked up once, private ones refused, the connection made
-to the very address that was checked, and every redirect checked anew.
+Both are off by default. A `FileResolver` allows them, for the folders and hosts that its author lists: a path may not
+leave its folder, follow a link or name anything but a plain file; a host's addresses are looked up once, private ones
+are rejected, the connection is made to the address that was checked, and every redirect is checked again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from foldline.transports import HttpOptions, Limits, NativeTransport, Request, T
 __all__ = ["FileResolver"]
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
-MOST_REDIRECTS = 5
+MAX_REDIRECTS = 5
 
 
 CHARSET = re.compile(r"""charset\s*=\s*["']?([\w.:-]{1,40})""", re.IGNORECASE)
@@ -33,7 +33,7 @@ CHARSET = re.compile(r"""charset\s*=\s*["']?([\w.:-]{1,40})""", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class FetchedPage:
-    """What a server answered at the end of all redirects."""
+    """The answer of a server after all redirects."""
 
     url: str
     status: int
@@ -43,13 +43,13 @@ class FetchedPage:
 
 
 def _look_up(host: str, port: int) -> list[str]:
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return [str(address[4][0]) for address in found]
+    address_infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(address_info[4][0]) for address_info in address_infos]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileResolver:
-    """Lets a model read files and fetch URLs that messages name, within these bounds.
+    """Lets a model read files and fetch URLs in messages, within these limits.
 
     ```python
     from foldline.language_models import FileResolver
@@ -61,21 +61,21 @@ class FileResolver:
     allow_dirs: Sequence[str | Path] = ()
     """Folders under which files may be read."""
     allow_hosts: Sequence[str] = ()
-    """Hosts that may be asked: `img.example.com`, or `*.example.com` for all below it."""
+    """Hosts that may be fetched from: `img.example.com`, or `*.example.com` for all below it."""
     max_bytes: int = 20 * 1024 * 1024
     timeout: float = 30.0
-    """Seconds for one fetch, redirects included in each."""
+    """Seconds for each request of a fetch."""
     schemes: Sequence[str] = ("https",)
     inline_urls: bool = False
-    """Fetch every URL and send its bytes, also where the provider could fetch it itself."""
+    """Fetch every URL and send its bytes, even if the provider could fetch it itself."""
     allow_private: bool = False
-    """Allow addresses that are not public. Only for hosts of your own."""
+    """Allow addresses that are not public. Only for your own hosts."""
     look_up: Callable[[str, int], list[str]] = field(default=_look_up, repr=False)
     transport: Transport | None = field(default=None, repr=False)
-    """What fetches; it must connect to `Request.address`, as `NativeTransport` does."""
+    """Fetches the URLs; it must connect to `Request.address`, as `NativeTransport` does."""
 
     async def read(self, path: str | Path, io: IO) -> tuple[bytes, str | None]:
-        """Read a file under the allowed folders: its bytes and media type."""
+        """Return the bytes and media type of a file under the allowed folders."""
         if not self.allow_dirs:
             raise SecurityError(
                 f"reading {str(path)!r} is off: {HOW_TO_ALLOW.format('allow_dirs=[…]')}"
@@ -84,7 +84,7 @@ class FileResolver:
         return data, media_type(data, str(path))
 
     async def fetch(self, url: str, io: IO) -> tuple[bytes, str | None]:
-        """Fetch a URL of the allowed hosts: its bytes and media type."""
+        """Return the bytes and media type of a URL of the allowed hosts."""
         page = await self.fetch_page(url, io)
         if page.status != 200:
             raise UsageError(f"{origin(page.url)} answered {page.status} to a file a message names")
@@ -93,25 +93,29 @@ class FileResolver:
     async def fetch_page(
         self, url: str, io: IO, headers: Mapping[str, str] | None = None
     ) -> FetchedPage:
-        """Fetch a URL of the allowed hosts, whatever its status: the body of an error is not read."""
-        for _ in range(MOST_REDIRECTS + 1):
+        """Fetch a URL of the allowed hosts, with any status: the body of an error is not read."""
+        for _ in range(MAX_REDIRECTS + 1):
             request = await self._request(url, io)
             request = replace(request, headers={**request.headers, **(headers or {})})
             async with self._transport().open(request, blocking=io.blocking) as response:
                 if response.status in REDIRECTS and "location" in response.headers:
                     target = _join(url, response.headers["location"])
                     if origin(target) != origin(url):
-                        headers = None  # what was meant for one host is not sent to another
+                        headers = None  # headers for one host are not sent to another
                     url = target
                     continue
                 is_fine = response.status == 200
                 data = await response.read(self.max_bytes) if is_fine else b""
                 kind, _, options = response.headers.get("content-type", "").partition(";")
-                found = CHARSET.search(options)
+                charset = CHARSET.search(options)
                 return FetchedPage(
-                    url, response.status, data, kind.strip().lower(), found[1] if found else None
+                    url,
+                    response.status,
+                    data,
+                    kind.strip().lower(),
+                    charset[1] if charset else None,
                 )
-        raise SecurityError(f"{origin(url)} redirects more than {MOST_REDIRECTS} times")
+        raise SecurityError(f"{origin(url)} redirects more than {MAX_REDIRECTS} times")
 
     async def _request(self, url: str, io: IO) -> Request:
         parts = check_host(

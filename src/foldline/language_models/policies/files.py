@@ -1,6 +1,6 @@
-"""The files of messages: paths and URLs become bytes on the way in, bytes become paths or URLs on the way out.
+"""The files of messages: paths and URLs become bytes in the request, bytes become paths or URLs in the answer.
 
-Nothing is opened or fetched here: a `FileResolver` does that, and where there is none, nothing does.
+Nothing is opened or fetched here: a `FileResolver` does that, if there is one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = [
 
 MEDIA: Final = frozenset({"image", "audio", "video", "file", "text-plain"})
 SOURCE: Final = frozenset({"path", "url", "mime_type", "source_type"})
-"""Keys of a block that say where its file is."""
+"""Keys of a block with the source of its file."""
 
 INPUTS: Final = {
     "image": "image_inputs",
@@ -38,13 +38,13 @@ INPUTS: Final = {
     "input_audio": "audio_inputs",
     "video": "video_inputs",
 }
-"""Type of a block -> the key of a profile that says whether a model takes it."""
+"""Type of a block -> the key of a profile with whether a model accepts it."""
 NOT_FETCHED: Final = ("data:", "s3:")
-"""Beginnings of addresses that hold their data, or that only the provider can read."""
+"""Prefixes of addresses that contain their data, or that only the provider can read."""
 
 
 class FilesPolicy(Policy):
-    """Reads the files that messages name, and delivers those of the answer."""
+    """Reads the files in messages, and converts those of the answer."""
 
     __slots__ = ("_call",)
 
@@ -52,7 +52,7 @@ class FilesPolicy(Policy):
         self._call = call
 
     async def before(self, request: ChatRequest) -> ChatRequest:
-        """Put bytes in place of paths and URLs."""
+        """Replace paths and URLs by bytes."""
         if not any(isinstance(message.content, list) for message in request.messages):
             return request
         self._refuse(request.messages)
@@ -68,21 +68,22 @@ class FilesPolicy(Policy):
         return request.replace(messages=messages)
 
     def _refuse(self, messages: Sequence[BaseMessage]) -> None:
-        """Raise where a message holds what the model is known not to take, before anything is sent."""
-        refused = {kind for kind, key in INPUTS.items() if self._call.profile.get(key) is False}
-        if not refused:
+        """Raise if a message contains a block that the model is known not to accept, before anything is sent."""
+        unsupported = {kind for kind, key in INPUTS.items() if self._call.profile.get(key) is False}
+        if not unsupported:
             return
-        for at, message in enumerate(messages):
+        for index, message in enumerate(messages):
             for block in message.content if isinstance(message.content, list) else ():
                 kind = block.get("type") if isinstance(block, Mapping) else None
-                if kind in refused:
+                if kind in unsupported:
                     raise UsageError(
-                        f"messages[{at}] holds a block of type {kind!r}, which this model does not take (its profile): "
+                        f"messages[{index}] holds a block of type {kind!r}, "
+                        "which this model does not take (its profile): "
                         f"choose another model, or pass profile={{{INPUTS[str(kind)]!r}: True}} if it does"
                     )
 
     async def after(self, request: ChatRequest, message: AIMessage) -> AIMessage:
-        """Deliver the files of the answer in the form asked for."""
+        """Convert the files of the answer to the requested form."""
         if request.output_file_type is None:
             return message
         settings = self._call.settings
@@ -102,13 +103,14 @@ async def resolve_messages(
     *,
     takes_urls: bool = True,
 ) -> list[BaseMessage]:
-    """Put the bytes in place of paths, and of URLs that the provider would not fetch; other messages stay the same."""
+    """Replace paths, and URLs that the provider would not fetch, by bytes; other messages stay the same."""
     resolved = []
     for message in messages:
         content = message.content
         if isinstance(content, list) and any(_file_of(block) for block in content):
             blocks = [
-                await _resolved(block, resolver, io, takes_urls=takes_urls) for block in content
+                await _resolve_block(block, resolver, io, takes_urls=takes_urls)
+                for block in content
             ]
             message = message.model_copy(update={"content": blocks})
         resolved.append(message)
@@ -116,24 +118,24 @@ async def resolve_messages(
 
 
 def _file_of(block: object) -> Mapping[str, Any] | None:
-    """Return a block that names a file by path or URL, OpenAI's form of an image read as ours; None for another."""
+    """Return a block with a file by path or URL, OpenAI's form of an image converted to ours; None for another."""
     if not isinstance(block, Mapping):
         return None
     if block.get("type") == "image_url":
         image = block.get("image_url")
-        named = image if isinstance(image, Mapping) else {"url": image}
-        return {"type": "image", **named} if isinstance(named.get("url"), str) else None
-    is_named = block.get("type") in MEDIA and ("path" in block or "url" in block)
-    return block if is_named else None
+        source = image if isinstance(image, Mapping) else {"url": image}
+        return {"type": "image", **source} if isinstance(source.get("url"), str) else None
+    has_source = block.get("type") in MEDIA and ("path" in block or "url" in block)
+    return block if has_source else None
 
 
-async def _resolved(
-    given: object, resolver: FileResolver | None, io: IO, *, takes_urls: bool
+async def _resolve_block(
+    content_block: object, resolver: FileResolver | None, io: IO, *, takes_urls: bool
 ) -> object:
-    block = _file_of(given)
+    block = _file_of(content_block)
     if block is None:
-        return given
-    path, url = _place_of(block)
+        return content_block
+    path, url = _location_of(block)
     if path is not None:
         if resolver is None:
             raise SecurityError(
@@ -145,23 +147,23 @@ async def _resolved(
         or url.startswith(NOT_FETCHED)
         or (takes_urls and not (resolver and resolver.inline_urls))
     ):
-        return given
+        return content_block
     else:
         if resolver is None:
             raise SecurityError(
                 f"the model takes no URLs, and fetching {origin(url)} is off: {HOW_TO_ALLOW.format('allow_hosts=[…]')}"
             )
         data, kind = await resolver.fetch(url, io)
-    rest = {key: value for key, value in block.items() if key not in SOURCE}
+    other_fields = {key: value for key, value in block.items() if key not in SOURCE}
     encoded = base64.b64encode(data).decode("ascii")
     mime = block.get("mime_type") or kind
     media = (kind or "").partition("/")[0]
-    if rest["type"] == "file" and not block.get("mime_type") and media in MEDIA:
-        rest["type"] = media  # nobody knew what it is before it was read
-    return {**rest, "base64": encoded, **({"mime_type": mime} if mime else {})}
+    if other_fields["type"] == "file" and not block.get("mime_type") and media in MEDIA:
+        other_fields["type"] = media  # its type is known only after it was read
+    return {**other_fields, "base64": encoded, **({"mime_type": mime} if mime else {})}
 
 
-def _place_of(block: Mapping[str, Any]) -> tuple[str | None, str | None]:
+def _location_of(block: Mapping[str, Any]) -> tuple[str | None, str | None]:
     if "path" in block:
         return str(block["path"]), None
     url = str(block["url"])
@@ -177,7 +179,7 @@ async def deliver_files(
     resolver: FileResolver | None,
     io: IO,
 ) -> AIMessage:
-    """Return the files of an answer in the form asked for: written to a folder, as base64, or as URLs."""
+    """Return an answer with its files in the requested form: written to a folder, as base64, or as URLs."""
     if not isinstance(message.content, list):
         return message
     if kind == "local" and folder is None:
@@ -189,12 +191,12 @@ async def deliver_files(
             and block.get("type") in MEDIA
             and ("base64" in block or "url" in block)
         ):
-            block = await _delivered(dict(block), kind, folder, resolver, io)
+            block = await _convert_block(dict(block), kind, folder, resolver, io)
         blocks.append(block)
     return message.model_copy(update={"content": blocks})
 
 
-async def _delivered(
+async def _convert_block(
     block: dict[str, Any],
     kind: OutputFileType,
     folder: str | Path | None,
@@ -208,9 +210,9 @@ async def _delivered(
         return block
     if "base64" not in block:
         if resolver is None:
-            where = origin(block["url"])
+            file_origin = origin(block["url"])
             raise SecurityError(
-                f"the answer's file is at {where}: {HOW_TO_ALLOW.format('allow_hosts=[…]')}"
+                f"the answer's file is at {file_origin}: {HOW_TO_ALLOW.format('allow_hosts=[…]')}"
             )
         data, mime = await resolver.fetch(block.pop("url"), io)
         block["base64"] = base64.b64encode(data).decode("ascii")
@@ -220,10 +222,10 @@ async def _delivered(
     try:
         data = base64.b64decode(block["base64"], validate=True)
     except ValueError as error:
-        raise FoldlineError("the answer holds a file that is no base64") from error
+        raise FoldlineError("the answer contains a file that is not base64") from error
     mime = block.get("mime_type") or media_type(data, "")
-    ending = (mimetypes.guess_extension(mime) if mime else None) or ".bin"
+    extension = (mimetypes.guess_extension(mime) if mime else None) or ".bin"
     assert folder is not None
-    path = await io.call(write_under, folder, ending, data)
-    rest = {key: value for key, value in block.items() if key != "base64"}
-    return {**rest, "path": path, **({"mime_type": mime} if mime else {})}
+    path = await io.call(write_under, folder, extension, data)
+    other_fields = {key: value for key, value in block.items() if key != "base64"}
+    return {**other_fields, "path": path, **({"mime_type": mime} if mime else {})}

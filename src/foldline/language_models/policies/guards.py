@@ -1,8 +1,8 @@
-"""Guards: checks of a finished answer before anybody gets it.
+"""Guards: checks of a finished answer before it is delivered.
 
-A guard is a function of the message. It returns None or True to let it pass, False or a reason (text) to refuse it, or
-a message to give instead; raising refuses too. While streaming, everything is held back until the guards have passed
-(`"buffer"`); with `"post"` the pieces go out at once and a refusal ends the stream with an error.
+A guard is a function of the message. It returns None or True to accept it, False or a reason (text) to reject it, or a
+message to return instead; raising rejects too. While streaming, everything is held back until the guards have passed
+(`"buffer"`); with `"post"` the chunks are delivered at once and a rejection ends the stream with an error.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ __all__ = ["GuardsPolicy", "approve_cached", "run_guards"]
 
 
 class GuardsPolicy(Policy):
-    """Lets the guards see every answer before the caller does."""
+    """Runs the guards on every answer before the caller gets it."""
 
-    __slots__ = ("_guards", "_held", "_io", "_received", "_replacement", "holds_back")
+    __slots__ = ("_guards", "_io", "_pending", "_received", "_replacement", "holds_back")
     watches_events = True
     sees_further_answers = True
 
@@ -41,13 +41,13 @@ class GuardsPolicy(Policy):
         self._io = call.run.io
         self._received = cast("FoldedAttempt", call.received)
         self.holds_back: bool = call.settings.guard_mode == "buffer"
-        """Whether nothing goes out before the guards have passed."""
-        self._held: list[Event] = []
+        """Whether nothing is delivered before the guards have passed."""
+        self._pending: list[Event] = []
         self._replacement: AIMessage | None = None
 
     def begin(self) -> None:
-        """Forget the attempt before."""
-        self._held = []
+        """Discard the previous attempt."""
+        self._pending = []
         self._replacement = None
 
     async def on_events(self, batch: Batch) -> Batch:
@@ -55,29 +55,31 @@ class GuardsPolicy(Policy):
         if not ends_message(batch):
             if not self.holds_back:
                 return batch
-            self._held += batch
+            self._pending += batch
             return [event for event in batch if event["event"] == "error"]
         if type(batch) is CompleteAnswer:
-            messages = [cast("AIMessage", one.message) for one in batch.result.generations]
+            messages = [
+                cast("AIMessage", generation.message) for generation in batch.result.generations
+            ]
             return batch.replace(
-                [await run_guards(self._guards, one, self._io) for one in messages]
+                [await run_guards(self._guards, message, self._io) for message in messages]
             )
         message = self._received.message
-        passed = await run_guards(self._guards, message, self._io)
-        if passed is message:
-            return [*self._held, *batch]
+        approved = await run_guards(self._guards, message, self._io)
+        if approved is message:
+            return [*self._pending, *batch]
         if self.holds_back:
-            return list(message_to_events(passed))
-        self._replacement = passed
+            return list(message_to_events(approved))
+        self._replacement = approved
         return batch
 
     async def after(self, request: ChatRequest, message: AIMessage) -> AIMessage:
-        """Return what a guard gave instead of an answer whose pieces were out."""
+        """Return the replacement of a guard for an answer whose chunks were delivered."""
         return self._replacement or message
 
 
 async def run_guards(guards: Sequence[Guard], message: AIMessage, io: IO) -> AIMessage:
-    """Let every guard see the message, in order; return the message that passed."""
+    """Run every guard on the message, in order; return the message that passed."""
     for guard in guards:
         verdict = await io.call(guard, message)
         if verdict is None or verdict is True:
@@ -94,7 +96,7 @@ async def run_guards(guards: Sequence[Guard], message: AIMessage, io: IO) -> AIM
             error.guard = name
             raise error
         raise UsageError(
-            f"the guard {name} gave {verdict!r}: give True, False, a reason or a message"
+            f"the guard {name} returned {verdict!r}: return True, False, a reason or a message"
         )
     return message
 
@@ -102,12 +104,12 @@ async def run_guards(guards: Sequence[Guard], message: AIMessage, io: IO) -> AIM
 async def approve_cached(
     guards: Sequence[Guard], generations: list[ChatGeneration], io: IO
 ) -> list[ChatGeneration] | None:
-    """Let the guards see a cached answer, maybe of somebody else; one that they refuse counts as not cached."""
+    """Run the guards on a cached answer, maybe of another caller; a rejected one counts as not cached."""
     if not guards:
         return generations
     try:
-        messages = [cast("AIMessage", one.message) for one in generations]
-        passed = [await run_guards(guards, message, io) for message in messages]
+        messages = [cast("AIMessage", generation.message) for generation in generations]
+        approved = [await run_guards(guards, message, io) for message in messages]
     except OutputRejectedError:
         return None
-    return [ChatGeneration._trusted(message) for message in passed]
+    return [ChatGeneration._trusted(message) for message in approved]

@@ -11,7 +11,7 @@ __all__ = ["HooksPolicy"]
 
 
 class HooksPolicy(Policy):
-    """Lets the functions of `ModelHooks` see what goes in and out."""
+    """Runs the functions of `ModelHooks`."""
 
     __slots__ = ("_hooks", "_io")
 

@@ -1,4 +1,4 @@
-"""What a file is, by its first bytes or its name; and what of a URL may be shown. Pure."""
+"""The media type of a file, by its first bytes or its name; and the part of a URL that may be shown. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HOW_TO_ALLOW: Final = "pass file_resolver=FileResolver({}) to the model to allow
 
 
 def media_type(data: bytes, name: str) -> str | None:
-    """Return a media type by its first bytes, else by the name's ending."""
+    """Return a media type by its first bytes, else by the extension of the name."""
     return media_type_of_bytes(data) or mimetypes.guess_type(name)[0]
 
 

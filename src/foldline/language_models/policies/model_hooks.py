@@ -1,7 +1,7 @@
 """`ModelHooks`: functions that may replace a call's request, its result or its error. Callbacks only observe.
 
-Each is called once per outcome: `before` once per call, then either `after` or `on_error`, whatever was tried in
-between. They may be blocking or async; an async one needs an async call.
+Each is called once per outcome: `before` once per call, then either `after` or `on_error`, however many attempts there
+were. They may be sync or async; an async one needs an async call.
 """
 
 from __future__ import annotations
@@ -23,34 +23,34 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ModelHooks:
-    """What may be replaced on the way: each function gives the replacement, or None to leave things as they are."""
+    """Functions that may replace parts of a call: each returns the replacement, or None to change nothing."""
 
     before: Callable[[ChatRequest], Any] | None = None
     """request -> another request"""
     after: Callable[[ChatRequest, AIMessage], Any] | None = None
-    """request, answer -> another answer. Of a stream that is read, the pieces are out already: see `guards`."""
+    """request, answer -> another answer. The chunks of a stream are delivered already: see `guards`."""
     on_error: Callable[[ChatRequest, Exception], Any] | None = None
-    """request, error -> another error to raise, or an answer to give instead"""
+    """request, error -> another error to raise, or an answer to return instead"""
 
     @classmethod
     def of(cls, value: object) -> ModelHooks | None:
-        """Read what `hooks` accepts: hooks, or a dict of them."""
+        """Return the hooks for the setting `hooks`: hooks, or a dict of them."""
         if value is None or isinstance(value, ModelHooks):
             return value
-        names = [one.name for one in fields(cls)]
+        names = [hook_field.name for hook_field in fields(cls)]
         if not isinstance(value, Mapping) or value.keys() - set(names):
             raise UsageError(f"hooks={value!r}: ModelHooks(...), or a dict of {', '.join(names)}")
         return cls(**value)
 
     async def run_before(self, request: ChatRequest, io: IO) -> ChatRequest:
-        """Let the hook see the request, and give what is to be sent."""
+        """Run the hook on the request; return the request to send."""
         if self.before is None:
             return request
         outcome = await io.call(self.before, request)
         return _replacement(outcome, request, ChatRequest, "before")
 
     async def run_after(self, request: ChatRequest, message: AIMessage, io: IO) -> AIMessage:
-        """Let the hook see the answer, and give what is to be returned."""
+        """Run the hook on the answer; return the answer to return."""
         if self.after is None:
             return message
         outcome = await io.call(self.after, request, message)
@@ -59,7 +59,7 @@ class ModelHooks:
     async def run_on_error(
         self, request: ChatRequest, error: Exception, io: IO
     ) -> Exception | AIMessage:
-        """Let the hook see the error, and give what is to be raised or returned."""
+        """Run the hook on the error; return the error to raise or the answer to return."""
         if self.on_error is None:
             return error
         outcome = await io.call(self.on_error, request, error)
@@ -68,11 +68,11 @@ class ModelHooks:
         return _replacement(outcome, error, Exception, "on_error")
 
 
-def _replacement(value: object, otherwise: T, kind: type[T], name: str) -> T:
+def _replacement(value: object, default: T, kind: type[T], name: str) -> T:
     if value is None:
-        return otherwise
+        return default
     if not isinstance(value, kind):
         raise UsageError(
-            f"ModelHooks({name}=…) gave {type(value).__name__}: give a replacement of its kind, or None"
+            f"ModelHooks({name}=…) returned {type(value).__name__}: return a replacement of its kind, or None"
         )
     return value

@@ -1,4 +1,4 @@
-"""The options of a call: foldline's instructions, one form of `tool_choice`, what the model does not take."""
+"""The options of a call: foldline's instructions, one form of `tool_choice`, without unsupported options."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from foldline.messages import BaseMessage, SystemMessage
 __all__ = ["OptionsPolicy"]
 
 PROFILE_FIELDS: Final = (("tools", "tool_calling"), ("temperature", "temperature"))
-"""Options -> the field of a profile that says whether the model takes them."""
+"""Options -> the field of a profile with whether the model supports them."""
 
 
 class OptionsPolicy(Policy):
-    """Sends the options that the model takes, in the form that every encoder reads."""
+    """Sends the options that the model supports, in the form that every encoder reads."""
 
     __slots__ = ("_call",)
 
@@ -26,7 +26,7 @@ class OptionsPolicy(Policy):
         self._call = call
 
     async def before(self, request: ChatRequest) -> ChatRequest:
-        """Add the instructions, read the tool choice, leave out what the model does not take."""
+        """Add the instructions, read the tool choice, drop unsupported options."""
         settings = self._call.settings
         if settings.instructions:
             messages = _with_instructions(request.messages, settings.instructions)
@@ -36,34 +36,34 @@ class OptionsPolicy(Policy):
         options, profile = dict(request.options), self._call.profile
         if request.stop:
             options["stop"] = request.stop
-        refused = set(profile.get("unsupported_options") or ())
-        _read_choice(options, profile, refused)
+        unsupported = set(profile.get("unsupported_options") or ())
+        _read_choice(options, profile, unsupported)
         for option, key in PROFILE_FIELDS:
             if options.get(option) not in (None, []) and profile.get(key) is False:
-                refused.add(option)
+                unsupported.add(option)
         options = supported_options(
-            options, frozenset(refused), self._call.model_label, settings.on_unsupported
+            options, frozenset(unsupported), self._call.model_label, settings.on_unsupported
         )
         return request.replace(stop=options.pop("stop", None), options=options)
 
 
-def _read_choice(options: CallOptions, profile: ModelProfile, refused: set[str]) -> None:
+def _read_choice(options: CallOptions, profile: ModelProfile, unsupported: set[str]) -> None:
     choice = options.get("tool_choice")
     if choice is None:
         return
-    known = read_tool_choice(choice, parallel=options.get("parallel_tool_calls"))
-    if known.parallel is not None:
-        options["parallel_tool_calls"] = known.parallel
+    tool_choice = read_tool_choice(choice, parallel=options.get("parallel_tool_calls"))
+    if tool_choice.parallel is not None:
+        options["parallel_tool_calls"] = tool_choice.parallel
     if not isinstance(choice, str | Mapping):
-        options["tool_choice"] = known.as_option()
-    if profile.get("tool_choice") is False and known.mode != "auto":
-        refused.add("tool_choice")
+        options["tool_choice"] = tool_choice.as_option()
+    if profile.get("tool_choice") is False and tool_choice.mode != "auto":
+        unsupported.add("tool_choice")
 
 
 def _with_instructions(messages: list[BaseMessage], instructions: str) -> list[BaseMessage]:
-    """Put instructions at the end of the system message, or before everything."""
-    first = messages[0] if messages else None
-    if isinstance(first, SystemMessage) and isinstance(first.content, str):
-        content = f"{first.content}\n\n{instructions}"
-        return [first.model_copy(update={"content": content}), *messages[1:]]
+    """Add instructions at the end of the system message, or at the beginning."""
+    first_message = messages[0] if messages else None
+    if isinstance(first_message, SystemMessage) and isinstance(first_message.content, str):
+        content = f"{first_message.content}\n\n{instructions}"
+        return [first_message.model_copy(update={"content": content}), *messages[1:]]
     return [SystemMessage(content=instructions), *messages]

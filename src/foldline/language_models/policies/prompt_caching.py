@@ -1,7 +1,7 @@
 """Marks for a provider's prompt cache: `cache_control` on blocks, messages and tools, and automatic breakpoints. Pure.
 
-A mark says: what comes before here, and this, may be kept. Marks somebody set are respected and count; automatic ones
-fill what is left, from the most stable part (tools, system) to the newest messages. Nothing that is given is changed.
+A mark means: everything up to here may be cached. Explicit marks are respected and count; automatic ones use what is
+left, from the most stable part (tools, system) to the newest messages. The arguments are not changed.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from foldline.messages import BaseMessage, SystemMessage
 __all__ = ["CacheConfig", "PromptCachingPolicy", "cache_control_of", "with_cache_control"]
 
 CONTROL = "cache_control"
-MOST = 4
-"""Breakpoints that Anthropic takes in one request."""
+MAX_MARKS = 4
+"""Breakpoints that Anthropic accepts in one request."""
 UNMARKABLE = frozenset({"reasoning", "thinking", "redacted_thinking"})
 
 
 @dataclass(frozen=True, slots=True)
 class CacheConfig:
-    """Where breakpoints go by themselves.
+    """Where breakpoints are set automatically.
 
     ```python
     from foldline.language_models import CacheConfig
@@ -42,7 +42,7 @@ class CacheConfig:
     messages: int = 1
     """After this many of the newest messages."""
     ttl: Literal["5m", "1h"] | None = None
-    most: int = MOST
+    most: int = MAX_MARKS
 
     def __post_init__(self) -> None:
         if self.messages < 0 or self.most < 0:
@@ -50,14 +50,14 @@ class CacheConfig:
 
     @classmethod
     def of(cls, value: object) -> CacheConfig | None:
-        """Read what `prompt_cache` accepts: a config, True, False or a dict."""
+        """Return the config for the setting `prompt_cache`: a config, True, False or a dict."""
         if value is None or value is False:
             return None
         if value is True:
             return cls()
         if isinstance(value, CacheConfig):
             return value
-        names = [one.name for one in fields(cls)]
+        names = [config_field.name for config_field in fields(cls)]
         if not isinstance(value, Mapping) or value.keys() - set(names):
             raise UsageError(
                 f"prompt_cache={value!r}: a CacheConfig, True, or a dict of {', '.join(names)}"
@@ -65,74 +65,78 @@ class CacheConfig:
         return cls(**value)
 
     def control(self) -> dict[str, Any]:
-        """Return the mark itself."""
+        """Return the mark."""
         return {"type": "ephemeral", **({"ttl": self.ttl} if self.ttl else {})}
 
 
-def cache_control_of(thing: object) -> dict[str, Any] | None:
-    """Read the mark on a block, a message or a tool, whichever way it was put there."""
-    is_block = type(thing) is dict  # first: to ask whether a dict is a Pydantic model takes longer
-    if not is_block and isinstance(thing, BaseMessage):
-        found = thing.additional_kwargs.get(CONTROL)
-    elif isinstance(thing, Mapping):
-        function, extras = thing.get("function"), thing.get("extras")
-        found = thing.get(CONTROL)
+def cache_control_of(value: object) -> dict[str, Any] | None:
+    """Return the mark on a block, a message or a tool, in any form."""
+    is_block = type(value) is dict  # first: asking whether a dict is a Pydantic model takes longer
+    if not is_block and isinstance(value, BaseMessage):
+        control = value.additional_kwargs.get(CONTROL)
+    elif isinstance(value, Mapping):
+        function, extras = value.get("function"), value.get("extras")
+        control = value.get(CONTROL)
         for inner in (function, extras):
-            if found is None and isinstance(inner, Mapping):
-                found = inner.get(CONTROL)
+            if control is None and isinstance(inner, Mapping):
+                control = inner.get(CONTROL)
     else:
-        found = None
+        control = None
         for name in ("metadata", "extras"):
-            inner = getattr(thing, name, None)
-            if found is None and isinstance(inner, Mapping):
-                found = inner.get(CONTROL)
-    return dict(found) if isinstance(found, Mapping) else None
+            inner = getattr(value, name, None)
+            if control is None and isinstance(inner, Mapping):
+                control = inner.get(CONTROL)
+    return dict(control) if isinstance(control, Mapping) else None
 
 
 def with_cache_control(
     messages: Sequence[BaseMessage], tools: Sequence[Any], config: CacheConfig
 ) -> tuple[list[BaseMessage], list[Any]]:
-    """Set the marks that are still free; give messages and tools with every mark on a block or a tool's dict."""
-    spread = [_spread(message) for message in messages]
+    """Set the marks that are still free; return messages and tools with every mark on a block or a tool's dict."""
+    marked_messages = [_move_mark_to_block(message) for message in messages]
     marked_tools = [_plain_tool(tool) for tool in tools]
-    room = config.most - _count(spread, marked_tools)
-    if config.tools and room > 0 and marked_tools and _markable(marked_tools[-1]):
+    free_marks = config.most - _count(marked_messages, marked_tools)
+    if config.tools and free_marks > 0 and marked_tools and _markable(marked_tools[-1]):
         marked_tools[-1] = {**marked_tools[-1], CONTROL: config.control()}
-        room -= 1
-    for place in _places(spread, config):
-        if room <= 0:
+        free_marks -= 1
+    for index in _breakpoints(marked_messages, config):
+        if free_marks <= 0:
             break
-        marked = _mark_last(spread[place], config.control())
-        if marked is not None:
-            spread[place] = marked
-            room -= 1
-    return spread, marked_tools
+        marked_message = _mark_last(marked_messages[index], config.control())
+        if marked_message is not None:
+            marked_messages[index] = marked_message
+            free_marks -= 1
+    return marked_messages, marked_tools
 
 
-def _places(messages: list[BaseMessage], config: CacheConfig) -> list[int]:
-    system = [place for place, message in enumerate(messages) if isinstance(message, SystemMessage)]
-    others = [place for place in range(len(messages)) if place not in system]
-    newest = list(reversed(others[len(others) - config.messages :])) if config.messages else []
+def _breakpoints(messages: list[BaseMessage], config: CacheConfig) -> list[int]:
+    system = [index for index, message in enumerate(messages) if isinstance(message, SystemMessage)]
+    other_indexes = [index for index in range(len(messages)) if index not in system]
+    newest = (
+        list(reversed(other_indexes[len(other_indexes) - config.messages :]))
+        if config.messages
+        else []
+    )
     return [*(system[-1:] if config.system else []), *newest]
 
 
 def _count(messages: list[BaseMessage], tools: list[Any]) -> int:
     blocks = (block for message in messages for block in _blocks(message))
-    return sum(cache_control_of(thing) is not None for thing in (*blocks, *tools))
+    return sum(cache_control_of(value) is not None for value in (*blocks, *tools))
 
 
 def _blocks(message: BaseMessage) -> list[Any]:
     return message.content if isinstance(message.content, list) else []
 
 
-def _spread(message: BaseMessage) -> BaseMessage:
-    """Put a message's own mark on its last block."""
+def _move_mark_to_block(message: BaseMessage) -> BaseMessage:
+    """Move a message's mark to its last block."""
     control = message.additional_kwargs.get(CONTROL)
     if not isinstance(control, Mapping):
         return message
     marked = _mark_last(message, dict(control)) or message
-    rest = {key: value for key, value in marked.additional_kwargs.items() if key != CONTROL}
-    return marked.model_copy(update={"additional_kwargs": rest})
+    other_kwargs = {key: value for key, value in marked.additional_kwargs.items() if key != CONTROL}
+    return marked.model_copy(update={"additional_kwargs": other_kwargs})
 
 
 def _mark_last(message: BaseMessage, control: dict[str, Any]) -> BaseMessage | None:
@@ -143,16 +147,16 @@ def _mark_last(message: BaseMessage, control: dict[str, Any]) -> BaseMessage | N
         return message.model_copy(
             update={"content": [{"type": "text", "text": content, CONTROL: control}]}
         )
-    for place in range(len(content) - 1, -1, -1):
-        block: Any = content[place]
+    for index in range(len(content) - 1, -1, -1):
+        block: Any = content[index]
         if isinstance(block, str):
             block = {"type": "text", "text": block}
         if not isinstance(block, Mapping) or block.get("type") in UNMARKABLE:
             continue
         if cache_control_of(block) is not None:
             return None
-        changed = [*content[:place], {**block, CONTROL: control}, *content[place + 1 :]]
-        return message.model_copy(update={"content": changed})
+        new_content = [*content[:index], {**block, CONTROL: control}, *content[index + 1 :]]
+        return message.model_copy(update={"content": new_content})
     return None
 
 
@@ -174,7 +178,7 @@ def _markable(tool: object) -> bool:
 
 
 class PromptCachingPolicy(Policy):
-    """Sets the marks of a provider's prompt cache."""
+    """Sets the marks for a provider's prompt cache."""
 
     __slots__ = ("_config",)
 

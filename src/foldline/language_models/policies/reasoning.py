@@ -1,7 +1,7 @@
-"""How much a model thinks: one option, `reasoning_effort`, mapped to what each provider takes. Pure.
+"""The amount of reasoning: one option, `reasoning_effort`, mapped to what each provider accepts. Pure.
 
-A word the provider lacks becomes the nearest lesser one it has, or the least; words become budgets and budgets words by
-the table of the profile. What was applied is reported, never guessed at by the caller.
+A level that the provider lacks becomes the next lower one it has, or the lowest; levels become budgets and budgets
+levels by the table of the profile. The effort that was applied is reported in the answer.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from foldline.language_models.profile import ModelProfile, ReasoningRules
 __all__ = ["BUDGETS", "LEVELS", "AppliedEffort", "ReasoningPolicy", "apply_effort", "map_effort"]
 
 LEVELS: Final = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
-"""Words of effort, in rising order."""
+"""Levels of effort, in rising order."""
 BUDGETS: Final[dict[str, int]] = {
     "none": 0,
     "minimal": 512,
@@ -28,29 +28,29 @@ BUDGETS: Final[dict[str, int]] = {
     "xhigh": 32768,
     "max": 65536,
 }
-"""The tokens a word stands for where a profile does not say."""
+"""The tokens of a level if the profile does not define them."""
 
 
 @dataclass(frozen=True, slots=True)
 class AppliedEffort:
-    """What is sent: a word or a budget; and what was asked for."""
+    """The effort that is sent, a level or a budget; and the one that was requested."""
 
-    asked: str | int
+    requested: str | int
     value: str | int
 
     @property
     def budget(self) -> int | None:
-        """The tokens, where a budget is sent."""
+        """The tokens, if a budget is sent."""
         return self.value if isinstance(self.value, int) else None
 
     @property
     def level(self) -> str | None:
-        """The word, where one is sent."""
+        """The level, if one is sent."""
         return self.value if isinstance(self.value, str) else None
 
 
 class ReasoningPolicy(Policy):
-    """Sends the effort that the model has, and reports it in the answer's metadata."""
+    """Sends an effort that the model supports, and reports it in the answer's metadata."""
 
     __slots__ = ("_call",)
 
@@ -58,7 +58,7 @@ class ReasoningPolicy(Policy):
         self._call = call
 
     async def before(self, request: ChatRequest) -> ChatRequest:
-        """Map the effort by the model's profile; leave it out where the model does not reason."""
+        """Map the effort by the model's profile; drop it if the model does not reason."""
         profile, effort = self._call.profile, request.options.get("reasoning_effort")
         if effort is None or "reasoning_effort" in (profile.get("unsupported_options") or ()):
             return request
@@ -76,29 +76,29 @@ class ReasoningPolicy(Policy):
 
 
 def apply_effort(effort: object, profile: ModelProfile | None) -> AppliedEffort | None:
-    """Map an effort by a profile; None where the profile says that the model does not reason."""
-    asked = _read(effort)
+    """Map an effort by a profile; None if the profile says that the model does not reason."""
+    requested = _check_effort(effort)
     if profile is None:
-        return AppliedEffort(asked, asked)
+        return AppliedEffort(requested, requested)
     if profile.get("reasoning"):
-        return map_effort(asked, profile["reasoning"])
+        return map_effort(requested, profile["reasoning"])
     if levels := profile.get("reasoning_effort_levels"):
         return map_effort(
-            asked, {"form": "level", "levels": {name: BUDGETS.get(name, 0) for name in levels}}
+            requested, {"form": "level", "levels": {name: BUDGETS.get(name, 0) for name in levels}}
         )
-    return None if profile.get("reasoning_output") is False else AppliedEffort(asked, asked)
+    return None if profile.get("reasoning_output") is False else AppliedEffort(requested, requested)
 
 
 def map_effort(effort: object, rules: ReasoningRules) -> AppliedEffort:
     """Map an effort by the rules of a provider."""
-    asked = _read(effort)
+    requested = _check_effort(effort)
     levels = rules.get("levels") or BUDGETS
     if rules.get("form", "level") == "level":
-        return AppliedEffort(asked, _level(asked, levels))
-    return AppliedEffort(asked, _budget(asked, levels, rules))
+        return AppliedEffort(requested, _level(requested, levels))
+    return AppliedEffort(requested, _budget(requested, levels, rules))
 
 
-def _read(effort: object) -> str | int:
+def _check_effort(effort: object) -> str | int:
     if isinstance(effort, str) and effort in LEVELS:
         return effort
     if isinstance(effort, int) and not isinstance(effort, bool) and effort >= 0:
@@ -108,23 +108,27 @@ def _read(effort: object) -> str | int:
     )
 
 
-def _level(asked: str | int, levels: dict[str, int]) -> str:
-    if asked in levels:
-        return str(asked)
-    if isinstance(asked, str):
+def _level(requested: str | int, levels: dict[str, int]) -> str:
+    if requested in levels:
+        return str(requested)
+    if isinstance(requested, str):
         ranks = {name: LEVELS.index(name) for name in levels if name in LEVELS}
-        lesser = [name for name, rank in ranks.items() if rank <= LEVELS.index(asked)]
+        lower_levels = [name for name, rank in ranks.items() if rank <= LEVELS.index(requested)]
         return (
-            max(lesser, key=ranks.__getitem__)
-            if lesser
+            max(lower_levels, key=ranks.__getitem__)
+            if lower_levels
             else min(levels, key=lambda name: ranks.get(name, 0))
         )
-    lesser = [name for name, tokens in levels.items() if tokens <= asked]
-    return max(lesser, key=levels.__getitem__) if lesser else min(levels, key=levels.__getitem__)
+    lower_levels = [name for name, tokens in levels.items() if tokens <= requested]
+    return (
+        max(lower_levels, key=levels.__getitem__)
+        if lower_levels
+        else min(levels, key=levels.__getitem__)
+    )
 
 
-def _budget(asked: str | int, levels: dict[str, int], rules: ReasoningRules) -> int:
-    tokens = asked if isinstance(asked, int) else levels.get(asked, BUDGETS[asked])
+def _budget(requested: str | int, levels: dict[str, int], rules: ReasoningRules) -> int:
+    tokens = requested if isinstance(requested, int) else levels.get(requested, BUDGETS[requested])
     if tokens == 0:
         return 0
     return min(max(tokens, rules.get("minimum", 0)), rules.get("maximum", tokens))

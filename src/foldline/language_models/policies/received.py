@@ -1,4 +1,4 @@
-"""The message as the model said it: folded before any policy judges it or holds it back."""
+"""The message of the model: folded before any policy checks it or holds it back."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ __all__ = ["ReceivedMessage"]
 
 
 class ReceivedMessage(Policy):
-    """Folds one attempt, for the policies after it."""
+    """Folds the events of one attempt, for the policies after it."""
 
-    __slots__ = ("_builder", "_call", "_whole")
+    __slots__ = ("_builder", "_call", "_complete_answer")
     watches_events = True
 
     def __init__(self, call: CallContext) -> None:
         self._call = call
         self._builder = MessageBuilder(call.model._fold_limits)
-        self._whole: CompleteAnswer | None = None
+        self._complete_answer: CompleteAnswer | None = None
         call.received = self
 
     def begin(self) -> None:
-        """Forget the attempt before."""
+        """Discard the previous attempt."""
         self._builder = MessageBuilder(self._call.model._fold_limits)
-        self._whole = None
+        self._complete_answer = None
 
     async def on_events(self, batch: Batch) -> Batch:
         """Fold the events."""
         if type(batch) is CompleteAnswer:
-            self._whole = batch
+            self._complete_answer = batch
         else:
             for event in batch:
                 self._builder.feed(event)
@@ -48,29 +48,31 @@ class ReceivedMessage(Policy):
     @property
     def message(self) -> AIMessage:
         """The finished message."""
-        if self._whole is not None:
-            return self._whole.message
+        if self._complete_answer is not None:
+            return self._complete_answer.message
         return AIMessage.from_fold(self._builder.result(), "v0")
 
     @property
     def partial(self) -> AIMessage:
-        """What was received so far."""
+        """The message so far."""
         return AIMessage.from_fold(self._builder.result(partial=True), "v0")
 
     @property
     def usage(self) -> UsageMetadata | None:
-        """The usage that the message reports, if it does yet."""
-        usage: Any = self._builder.usage if self._whole is None else self.message.usage_metadata
+        """The usage of the message, if it is known."""
+        usage: Any = (
+            self._builder.usage if self._complete_answer is None else self.message.usage_metadata
+        )
         return usage or None
 
     @property
     def has_begun(self) -> bool:
-        """Whether the provider has begun to answer."""
-        return self._whole is not None or self._builder.is_started
+        """Whether the answer has begun."""
+        return self._complete_answer is not None or self._builder.is_started
 
     @property
     def response_metadata(self) -> Mapping[str, Any]:
-        """What the answer says of itself so far."""
-        if self._whole is not None:
+        """The response metadata so far."""
+        if self._complete_answer is not None:
             return self.message.response_metadata
         return self._builder.metadata

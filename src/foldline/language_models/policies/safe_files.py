@@ -1,4 +1,4 @@
-"""The one sink for files that data names: opened under a folder, never through a link, never what is no plain file."""
+"""The only access to files that data names: under a folder, never through a link, and only plain files."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ NEW_FLAGS = (
 
 
 def read_under(folders: Sequence[str | Path], path: str, limit: int) -> bytes:
-    """Read a plain file under one of the folders; a relative path is tried under each."""
-    _check_words(path)
+    """Return the content of a plain file under one of the folders; a relative path is tried under each."""
+    _check_path(path)
     for folder in folders:
-        root = os.path.realpath(folder)  # the author's own path may go through links
+        root = os.path.realpath(folder)  # the configured path may go through links
         parts = _parts_below(root, str(folder), path)
         if parts is None:
             continue
@@ -50,27 +50,27 @@ def read_under(folders: Sequence[str | Path], path: str, limit: int) -> bytes:
     raise UsageError(f"there is no file {path!r} under the folders that may be read")
 
 
-def write_under(folder: str | Path, ending: str, data: bytes) -> str:
-    """Write a new file of a name of our own into a folder; give its path."""
+def write_under(folder: str | Path, extension: str, data: bytes) -> str:
+    """Write a new file with a random name into a folder; return its path."""
     root = os.path.realpath(folder)
     make_private_folder(root)
-    path = os.path.join(root, f"{new_id()}{ending}")
+    path = os.path.join(root, f"{new_id()}{extension}")
     descriptor = os.open(path, NEW_FLAGS, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(data)
     return path
 
 
-def _check_words(path: str) -> None:
+def _check_path(path: str) -> None:
     if not path or "\0" in path:
-        raise SecurityError(f"{path!r} is no path of a file")
-    pieces = path.replace("\\", "/").split("/")
-    if ".." in pieces or path.startswith(("~", "//", "\\\\")) or (len(path) > 1 and path[1] == ":"):
+        raise SecurityError(f"{path!r} is not the path of a file")
+    parts = path.replace("\\", "/").split("/")
+    if ".." in parts or path.startswith(("~", "//", "\\\\")) or (len(path) > 1 and path[1] == ":"):
         raise SecurityError(f"{path!r} climbs out of its folder: name a file below it")
 
 
 def _parts_below(root: str, folder: str, path: str) -> list[str] | None:
-    """Return the steps from the folder to the file; None where an absolute path leads elsewhere."""
+    """Return the path components from the folder to the file; None if an absolute path is elsewhere."""
     if os.path.isabs(path):
         for base in (root, os.path.abspath(folder)):
             if path.startswith(base.rstrip("/") + "/"):
@@ -78,62 +78,62 @@ def _parts_below(root: str, folder: str, path: str) -> list[str] | None:
                 break
         else:
             return None
-    return [piece for piece in path.split("/") if piece not in ("", ".")]
+    return [part for part in path.split("/") if part not in ("", ".")]
 
 
 def _read(root: str, parts: list[str], path: str, limit: int) -> bytes | None:
-    """Walk down without following a link, look before opening, and look again at what was opened."""
+    """Open each folder without following links, check each part before and after opening it."""
     if not parts:
-        raise SecurityError(f"{path!r} is a folder and no file")
+        raise SecurityError(f"{path!r} is a folder, not a file")
     if os.open not in os.supports_dir_fd:
         return _read_by_path(root, parts, path, limit)
-    here = os.open(root, FOLDER_FLAGS)
+    folder_descriptor = os.open(root, FOLDER_FLAGS)
     try:
-        for piece in parts[:-1]:
-            kind = _kind(piece, here)
+        for part in parts[:-1]:
+            kind = _kind(part, folder_descriptor)
             if kind is None:
                 return None
             if not stat.S_ISDIR(kind):
                 raise SecurityError(
-                    f"{path!r} goes through {piece!r}, which is a link or no folder"
+                    f"{path!r} goes through {part!r}, which is a link, or not a folder"
                 )
-            below = os.open(piece, FOLDER_FLAGS, dir_fd=here)
-            os.close(here)
-            here = below
-        kind = _kind(parts[-1], here)
+            subfolder = os.open(part, FOLDER_FLAGS, dir_fd=folder_descriptor)
+            os.close(folder_descriptor)
+            folder_descriptor = subfolder
+        kind = _kind(parts[-1], folder_descriptor)
         if kind is None:
             return None
         if not stat.S_ISREG(kind):
-            raise SecurityError(f"{path!r} is a link, a device or a pipe, and no plain file")
-        return _contents(os.open(parts[-1], FILE_FLAGS, dir_fd=here), path, limit)
+            raise SecurityError(f"{path!r} is a link, a device or a pipe, not a plain file")
+        return _contents(os.open(parts[-1], FILE_FLAGS, dir_fd=folder_descriptor), path, limit)
     except OSError as error:
         raise SecurityError(f"{path!r} cannot be read: {error.strerror}") from error
     finally:
-        os.close(here)
+        os.close(folder_descriptor)
 
 
 def _read_by_path(root: str, parts: list[str], path: str, limit: int) -> bytes | None:
-    """Look at every part before the file is opened, where a system opens nothing relative to a folder (Windows).
+    """Check every part before the file is opened, on systems that cannot open relative to a folder (Windows).
 
-    Somebody who may write in the allowed folder can put a link in between look and opening; elsewhere nobody can.
+    A user who may write in the allowed folder can put a link there between check and opening.
     """
-    place = root
-    for at, piece in enumerate(parts):
-        if piece == ".." or any(sign in piece for sign in '\\:*?"<>|'):
-            raise SecurityError(f"{path!r} holds {piece!r}, which is no plain name")
-        place = os.path.join(place, piece)
+    full_path = root
+    for index, part in enumerate(parts):
+        if part == ".." or any(character in part for character in '\\:*?"<>|'):
+            raise SecurityError(f"{path!r} holds {part!r}, which is not a plain name")
+        full_path = os.path.join(full_path, part)
         try:
-            kind = os.lstat(place).st_mode
+            kind = os.lstat(full_path).st_mode
         except FileNotFoundError:
             return None
         except OSError as error:
             raise SecurityError(f"{path!r} cannot be read: {error.strerror}") from error
-        if at < len(parts) - 1 and not stat.S_ISDIR(kind):
-            raise SecurityError(f"{path!r} goes through {piece!r}, which is a link or no folder")
+        if index < len(parts) - 1 and not stat.S_ISDIR(kind):
+            raise SecurityError(f"{path!r} goes through {part!r}, which is a link, or not a folder")
     if not stat.S_ISREG(kind):
-        raise SecurityError(f"{path!r} is a link, a device or a pipe, and no plain file")
+        raise SecurityError(f"{path!r} is a link, a device or a pipe, not a plain file")
     try:
-        return _contents(os.open(place, FILE_FLAGS | getattr(os, "O_BINARY", 0)), path, limit)
+        return _contents(os.open(full_path, FILE_FLAGS | getattr(os, "O_BINARY", 0)), path, limit)
     except OSError as error:
         raise SecurityError(f"{path!r} cannot be read: {error.strerror}") from error
 
@@ -148,7 +148,7 @@ def _kind(name: str, folder: int) -> int | None:
 def _contents(descriptor: int, path: str, limit: int) -> bytes:
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise SecurityError(f"{path!r} is no plain file")
+            raise SecurityError(f"{path!r} is not a plain file")
         data = file.read(limit + 1)
     if len(data) > limit:
         raise LimitExceededError(f"{path!r} is larger than the {limit} bytes that may be read")

@@ -1,4 +1,4 @@
-"""`CallSettings`: the model's settings for a managed call, overlaid by those of the call. Pure."""
+"""`CallSettings`: the model's settings for a managed call, merged with those of the call. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from foldline.language_models.call.model import CallModel
 from foldline.language_models.call.request import ChatRequest, OutputFileType
 from foldline.language_models.policies.call_options import (
     KNOWN_OPTIONS,
-    is_late,
+    is_deferred,
     merge_options,
     read_option_names,
 )
@@ -24,13 +24,13 @@ from foldline.messages import AIMessage
 __all__ = ["NO_SETTINGS", "CallSettings", "Guard", "GuardMode", "option_names", "take_settings"]
 
 Guard = Callable[[AIMessage], Any]
-"""Returns None or True to let a message pass, False or a reason to refuse it, or a message to give instead."""
+"""Returns None or True to accept a message, False or a reason to reject it, or a message to return instead."""
 GuardMode = Literal["buffer", "post"]
 
 
 @dataclass(slots=True)
 class CallSettings:
-    """What a call is to be given besides an answer."""
+    """The settings of a managed call."""
 
     checks: list[OutputCheck] = field(default_factory=list)
     guards: list[Guard] = field(default_factory=list)
@@ -45,11 +45,11 @@ class CallSettings:
     prompt_cache: Any = None
     retry_on_error: Any = None
     prefer_input_file_type: Literal["file", "url"] | None = None
-    """AIGNE's word: "file" sends files as bytes also to a model that takes URLs."""
+    """AIGNE's setting: "file" sends files as bytes also to a model that accepts URLs."""
     instructions: str | None = None
 
     def cache_key(self) -> object:
-        """Return what must tell cached answers apart, as JSON."""
+        """Return the part of the cache key that depends on checks and guards, as JSON."""
         if not self.checks and not self.guards:
             return None
         guards = [
@@ -61,22 +61,22 @@ class CallSettings:
 
 NO_SETTINGS: Final = CallSettings()
 SETTING_NAMES: Final = frozenset(CallSettings.__slots__)
-"""Call options that are foldline's own: they never reach a provider."""
+"""Call options of foldline: they never reach a provider."""
 
 
 def take_settings(
     model: CallModel, request: ChatRequest, configurable: Mapping[str, Any]
 ) -> CallSettings:
-    """Overlay the options of the model and the call, and take foldline's own out of the request."""
+    """Merge the options of the model and the call, and take foldline's settings out of the request."""
     settings = model._settings
     if not (settings or request.options or configurable):
         return NO_SETTINGS
     _overlay_options(model, request, settings.pop("model_options", None) or {}, configurable)
     options = request.options
-    taken = {key: options.pop(key) for key in SETTING_NAMES & options.keys()}
-    if not settings and not taken:
+    call_settings = {key: options.pop(key) for key in SETTING_NAMES & options.keys()}
+    if not settings and not call_settings:
         return NO_SETTINGS
-    values = {**settings, **taken}
+    values = {**settings, **call_settings}
     values["hooks"] = ModelHooks.of(values.get("hooks"))
     request.output_file_type = values.get("output_file_type")
     return CallSettings(**values)
@@ -85,42 +85,46 @@ def take_settings(
 def _overlay_options(
     model: CallModel,
     request: ChatRequest,
-    under: Mapping[str, Any],
+    model_options: Mapping[str, Any],
     configurable: Mapping[str, Any],
 ) -> None:
-    """Lay the options of the call over those of the model, and look up values that come from the config."""
+    """Merge the options of the call over those of the model, and look up values that come from the config."""
     configured = configurable.get("model_options") or configurable.get("modelOptions")
-    called = request.options
-    has_layer = under or configured or not OPTION_LAYERS.isdisjoint(called)
-    if not has_layer and not is_late(called):
+    call_options = request.options
+    has_layer = model_options or configured or not OPTION_LAYERS.isdisjoint(call_options)
+    if not has_layer and not is_deferred(call_options):
         return
-    called = dict(called)
-    layers = [under, configured or {}, *(called.pop(name, None) or {} for name in OPTION_LAYERS)]
-    names, read = option_names(type(model)), []
+    call_options = dict(call_options)
+    layers = [
+        model_options,
+        configured or {},
+        *(call_options.pop(name, None) or {} for name in OPTION_LAYERS),
+    ]
+    names, option_layers = option_names(type(model)), []
     for layer in layers:
-        options, unknown = read_option_names(layer, names)
-        read.append(options)
-        if unknown and _is_providers(type(model)):
+        options, unknown_names = read_option_names(layer, names)
+        option_layers.append(options)
+        if unknown_names and _sends_options(type(model)):
             request.notes.append(
-                f"the model knows no option {', '.join(map(repr, unknown))}: sent as written"
+                f"the model knows no option {', '.join(map(repr, unknown_names))}: sent as written"
             )
-    request.options = merge_options(*read, called, configurable=configurable)
+    request.options = merge_options(*option_layers, call_options, configurable=configurable)
     if (stop := request.options.pop("stop", None)) is not None and request.stop is None:
         request.stop = [stop] if isinstance(stop, str) else list(stop)
 
 
 OPTION_LAYERS: Final = frozenset({"model_options", "modelOptions"})
-"""The call option that holds options of the model, in both spellings."""
+"""The call option with options of the model, in both spellings."""
 
 
 @cache
 def option_names(cls: type[Any]) -> Mapping[str, str]:
-    """Return the options that a model's class knows, in snake_case -> its own name for each."""
+    """Return the options that a model's class knows, in snake_case -> its name for each."""
     aliases: Mapping[str, str] = getattr(cls, "aliases", {})
     names = {*KNOWN_OPTIONS, *SETTING_NAMES, *cls.model_fields}
     return {**{name: name for name in names}, **aliases}
 
 
-def _is_providers(cls: type[Any]) -> bool:
-    """Whether options go to a provider; those of an author's own model are what he reads."""
+def _sends_options(cls: type[Any]) -> bool:
+    """Return whether options are sent to a provider; an author's model reads them itself."""
     return bool(getattr(cls, "sent_fields", ()))

@@ -29,8 +29,8 @@ __all__ = ["POLICIES", "find_policy", "policies_for"]
 P = TypeVar("P", bound=Policy)
 NO_PROFILE: Final[ModelProfile] = {}
 CONTENT: Final = attrgetter("content")
-NAMELESS: Final = frozenset({HumanMessage, SystemMessage})
-"""Messages that name no tool."""
+MESSAGES_WITHOUT_TOOLS: Final = frozenset({HumanMessage, SystemMessage})
+"""Messages that contain no tool names."""
 
 
 POLICIES: Final[tuple[type[Policy], ...]] = (
@@ -47,11 +47,11 @@ POLICIES: Final[tuple[type[Policy], ...]] = (
     ChecksPolicy,
     GuardsPolicy,
 )
-"""Every policy, in the order of `before` and `on_events`; `after` and `on_error` go the other way."""
+"""Every policy, in the order of `before` and `on_events`; `after` and `on_error` run in reverse."""
 
 
 def policies_for(call: CallContext, request: ChatRequest) -> list[Policy]:
-    """Make the policies that a call needs; a plain call has none."""
+    """Return the policies that a call needs; a plain call has none."""
     settings, options = call.settings, request.options
     profile = call.model.profile or NO_PROFILE
     has_blocks = list in map(type, map(CONTENT, request.messages))
@@ -69,7 +69,9 @@ def policies_for(call: CallContext, request: ChatRequest) -> list[Policy]:
     ):  # as most calls are
         return []
     is_hooked = settings.hooks is not None  # a hook may add anything to the request
-    names_tools = bool(options) or not NAMELESS.issuperset(map(type, request.messages))
+    names_tools = bool(options) or not MESSAGES_WITHOUT_TOOLS.issuperset(
+        map(type, request.messages)
+    )
     is_known = profile or takes_names or is_in_scope
     has_options = options or request.stop
     applies = (

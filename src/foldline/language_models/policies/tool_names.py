@@ -1,8 +1,7 @@
-"""Tool names on the wire: a reversible code per call, because providers take few characters and 64 of them. Pure.
+"""Tool names on the wire: a reversible code per call, because providers allow few characters and 64 of them. Pure.
 
-`NameCodec` knows every name of a call: of tools, of history, of the tool choice. Names that fit stay as they are; each
-other one gets a name of its own that fits, so no two tools share one and every answer finds its way back. What the
-caller gave is not changed.
+`NameCodec` knows every name of a call: of tools, of history, of the tool choice. Valid names stay as they are; each
+other name gets a unique valid one, so that every answer can be decoded. The caller's objects are not changed.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ NAMED_BLOCKS: Final = frozenset(
 
 
 @lru_cache(maxsize=64)
-def _refused(characters: str) -> re.Pattern[str]:
+def _invalid_characters(characters: str) -> re.Pattern[str]:
     return re.compile(f"(?!{characters}).", re.DOTALL)
 
 
@@ -50,98 +49,100 @@ class NameCodec:
     ```
     """
 
-    __slots__ = ("_back", "_out")
+    __slots__ = ("_tool_names", "_wire_names")
 
     def __init__(self, names: Iterable[str], characters: str = CLASS, length: int = LENGTH) -> None:
-        refused = _refused(characters)
-        given = list(dict.fromkeys(names))
-        fitting = {
-            name for name in given if name and len(name) <= length and not refused.search(name)
+        invalid = _invalid_characters(characters)
+        unique_names = list(dict.fromkeys(names))
+        valid_names = {
+            name
+            for name in unique_names
+            if name and len(name) <= length and not invalid.search(name)
         }
-        self._out: dict[str, str] = {}
-        taken = set(fitting)
-        for name in given:
-            if name not in fitting:
-                wire = _free(refused.sub("_", name) or "tool", taken, length)
-                taken.add(wire)
-                self._out[name] = wire
-        self._back = {wire: name for name, wire in self._out.items()}
+        self._wire_names: dict[str, str] = {}
+        used_names = set(valid_names)
+        for name in unique_names:
+            if name not in valid_names:
+                wire_name = _unused_name(invalid.sub("_", name) or "tool", used_names, length)
+                used_names.add(wire_name)
+                self._wire_names[name] = wire_name
+        self._tool_names = {wire_name: name for name, wire_name in self._wire_names.items()}
 
     @property
     def changes(self) -> Mapping[str, str]:
-        """The names that are written differently."""
-        return self._out
+        """The names that are encoded differently."""
+        return self._wire_names
 
     def encode(self, name: str) -> str:
         """Return the name on the wire."""
-        return self._out.get(name, name)
+        return self._wire_names.get(name, name)
 
     def decode(self, name: str) -> str:
-        """Return the tool's own name; a name that was never sent stays as it is."""
-        return self._back.get(name, name)
+        """Return the tool's name; a name that was never sent stays as it is."""
+        return self._tool_names.get(name, name)
 
-    # -- on the way out
+    # -- request
 
     def encode_options(self, options: CallOptions) -> CallOptions:
         """Rename tools and tool choice."""
-        changed = dict(options)
+        new_options = dict(options)
         if options.get("tools"):
-            changed["tools"] = [self._tool(tool) for tool in options["tools"]]
+            new_options["tools"] = [self._tool(tool) for tool in options["tools"]]
         if options.get("tool_choice") is not None:
-            changed["tool_choice"] = self._choice(options["tool_choice"])
-        return changed
+            new_options["tool_choice"] = self._choice(options["tool_choice"])
+        return new_options
 
     def encode_messages(self, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
         """Rename calls and results in history; messages without them are the same objects."""
-        return [_renamed(message, self._out) for message in messages]
+        return [_rename_calls(message, self._wire_names) for message in messages]
 
     def _tool(self, tool: object) -> object:
         if not isinstance(tool, Mapping):
             return tool
         function = tool.get("function")
-        if isinstance(function, Mapping) and function.get("name") in self._out:
-            return {**tool, "function": {**function, "name": self._out[function["name"]]}}
-        if _is_function(tool) and tool.get("name") in self._out:
-            return {**tool, "name": self._out[tool["name"]]}
+        if isinstance(function, Mapping) and function.get("name") in self._wire_names:
+            return {**tool, "function": {**function, "name": self._wire_names[function["name"]]}}
+        if _is_function(tool) and tool.get("name") in self._wire_names:
+            return {**tool, "name": self._wire_names[tool["name"]]}
         return tool
 
     def _choice(self, choice: object) -> object:
         if not isinstance(choice, Mapping):
             return self.encode(choice) if isinstance(choice, str) else choice
-        changed = dict(choice)
+        new_choice = dict(choice)
         if isinstance(choice.get("name"), str):
-            changed["name"] = self.encode(choice["name"])
+            new_choice["name"] = self.encode(choice["name"])
         for key in ("function", "allowed_tools"):
             if isinstance(choice.get(key), Mapping):
-                changed[key] = self._choice(choice[key])
+                new_choice[key] = self._choice(choice[key])
         if isinstance(choice.get("tools"), list):
-            changed["tools"] = [self._choice(one) for one in choice["tools"]]
-        return changed
+            new_choice["tools"] = [self._choice(tool) for tool in choice["tools"]]
+        return new_choice
 
-    # -- on the way in
+    # -- answer
 
     def decode_event(self, event: Event) -> Event:
-        """Rename the calls an event speaks of."""
+        """Rename the calls in an event."""
         kind = event["event"]
         if kind == "content-block-start" or kind == "content-block-finish":
             content = cast("dict[str, Any]", event["content"])  # type: ignore[typeddict-item]
-            if content.get("type") in NAMED_BLOCKS and content.get("name") in self._back:
-                content = {**content, "name": self._back[content["name"]]}
+            if content.get("type") in NAMED_BLOCKS and content.get("name") in self._tool_names:
+                content = {**content, "name": self._tool_names[content["name"]]}
                 return cast("Event", {**event, "content": content})
         elif kind == "content-block-delta":
             fields = event["delta"].get("fields")  # type: ignore[typeddict-item]
-            if isinstance(fields, dict) and fields.get("name") in self._back:
-                fields = {**fields, "name": self._back[fields["name"]]}
+            if isinstance(fields, dict) and fields.get("name") in self._tool_names:
+                fields = {**fields, "name": self._tool_names[fields["name"]]}
                 return cast("Event", {**event, "delta": {**event["delta"], "fields": fields}})  # type: ignore[typeddict-item]
         return event
 
     def decode_message(self, message: BaseMessage) -> BaseMessage:
-        """Rename the calls of an answer that came whole; its class and the form of its content stay."""
-        return _renamed(message, self._back)
+        """Rename the calls of a complete answer; its class and the form of its content stay."""
+        return _rename_calls(message, self._tool_names)
 
 
 class ToolNamesPolicy(Policy):
-    """Sends tools under names that the provider takes, and restores the names in the answer."""
+    """Sends tools under names that the provider allows, and restores the names in the answer."""
 
     __slots__ = ("_call", "_codec", "_pattern")
     sees_further_answers = True
@@ -155,7 +156,7 @@ class ToolNamesPolicy(Policy):
 
     @property
     def changes(self) -> Mapping[str, str]:
-        """The tools whose names the provider cannot take -> the names they are sent under."""
+        """The tools whose names the provider does not allow -> the names they are sent under."""
         return {} if self._codec is None else self._codec.changes
 
     @property
@@ -164,7 +165,7 @@ class ToolNamesPolicy(Policy):
         return self._codec is not None
 
     async def before(self, request: ChatRequest) -> ChatRequest:
-        """Rename tools, tool choice and history, where a name does not fit."""
+        """Rename tools, tool choice and history, if a name is not valid."""
         names = _names_of_call(request.messages, request.options)
         length = self._call.profile.get("tool_name_length") or LENGTH
         codec = NameCodec(names, self._pattern, length) if names else None
@@ -192,10 +193,10 @@ def _names_of_call(messages: Iterable[BaseMessage], options: Mapping[str, Any]) 
     for tool in options.get("tools") or ():
         if isinstance(tool, Mapping):
             function = tool.get("function")
-            named = (
+            function_tool = (
                 function if isinstance(function, Mapping) else tool if _is_function(tool) else {}
             )
-            names.append(named.get("name", ""))
+            names.append(function_tool.get("name", ""))
     if options.get("tool_choice") is not None:
         choice = read_tool_choice(options["tool_choice"])
         names += [choice.name or "", *choice.allowed]
@@ -211,23 +212,23 @@ def _names_of_call(messages: Iterable[BaseMessage], options: Mapping[str, Any]) 
 
 
 def _is_function(tool: Mapping[str, Any]) -> bool:
-    """Whether a tool dict names a function of the caller's, and no tool of the provider's own."""
+    """Return whether a tool dict describes a function of the caller, not a tool of the provider."""
     return (
         any(key in tool for key in ("parameters", "input_schema", "inputSchema"))
         or tool.get("type") == "custom"
     )
 
 
-def _free(wanted: str, taken: set[str], length: int) -> str:
-    name, number = wanted[:length], 2
-    while name in taken:
+def _unused_name(base_name: str, used_names: set[str], length: int) -> str:
+    name, number = base_name[:length], 2
+    while name in used_names:
         suffix = f"_{number}"
-        name = wanted[: length - len(suffix)] + suffix
+        name = base_name[: length - len(suffix)] + suffix
         number += 1
     return name
 
 
-def _renamed(message: BaseMessage, names: Mapping[str, str]) -> BaseMessage:
+def _rename_calls(message: BaseMessage, names: Mapping[str, str]) -> BaseMessage:
     changes: dict[str, Any] = {}
     if isinstance(message, AIMessage):
         for field in ("tool_calls", "invalid_tool_calls"):
@@ -239,12 +240,18 @@ def _renamed(message: BaseMessage, names: Mapping[str, str]) -> BaseMessage:
                 ]
         if isinstance(message.content, list):
             content = [_block(block, names) for block in message.content]
-            if any(new is not old for new, old in zip(content, message.content, strict=True)):
+            if any(
+                new_block is not old_block
+                for new_block, old_block in zip(content, message.content, strict=True)
+            ):
                 changes["content"] = content
-        raw = message.additional_kwargs.get("tool_calls")
-        if isinstance(raw, list):
-            renamed = [_raw_call(call, names) for call in raw]
-            changes["additional_kwargs"] = {**message.additional_kwargs, "tool_calls": renamed}
+        raw_calls = message.additional_kwargs.get("tool_calls")
+        if isinstance(raw_calls, list):
+            renamed_calls = [_raw_call(call, names) for call in raw_calls]
+            changes["additional_kwargs"] = {
+                **message.additional_kwargs,
+                "tool_calls": renamed_calls,
+            }
     elif message.type in ("tool", "function") and message.name and message.name in names:
         changes["name"] = names[message.name]
     return message.model_copy(update=changes) if changes else message

@@ -1,7 +1,7 @@
-"""`UsagePolicy`: what a call spends and takes: its share of usage scopes and rate limits, and what it cost.
+"""`UsagePolicy`: what a call reserves and spends: its share of usage scopes and rate limits, and its cost.
 
 Every attempt reserves before it is sent: first its share of the budgets around it, then its permit of the model's rate
-limiter. It settles both when its message is finished, or when it broke off.
+limiter. It settles both when its message is finished, or when it breaks off.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ __all__ = [
 
 
 class UsagePolicy(Policy):
-    """Lets every attempt of a call count in the usage scopes around it and in its model's rate limits."""
+    """Counts every attempt of a call in the usage scopes around it and in its model's rate limits."""
 
     __slots__ = ("_call", "_cost", "_expected", "_permit", "_received", "_spending")
     watches_events = True
@@ -62,17 +62,17 @@ class UsagePolicy(Policy):
         self._permit: Permit | None = None
         self._expected: Expectation | None = None
         self._cost: float | None = 0.0
-        """What the attempts have cost together; None from the first whose cost is not known."""
+        """The cost of all attempts; None after the first whose cost is unknown."""
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing is reserved, or what was is given back."""
+        """Whether nothing is reserved, or the reservation is settled."""
         return self._expected is None and self._permit is None
 
     # -- before an attempt
 
     async def reserve(self, request: ChatRequest) -> None:
-        """Take this attempt's share of every limit, waiting for other calls where they leave no room."""
+        """Reserve this attempt's share of every limit; wait for other calls if they leave no room."""
         scope = SCOPE.get()
         limiter = self._limiter
         is_counted = limiter is not None and limiter.rules.counts_tokens
@@ -86,7 +86,7 @@ class UsagePolicy(Policy):
 
     @property
     def _limiter(self) -> QuotaLimiter | None:
-        """The limiter of the model, where it takes reservations."""
+        """The limiter of the model, if it accepts reservations."""
         limiter = self._call.model.rate_limiter
         if limiter is None or not limiter.takes_reservations:
             return None
@@ -101,12 +101,12 @@ class UsagePolicy(Policy):
 
     def _expect(self, request: ChatRequest, *, counts: bool) -> Expectation:
         call, model, options = self._call, self._call.model, request.options
-        most = options.get("max_tokens") or _setting(model, "max_tokens")
+        max_tokens = options.get("max_tokens") or _setting(model, "max_tokens")
         service = options.get("service_tier") or _setting(model, "service_tier")
-        counted = model.count_tokens(request.messages, request.tools).n if counts else 0
+        input_tokens = model.count_tokens(request.messages, request.tools).n if counts else 0
         return Expectation(
-            counted,
-            most if isinstance(most, int) else None,
+            input_tokens,
+            max_tokens if isinstance(max_tokens, int) else None,
             call.profile.get("max_output_tokens"),
             self._prices(options.get("model")),
             service_of(service),
@@ -114,11 +114,11 @@ class UsagePolicy(Policy):
         )
 
     def _prices(self, other_model: object) -> Prices | None:
-        """Return the prices of the model that is asked: those of its profile, else of the table."""
+        """Return the prices of the model that is called: those of its profile, else of the table."""
         model = self._call.model
         if not other_model or other_model == model._model_name:
-            if (own := self._call.profile.get("prices")) is not None:
-                return own
+            if (profile_prices := self._call.profile.get("prices")) is not None:
+                return profile_prices
             other_model = model._model_name
         return find_prices(model._provider, other_model)
 
@@ -131,11 +131,11 @@ class UsagePolicy(Policy):
         return scope is not None and scope.is_limited
 
     def in_use(self) -> AbstractContextManager[None]:
-        """Mark that the code inside runs for this attempt."""
+        """Return a context that marks that the code inside runs for this attempt."""
         return nullcontext() if self._spending is None else self._spending.in_use()
 
     async def on_events(self, batch: Batch) -> Batch:
-        """Settle what the message cost at its finish; raise if a limit is passed."""
+        """Settle the cost of the message at its finish; raise if a limit is exceeded."""
         if self._expected is None or not ends_message(batch):
             return batch
         usage = self._received.usage
@@ -158,20 +158,20 @@ class UsagePolicy(Policy):
         was_answered = self._received.has_begun
         permit, self._permit = self._permit, None
         if permit is not None:
-            sent = self._expected.input_tokens if self._expected is not None else 0
-            spent = self._tokens(usage)
-            # Nothing was answered: what was sent may have been counted, what was not said was not.
-            permit.settle(spent if spent is not None or was_answered else sent)
+            input_tokens = self._expected.input_tokens if self._expected is not None else 0
+            used_tokens = self._tokens(usage)
+            # There was no answer: the input may have been charged, the output was not.
+            permit.settle(used_tokens if used_tokens is not None or was_answered else input_tokens)
         self._settle(usage, was_answered=was_answered)
         self._spending = None
 
     async def flush(self) -> None:
-        """Let the rate limiter hear at once of an attempt that broke off: its provider may have said to wait."""
+        """Update the rate limiter at once after an attempt that broke off: its provider may have asked to wait."""
         if (limiter := self._limiter) is not None:
             await limiter.flush(self._call.run.io)
 
     def cancel(self) -> None:
-        """Return everything back: the attempt was never sent."""
+        """Release everything: the attempt was never sent."""
         if self._spending is not None:
             self._spending.cancel()
         self._spending = self._expected = None
@@ -180,10 +180,9 @@ class UsagePolicy(Policy):
         expected, self._expected = self._expected, None
         if expected is None:
             return
-        told = self._received.response_metadata.get("service_tier")
-        service = (
-            service_of(told) if told else expected.service
-        )  # what it was goes before what was asked for
+        actual_tier = self._received.response_metadata.get("service_tier")
+        # The service tier of the answer takes precedence over the requested one.
+        service = service_of(actual_tier) if actual_tier else expected.service
         cost = cost_of(usage, expected.prices, service=service)
         if cost is not None and self._cost is not None:
             self._cost += cost
@@ -197,7 +196,7 @@ class UsagePolicy(Policy):
 
 
 def _setting(model: Any, name: str) -> Any:  # noqa: ANN401  any chat model; the type depends on the setting
-    """Return a setting that not every model has; a Pydantic model takes 7 µs to say that it has none."""
+    """Return a setting that not every model has; a missing attribute of a Pydantic model takes 7 µs to look up."""
     values = model.__dict__
     if name in values:
         return values[name]

@@ -1,11 +1,11 @@
-"""Usage scopes: what the model calls inside a block may spend together, and what they have spent.
+"""Usage scopes: limits and totals of what the model calls inside a block spend.
 
     with usage_scope(Limits(total_tokens=10_000, model_calls=20, timeout=60)) as usage:
         ...
 
-A scope is found through a context variable, so it reaches the threads and tasks of a batch; scopes nest, and what is
-spent inside counts outside too. A call reserves before it starts: its share of the calls, its input, and what it may
-say. A call that would not fit beside those under way waits for them; one that cannot fit raises `BudgetExceeded`.
+A scope is in a context variable, so it reaches the threads and tasks of a batch; scopes nest, and usage inside counts
+outside too. A call reserves before it starts: one call, its input, and the output it may have. A call that does not fit
+next to the running ones waits for them; one that cannot fit raises `BudgetExceeded`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from foldline.exceptions import BudgetExceeded, UsageError
 from foldline.messages.usage import UsageMetadata, add_usage
 
 __all__ = [
-    "COUNTED",
+    "LIMITED_COUNTERS",
     "NO_LIMITS",
     "SCOPE",
     "Limits",
@@ -46,11 +46,11 @@ class Limits:
     input_tokens: int | None = None
     output_tokens: int | None = None
     model_calls: int | None = None
-    """Requests to a model, failed and repeated ones included."""
+    """Requests to a model, including failed and repeated ones."""
     cost: float | None = None
-    """By the prices of the models' profiles, else of `foldline.prices`: dollars, unless your prices say otherwise."""
+    """By the prices of the models' profiles, else of `foldline.prices`: in dollars, unless you set others."""
     timeout: float | None = None
-    """Seconds from the start of the scope; calls under way are cancelled."""
+    """Seconds from the start of the scope; running calls are cancelled."""
 
     def __post_init__(self) -> None:
         for name in (
@@ -76,7 +76,7 @@ NO_USAGE: Final = add_usage(None, None)
 
 @dataclass(slots=True, eq=False)
 class Reservation:
-    """What a call under way may still spend."""
+    """What a running call may still spend."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -90,31 +90,31 @@ class Reservation:
         return cast("float", getattr(self, name, 0))
 
     def add(self, other: Reservation, sign: int = 1) -> None:
-        """Add another one's amounts, or take them away."""
+        """Add the amounts of another reservation, or subtract them."""
         self.input_tokens += sign * other.input_tokens
         self.output_tokens += sign * other.output_tokens
         self.cost += sign * other.cost
 
 
 class WaitingLine:
-    """Who waits for a share of a scope, first come, first served; only the first one looks."""
+    """The calls that wait for a share of a scope, first come, first served; only the first one polls."""
 
-    __slots__ = ("_channels", "_looked_at")
+    __slots__ = ("_channels", "_polled_at")
 
     def __init__(self) -> None:
         self._channels: dict[Channel, None] = {}
-        self._looked_at = 0.0
+        self._polled_at = 0.0
 
     def is_free_for(self, channel: Channel | None) -> bool:
-        """Whether nobody waits before this one, or the first one is stuck; under the lock."""
+        """Return whether no call waits before this one, or the first one is stuck; under the lock."""
         now = time.monotonic()
         if next(iter(self._channels), channel) is channel:
-            self._looked_at = now
+            self._polled_at = now
             return True
-        return now - self._looked_at > STUCK
+        return now - self._polled_at > STUCK_SECONDS
 
     def is_first(self, channel: Channel) -> bool:
-        """Whether nobody waits before this one."""
+        """Return whether no call waits before this one."""
         with scope_lock:
             return next(iter(self._channels), None) is channel
 
@@ -123,7 +123,7 @@ class WaitingLine:
         self._channels[channel] = None
 
     def leave(self, channel: Channel | None) -> None:
-        """Stop waiting; the first one looks."""
+        """Stop waiting, and wake the first one."""
         with scope_lock:
             if channel is not None:
                 self._channels.pop(channel, None)
@@ -132,37 +132,37 @@ class WaitingLine:
             first.put("look")
 
 
-COUNTED = ("input_tokens", "output_tokens", "total_tokens", "cost")
-STUCK = 1.0
-"""Seconds after which a first one that does not look (a blocked event loop) is passed by."""
+LIMITED_COUNTERS = ("input_tokens", "output_tokens", "total_tokens", "cost")
+STUCK_SECONDS = 1.0
+"""Seconds after which a first call that does not poll (a blocked event loop) is skipped."""
 ROUNDING = 1e-12
-"""What adding up thousands of small amounts may be off by."""
+"""The relative error of adding up thousands of small amounts."""
 SCOPE: ContextVar[UsageScope | None] = ContextVar("foldline_usage_scope", default=None)
 
 
 @dataclass(slots=True, eq=False)
 class UsageScope:
-    """What was spent inside a block, so far."""
+    """The usage inside a block so far."""
 
     limits: Limits = field(default_factory=Limits)
     parent: UsageScope | None = None
     usage: UsageMetadata = field(default_factory=NO_USAGE.copy)
     model_calls: int = 0
     known_cost: float = 0.0
-    """What the calls whose price is known have cost."""
+    """The cost of the calls whose price is known."""
     unpriced_calls: int = 0
-    """Calls of which it is not known what they cost."""
+    """Calls of unknown cost."""
     assumed_cost: float = 0.0
-    """What calls of unknown cost count for in `Limits(cost=…)`: what was reserved for them."""
+    """What calls of unknown cost count for in `Limits(cost=…)`: the amounts reserved for them."""
     started: float = field(default_factory=time.monotonic)
     under_way: set[Reservation] = field(default_factory=set)
     reserved: Reservation = field(default_factory=lambda: Reservation())
-    """The sums of what is under way."""
+    """The sums of the running calls."""
     settled_calls: int = 0
-    """Calls of which it is known what they used."""
+    """Calls of known usage."""
     largest_output: int = 0
     largest_excess: int = 0
-    """By how much the input of a call was counted too low, at most."""
+    """The largest error of a count of input tokens that was too low."""
     line: WaitingLine = field(default_factory=lambda: WaitingLine())
     is_limited: bool = field(init=False)
     """Whether this scope or one around it has a limit; else calls are only counted."""
@@ -172,7 +172,7 @@ class UsageScope:
         self.is_limited = is_inside or self.limits != NO_LIMITS
 
     def __repr__(self) -> str:
-        """Say what was spent."""
+        """Return the usage as text."""
         return f"UsageScope({self.model_calls} model calls, {self.usage!r}, cost={self.cost})"
 
     def _repr_html_(self) -> str:
@@ -183,7 +183,7 @@ class UsageScope:
 
     @property
     def cost(self) -> float | None:
-        """What the calls have cost; None, and not 0, where the price of one of them is not known."""
+        """The cost of the calls; None, and not 0, if the price of one of them is unknown."""
         return None if self.unpriced_calls else self.known_cost
 
     @property
@@ -214,21 +214,21 @@ class UsageScope:
             scope = scope.parent
 
     def used(self, name: str) -> float:
-        """Return what counts against a limit."""
+        """Return the amount that counts against a limit."""
         if name == "cost":
             return self.known_cost + self.assumed_cost
         return cast("float", getattr(self, name))
 
-    def check(self, name: str, more: float = 0) -> None:
-        """Raise if a counter, with `more`, is past its limit."""
+    def check(self, name: str, extra: float = 0) -> None:
+        """Raise if a counter, plus `extra`, exceeds its limit."""
         limit = self.limits.of(name)
         used = self.used(name)
-        if limit is not None and used + more > limit * (1 + ROUNDING):
-            asked = f", and this call needs {_plain(more)} more" if more else ""
+        if limit is not None and used + extra > limit * (1 + ROUNDING):
+            needed = f", and this call needs {_format_number(extra)} more" if extra else ""
             raise BudgetExceeded(
-                f"{name} used {_plain(used)} of the {_plain(limit)} this usage_scope allows{asked}: raise the limit, "
-                "or spend less",
-                used=used + more,
+                f"{name} used {_format_number(used)} of the {_format_number(limit)} this usage_scope allows"
+                f"{needed}: raise the limit, or spend less",
+                used=used + extra,
                 limit=limit,
             )
 
@@ -249,19 +249,21 @@ def current_usage() -> UsageScope | None:
 
 
 def time_left() -> float | None:
-    """Return the seconds until the first deadline of the scopes around this code; None where none has one."""
+    """Return the seconds until the first deadline of the scopes around this code; None if there is none."""
     scope = SCOPE.get()
     if scope is None:
         return None
-    left = [
-        one.limits.timeout - one.elapsed for one in scope.chain() if one.limits.timeout is not None
+    remaining_times = [
+        enclosing_scope.limits.timeout - enclosing_scope.elapsed
+        for enclosing_scope in scope.chain()
+        if enclosing_scope.limits.timeout is not None
     ]
-    return min(left) if left else None
+    return min(remaining_times) if remaining_times else None
 
 
 @contextmanager
 def usage_scope(limits: Limits | None = None, **kwargs: Any) -> Generator[UsageScope, None, None]:
-    """Count and bound what the model calls inside the block spend; `usage_scope(model_calls=3)` works too."""
+    """Count and limit what the model calls inside the block spend; `usage_scope(model_calls=3)` works too."""
     if limits is not None and kwargs:
         raise UsageError("usage_scope takes Limits(...) or keyword arguments, not both")
     scope = UsageScope(limits or Limits(**kwargs), SCOPE.get())
@@ -272,5 +274,5 @@ def usage_scope(limits: Limits | None = None, **kwargs: Any) -> Generator[UsageS
         SCOPE.reset(token)
 
 
-def _plain(number: float) -> str:
+def _format_number(number: float) -> str:
     return f"{number:g}" if number % 1 else str(int(number))

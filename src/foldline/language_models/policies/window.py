@@ -1,4 +1,4 @@
-"""The window of a model: a request that is too long is refused, or loses its oldest messages."""
+"""The context window of a model: a request that is too long raises, or loses its oldest messages."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ class WindowPolicy(Policy):
         self._limit: int = call.settings.max_input_tokens or call.profile["max_input_tokens"]
 
     async def before(self, request: ChatRequest) -> ChatRequest:
-        """Raise an error that says by how much a request is too long, or leave out the oldest messages."""
+        """Raise an error with the excess if a request is too long, or drop the oldest messages."""
         if _is_surely_short(request, self._limit):
             return request
         model = self._call.model
-        counted = model.count_tokens(request.messages, request.tools)
-        if counted.n <= self._limit:
+        token_count = model.count_tokens(request.messages, request.tools)
+        if token_count.n <= self._limit:
             return request
         if self._call.settings.on_overflow == "trim":
-            return _trim(model, request, self._limit, counted)
-        raise _overflow(model, counted, self._limit)
+            return _trim(model, request, self._limit, token_count)
+        raise _overflow(model, token_count, self._limit)
 
 
 def _is_surely_short(request: ChatRequest, limit: int) -> bool:
-    """Whether not even a token per byte would pass the limit: then nothing need be counted."""
+    """Return whether even one token per byte would not exceed the limit: then no count is needed."""
     if request.options.get("tools"):
         return False
     size = 0
@@ -50,7 +50,9 @@ def _is_surely_short(request: ChatRequest, limit: int) -> bool:
     return size <= limit
 
 
-def _trim(model: CallModel, request: ChatRequest, limit: int, counted: TokenCount) -> ChatRequest:
+def _trim(
+    model: CallModel, request: ChatRequest, limit: int, token_count: TokenCount
+) -> ChatRequest:
     tools = model.count_tokens([], request.tools).n if request.tools else 0
     messages = trim_messages(
         request.messages,
@@ -61,18 +63,18 @@ def _trim(model: CallModel, request: ChatRequest, limit: int, counted: TokenCoun
         start_on="human",
     )
     if not messages or messages[-1] is not request.messages[-1]:
-        raise _overflow(model, counted, limit)
-    dropped = len(request.messages) - len(messages)
+        raise _overflow(model, token_count, limit)
+    dropped_count = len(request.messages) - len(messages)
     trimmed = request.replace(messages=messages)
-    trimmed.notes.append(f"left out the oldest {dropped} messages to fit {limit} tokens")
+    trimmed.notes.append(f"left out the oldest {dropped_count} messages to fit {limit} tokens")
     return trimmed
 
 
-def _overflow(model: CallModel, counted: TokenCount, limit: int) -> ContextOverflowError:
-    about = "" if counted.exact else "about "
+def _overflow(model: CallModel, token_count: TokenCount, limit: int) -> ContextOverflowError:
+    prefix = "" if token_count.exact else "about "
     return ContextOverflowError(
-        f"the request is {about}{counted.n} tokens, {counted.n - limit} more than the {limit} the model takes: "
-        'shorten it (foldline.messages.trim_messages), or set on_overflow="trim"',
+        f"the request is {prefix}{token_count.n} tokens, {token_count.n - limit} more than the {limit} "
+        'the model takes: shorten it (foldline.messages.trim_messages), or set on_overflow="trim"',
         provider=model._provider,
         model=model._model_name,
         code="max_input_tokens",

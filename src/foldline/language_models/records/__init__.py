@@ -1,1 +1,1 @@
-"""AIGNE's door to a chat model: `ChatModelInput` in, `ChatModelOutput` out, and `ChatModel.process` for authors."""
+"""AIGNE's interface to a chat model: `ChatModelInput` in, `ChatModelOutput` out; `ChatModel.process` for authors."""

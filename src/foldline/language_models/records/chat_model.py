@@ -1,8 +1,8 @@
-"""`ChatModel`: AIGNE's door to a chat model. An author writes `process`: a record in, a record or deltas out.
+"""`ChatModel`: AIGNE's interface to a chat model. An author writes `process`: a record in, a record or deltas out.
 
-It is a `BaseChatModel` like any other: the record is turned to events, and everything else (`invoke`, `stream`, tools,
-structured output, retries, usage, `preprocess` and `postprocess`) is every model's. So every chat model is an instance
-of `ChatModel` too, the providers' without a class more among their ancestors.
+It is a `BaseChatModel` like any other: the record is converted to events, and everything else (`invoke`, `stream`,
+tools, structured output, retries, usage, `preprocess` and `postprocess`) is that of every model. Every chat model is
+therefore an instance of `ChatModel` too, without another base class.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ __all__ = ["ChatModel"]
 
 
 class _ChatModelType(type(BaseChatModel)):  # type: ignore[misc]  # Pydantic's metaclass, which is private
-    """Counts every chat model as a `ChatModel`: each answers `run`, `process`, `preprocess` and `postprocess`."""
+    """Counts every chat model as a `ChatModel`: each has `run`, `process`, `preprocess` and `postprocess`."""
 
     def __instancecheck__(cls, instance: object) -> bool:
-        if cls.__dict__.get("_is_door"):
+        if cls.__dict__.get("_is_interface"):
             return isinstance(instance, BaseChatModel)
         return bool(super().__instancecheck__(instance))
 
     def __subclasscheck__(cls, subclass: type) -> bool:
-        if cls.__dict__.get("_is_door"):
+        if cls.__dict__.get("_is_interface"):
             return issubclass(subclass, BaseChatModel)
         return bool(super().__subclasscheck__(subclass))
 
@@ -51,31 +51,31 @@ class ChatModel(BaseChatModel, metaclass=_ChatModelType):
     """
 
     model: str = ""
-    """The name of the model, which answers carry where `process` names no other."""
+    """The name of the model, which answers have if `process` sets no other."""
 
-    _is_door: ClassVar[bool] = True
+    _is_interface: ClassVar[bool] = True
     _tool_name_pattern: ClassVar[str | None] = "[A-Za-z0-9_-]"
 
     @model_validator(mode="before")
     @classmethod
     def _refuse_unknown_options(cls, values: object) -> object:
-        """Raise for an option that the model does not have: it would be dropped."""
+        """Raise for an option that the model does not have: it would be dropped silently."""
         if not isinstance(values, dict) or cls.model_config.get("extra") in ("allow", "forbid"):
             return values
-        given = in_snake_case(cls.model_fields, values)
-        known = set(cls.model_fields)
+        options = in_snake_case(cls.model_fields, values)
+        known_names = set(cls.model_fields)
         for field in cls.model_fields.values():
-            known |= {
+            known_names |= {
                 name for name in (field.alias, field.validation_alias) if isinstance(name, str)
             }
-        if unknown := sorted(str(name) for name in given if name not in known):
+        if unknown_names := sorted(str(name) for name in options if name not in known_names):
             raise UsageError(
-                f"{cls.__name__} has no option {unknown[0]!r}: put options of the model in model_options, "
+                f"{cls.__name__} has no option {unknown_names[0]!r}: put options of the model in model_options, "
                 "or declare a field"
             )
-        return given
+        return options
 
     @abstractmethod
-    def process(self, input: ChatModelInput, options: AgentInvokeOptions | None = None) -> Any:  # noqa: ANN401  a record, deltas, or an awaitable of them: the author says
-        """Answer: return a `ChatModelOutput`, a dict of its fields, or an iterator of deltas; may be async."""
+    def process(self, input: ChatModelInput, options: AgentInvokeOptions | None = None) -> Any:  # noqa: ANN401  a record, deltas, or an awaitable of them, as the author returns
+        """Return a `ChatModelOutput`, a dict of its fields, or an iterator of deltas; may be async."""
         raise NotImplementedError(f"{type(self).__name__} must implement `process`")

@@ -1,8 +1,8 @@
-"""An answer that streams as AIGNE's delta records, which add up to the `ChatModelOutput`. Pure.
+"""A streamed answer as AIGNE's delta records, which add up to the `ChatModelOutput`. Pure.
 
 `{"delta": {"text": {...}}}` appends to fields of the record, `{"delta": {"json": {...}}}` replaces fields. Text and
-thoughts go out as they come, tool calls when they are finished, all other fields with the last record. The last record
-also corrects what changed after it was out (an attempt that began anew, `postprocess`), so that the sum is the answer.
+thoughts are sent as they arrive, tool calls when they are finished, all other fields with the last record. The last
+record also corrects what changed after it was sent (a new attempt, `postprocess`), so that the sum is the answer.
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ GROWING: Final = {"text-delta": ("text", "text"), "reasoning-delta": ("reasoning
 
 
 class DeltaView:
-    """Shows events as delta records, and keeps what they add up to."""
+    """Converts events to delta records, and tracks their sum."""
 
     def __init__(self, check: StructuredCheck | None = None) -> None:
-        """Show an answer; where a check reads it as JSON, what will be that JSON is kept back."""
+        """Convert an answer; if a check reads it as JSON, the text of that JSON is not sent."""
         self._shows_text = check is None or check.method == "tool"
         self._answer_tool = check.schema.name if check and check.method == "tool" else None
         self._sum: dict[str, Any] = {}
 
     def show(self, batch: Batch) -> list[ChatModelOutputDelta]:
         """Return the records of a batch of events."""
-        shown = [self._show(cast("Mapping[str, Any]", event)) for event in batch]
-        return [delta for delta in shown if delta is not None]
+        deltas = [self._show(cast("Mapping[str, Any]", event)) for event in batch]
+        return [delta for delta in deltas if delta is not None]
 
     def finish(self, output: ChatModelOutput) -> list[ChatModelOutputDelta]:
-        """Return the last record: every field that differs from what was shown."""
+        """Return the last record: every field that differs from what was sent."""
         fields = output.model_dump()
         fields["json"] = fields.pop("json_")
-        rest = {
+        changed_fields = {
             name: value
             for name, value in fields.items()
             if (value or None) != (self._sum.get(name) or None)
         }
-        return [{"delta": {"json": rest}}] if rest else []
+        return [{"delta": {"json": changed_fields}}] if changed_fields else []
 
     def _show(self, event: Mapping[str, Any]) -> ChatModelOutputDelta | None:
         kind = event.get("event")
@@ -55,17 +55,17 @@ class DeltaView:
         if kind == "content-block-finish" and event["content"].get("type") == "tool_call":
             return self._call(event["content"])
         if kind == "message-reset":
-            dropped, self._sum = dict.fromkeys(self._sum), {}
-            return {"delta": {"json": dropped}} if dropped else None
+            cleared_fields, self._sum = dict.fromkeys(self._sum), {}
+            return {"delta": {"json": cleared_fields}} if cleared_fields else None
         return None
 
     def _grow(self, delta: Mapping[str, Any]) -> ChatModelOutputDelta | None:
         key, name = GROWING.get(str(delta.get("type")), ("", ""))
-        piece = delta.get(key)
-        if not piece or (name == "text" and not self._shows_text):
+        slice_ = delta.get(key)
+        if not slice_ or (name == "text" and not self._shows_text):
             return None
-        self._sum[name] = self._sum.get(name, "") + piece
-        return {"delta": {"text": {name: piece}}}
+        self._sum[name] = self._sum.get(name, "") + slice_
+        return {"delta": {"text": {name: slice_}}}
 
     def _call(self, block: Mapping[str, Any]) -> ChatModelOutputDelta | None:
         if self._answer_tool is not None and block.get("name") == self._answer_tool:
@@ -82,14 +82,14 @@ class DeltaView:
 
 
 def add_deltas(deltas: Iterable[Mapping[str, Any]]) -> ChatModelOutput:
-    """Add up delta records, in either spelling, to the answer they are."""
+    """Return the answer that delta records, in snake_case or camelCase, add up to."""
     fields: dict[str, Any] = {}
     for record in deltas:
         delta = record.get("delta")
         if not isinstance(delta, Mapping):
             raise UsageError(f'a delta record is {{"delta": {{...}}}}, not {record!r:.80}')
-        for name, piece in snake_keys(delta.get("text") or {}).items():
-            fields[name] = (fields.get(name) or "") + piece
+        for name, slice_ in snake_keys(delta.get("text") or {}).items():
+            fields[name] = (fields.get(name) or "") + slice_
         fields |= snake_keys(delta.get("json") or {})
-    given = {name: value for name, value in fields.items() if value is not None}
-    return ChatModelOutput.model_validate(given)
+    set_fields = {name: value for name, value in fields.items() if value is not None}
+    return ChatModelOutput.model_validate(set_fields)

@@ -1,4 +1,4 @@
-"""`AgentInvokeOptions`: what `process`, `preprocess` and `postprocess` are told about the call they serve."""
+"""`AgentInvokeOptions`: what `process`, `preprocess` and `postprocess` get about their call."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ __all__ = ["AgentInvokeOptions", "InvocationContext"]
 
 @dataclass(frozen=True, slots=True)
 class InvocationContext:
-    """The call as a part of the program: its run, its caller's values, what may be spent and what was."""
+    """The surroundings of a call: its run, its caller's values, its limits and its usage."""
 
     id: UUID | None
-    """The id of the run; None where nobody listens."""
+    """The id of the run; None if there are no listeners."""
     parent_id: UUID | None
     user_context: dict[str, Any]
-    """`config["configurable"]`: values that the caller gave for this call."""
+    """`config["configurable"]`: the caller's values for this call."""
     usage: UsageScope | None
-    """What the calls of the enclosing `usage_scope` have spent; None outside of one."""
+    """The usage of the calls of the enclosing `usage_scope`; None outside of one."""
     limits: Limits
-    """What they may spend."""
+    """The limits of that scope."""
 
 
 class AgentInvokeOptions(dict[str, Any]):
-    """The options of one call: the model's own as items, what surrounds the call as attributes.
+    """The options of one call: those of the model as items, the surroundings of the call as attributes.
 
     `options["temperature"]` is an option of the model; `options.context`, `.limits`, `.config`, `.metadata`, `.tags`,
-    `.callbacks` and `.streaming` say where and for whom it runs.
+    `.callbacks` and `.streaming` describe the call.
     """
 
     def __init__(self, options: dict[str, Any], run: Run) -> None:
@@ -44,7 +44,7 @@ class AgentInvokeOptions(dict[str, Any]):
 
     @cached_property
     def context(self) -> InvocationContext:
-        """The call as a part of the program."""
+        """The surroundings of the call."""
         run, scope = self._run, self._scope
         parent = None if run.manager is None else run.manager.parent_run_id
         limits = Limits() if scope is None else scope.limits
@@ -52,12 +52,12 @@ class AgentInvokeOptions(dict[str, Any]):
 
     @property
     def limits(self) -> Limits:
-        """What the calls of the enclosing `usage_scope` may spend."""
+        """The limits of the enclosing `usage_scope`."""
         return self.context.limits
 
     @property
     def config(self) -> RunnableConfig:
-        """The config for calls that the author makes: they are children of this run."""
+        """The config for calls that the author makes: they become children of this run."""
         return self._run.config()
 
     @property
@@ -74,10 +74,10 @@ class AgentInvokeOptions(dict[str, Any]):
 
     @property
     def callbacks(self) -> Callbacks:
-        """The listeners, for calls that the author makes; None where nobody listens."""
+        """The listeners, for calls that the author makes; None if there are none."""
         return self._run.child().manager
 
     @property
     def streaming(self) -> bool:
-        """Whether the caller wants the answer piece by piece."""
+        """Whether the caller streams the answer."""
         return bool(self.get("stream"))

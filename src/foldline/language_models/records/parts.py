@@ -1,4 +1,4 @@
-"""The parts of AIGNE's records by name, for authors who like types: dicts in snake_case, read in camelCase too."""
+"""The parts of AIGNE's records as types: dicts in snake_case; camelCase is read too."""
 
 from __future__ import annotations
 
@@ -26,58 +26,58 @@ __all__ = [
 ]
 
 Role: TypeAlias = Literal["system", "user", "agent", "assistant", "tool"]
-"""Who says a message; `agent` and `assistant` are both the model."""
+"""The author of a message; `agent` and `assistant` are both the model."""
 FileType: TypeAlias = Literal["local", "file", "url"]
-"""How files are given: written to a folder, as base64, by URL."""
+"""The form of files: written to a folder, as base64, by URL."""
 
 
 class CacheControl(TypedDict):
-    """A mark for the provider's prompt cache: what comes before here, and this, may be kept."""
+    """A mark for the provider's prompt cache: everything up to here may be cached."""
 
     type: Literal["ephemeral"]
     ttl: NotRequired[Literal["5m", "1h"]]
 
 
 class TextContent(TypedDict):
-    """A piece of text."""
+    """A text."""
 
     type: Literal["text"]
     text: str
     cache_control: NotRequired[CacheControl]
 
 
-class _Named(TypedDict):
+class _FileFields(TypedDict):
     filename: NotRequired[str]
     mime_type: NotRequired[str]
-    """Where it is left out, it is found from the name or the bytes."""
+    """By default determined by the name or the bytes."""
     cache_control: NotRequired[CacheControl]
 
 
-class FileContent(_Named):
+class FileContent(_FileFields):
     """A file as base64."""
 
     type: Literal["file"]
     data: str
 
 
-class UrlContent(_Named):
+class UrlContent(_FileFields):
     """A file by its address."""
 
     type: Literal["url"]
     url: str
 
 
-class LocalContent(_Named):
-    """A file by its path; read only where a `FileResolver` allows it."""
+class LocalContent(_FileFields):
+    """A file by its path; read only if a `FileResolver` allows it."""
 
     type: Literal["local"]
     path: str
 
 
 FileUnionContent: TypeAlias = FileContent | UrlContent | LocalContent
-"""A file, however it is given."""
+"""A file in any form."""
 ChatModelInputMessageContent: TypeAlias = str | list[TextContent | FileUnionContent]
-"""What a message says: text, or a list of texts and files."""
+"""The content of a message: text, or a list of texts and files."""
 
 
 class _Function(TypedDict):
@@ -107,7 +107,7 @@ class ChatModelInputNamedTool(TypedDict):
 
 
 ChatModelInputToolChoice: TypeAlias = Literal["auto", "none", "required"] | ChatModelInputNamedTool
-"""What the model may do about tools: decide itself, call none, call some, or call the one named."""
+"""What the model may do with tools: decide itself, call none, call some, or call a certain one."""
 
 
 class _CalledFunction(TypedDict):
@@ -116,13 +116,13 @@ class _CalledFunction(TypedDict):
 
 
 class ChatModelOutputToolCall(TypedDict):
-    """A tool call of the model, its arguments as an object."""
+    """A tool call of the model, with its arguments as an object."""
 
     id: str
     type: Literal["function"]
     function: _CalledFunction
     metadata: NotRequired[dict[str, Any]]
-    """What the provider wants back with the call, Gemini's signature for one."""
+    """What the provider needs back with the call, such as Gemini's signature."""
 
 
 class ChatModelInputMessage(TypedDict):
@@ -131,9 +131,9 @@ class ChatModelInputMessage(TypedDict):
     role: Role
     content: NotRequired[ChatModelInputMessageContent | None]
     tool_calls: NotRequired[list[ChatModelOutputToolCall]]
-    """Of the model: the calls it made."""
+    """For the model: the calls it made."""
     tool_call_id: NotRequired[str]
-    """Of a tool: the call that this is the result of."""
+    """For a tool: the id of the call that this is the result of."""
     name: NotRequired[str]
     id: NotRequired[str]
     cache_control: NotRequired[CacheControl]
@@ -154,7 +154,7 @@ class ChatModelInputResponseFormat(TypedDict):
 
 
 class ChatModelInputOptions(TypedDict, total=False):
-    """Options of the model with one meaning everywhere; others reach the provider as they are written."""
+    """Options of the model with the same meaning everywhere; others reach the provider unchanged."""
 
     model: str
     temperature: float
@@ -169,7 +169,7 @@ class ChatModelInputOptions(TypedDict, total=False):
 
 
 class ChatModelOptions(TypedDict, total=False):
-    """Arguments of a model's constructor, in AIGNE's words."""
+    """Arguments of a model's constructor, in AIGNE's style."""
 
     model: str
     model_options: ChatModelInputOptions
@@ -181,12 +181,12 @@ class ChatModelOptions(TypedDict, total=False):
 
 class _Delta(TypedDict, total=False):
     text: dict[str, str]
-    """Fields of the record that grow: append."""
+    """Fields of the record to append to."""
     json: dict[str, Any]
-    """Fields of the record that are said whole: replace."""
+    """Fields of the record to replace."""
 
 
 class ChatModelOutputDelta(TypedDict):
-    """A piece of an answer that streams; all of them add up to the `ChatModelOutput`."""
+    """A chunk of a streamed answer; all of them add up to the `ChatModelOutput`."""
 
     delta: _Delta

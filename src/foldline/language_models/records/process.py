@@ -1,4 +1,4 @@
-"""What `process` and `postprocess` give, as events and as a message: records, deltas, dicts of their fields. Pure."""
+"""Converts results of `process` and `postprocess` to events and messages: records, deltas, dicts of fields. Pure."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ VIEWS: dict[str, frozenset[str]] = {
     "tool_calls": frozenset({"tool_call"}),
     "files": MEDIA,
 }
-"""Fields of a record -> the blocks they show, in the order in which a record is said."""
+"""Fields of a record -> the types of their blocks, in the order in which a record is written."""
 
 
-class Teller:
-    """Turns records and deltas into events: text and thoughts append, JSON merges, calls and files add."""
+class RecordWriter:
+    """Converts records and deltas to events: text and thoughts append, JSON merges, calls and files add."""
 
     def __init__(self, model: str | None = None) -> None:
-        """Write one message; `model` is the name of the model where no record says another."""
+        """Write one message; `model` is the name of the model if no record has another."""
         self._writer = EventWriter(usage_mode="last")
         self._json: Any = None
         self._reason = "stop"
@@ -45,9 +45,9 @@ class Teller:
         self._calls: set[str] = set()
         self._files: list[Any] = []
 
-    def write(self, said: object) -> list[Event]:
-        """Say one record or delta."""
-        fields = _fields(said)
+    def write(self, record: object) -> list[Event]:
+        """Return the events of one record or delta."""
+        fields = _fields(record)
         if isinstance(message := fields.get("message"), AIMessage):
             return self._message(message)
         writer, events = self._writer, list(self._writer.start())
@@ -61,14 +61,14 @@ class Teller:
         for file in fields.get("files") or ():
             events += self._file(file)
         if fields.get("json") is not None:
-            self._json = _merged(self._json, fields["json"])
+            self._json = _merge_json(self._json, fields["json"])
         if fields.get("usage") is not None:
             writer.usage(_usage(fields["usage"]))
         self._model = fields.get("model") or self._model
         return events
 
     def end(self) -> list[Event]:
-        """End the message; JSON is said as text where there is no other, so that every reader finds it."""
+        """End the message; JSON is written as text if there is no text, so that every reader finds it."""
         events: list[Event] = []
         if self._json is not None:
             value = to_jsonable(self._json)
@@ -88,97 +88,99 @@ class Teller:
         metadata = message.response_metadata
         self._has_text = True
         self._model = metadata.get("model_name") or self._model
-        raw = message.finish_reason or metadata.get("finish_reason") or metadata.get("stop_reason")
-        self._reason = str(raw or ("tool_use" if message.tool_calls else "stop"))
+        raw_reason = (
+            message.finish_reason or metadata.get("finish_reason") or metadata.get("stop_reason")
+        )
+        self._reason = str(raw_reason or ("tool_use" if message.tool_calls else "stop"))
         writer.usage(cast("Any", message.usage_metadata))
         writer.additional_kwargs(message.additional_kwargs)
         return events
 
     def _call(self, call: Mapping[str, Any]) -> list[Event]:
-        """Say a tool call; one that a delta says again, as lists that grow do, is said once."""
+        """Return the events of a tool call; one that a later delta repeats is written once."""
         self._reason = "tool_use"
-        read = _read_call(call)
-        if (id := read.pop("id")) in self._calls:
+        tool_call = _read_call(call)
+        if (id := tool_call.pop("id")) in self._calls:
             return []
         self._calls.add(id)
-        events = self._writer.tool_call(key=id, id=id, **read)
+        events = self._writer.tool_call(key=id, id=id, **tool_call)
         return [*events, *self._writer.close(id)]
 
     def _file(self, file: object) -> list[Event]:
-        read = read_file(file)
-        if read in self._files:
+        file_block = read_file(file)
+        if file_block in self._files:
             return []
-        self._files.append(read)
-        return self._writer.block(read, whole=True)
+        self._files.append(file_block)
+        return self._writer.block(file_block, whole=True)
 
 
-def _fields(said: object) -> Options:
-    if isinstance(said, ChatModelOutput):
+def _fields(value: object) -> Options:
+    if isinstance(value, ChatModelOutput):
         fields = {
-            name: getattr(said, name) for name in ChatModelOutput.model_fields if name != "json_"
+            name: getattr(value, name) for name in ChatModelOutput.model_fields if name != "json_"
         }
-        return {**fields, "json": said.json_}
-    if isinstance(said, str):
-        return {"text": said}
-    if isinstance(said, AIMessage):
-        return {"message": said}
-    if not isinstance(said, Mapping):
+        return {**fields, "json": value.json_}
+    if isinstance(value, str):
+        return {"text": value}
+    if isinstance(value, AIMessage):
+        return {"message": value}
+    if not isinstance(value, Mapping):
         raise UsageError(
-            f"`process` gave {type(said).__name__}: give a ChatModelOutput, a dict of its fields, or deltas"
+            f"`process` gave {type(value).__name__}: give a ChatModelOutput, a dict of its fields, or deltas"
         )
-    if isinstance(delta := said.get("delta"), Mapping):  # AIGNE's response chunks
-        said = {**(delta.get("json") or {}), **(delta.get("text") or {})}
-    fields = snake_keys(said)
-    unknown = sorted(fields.keys() - KEYS)
-    if unknown:
+    if isinstance(delta := value.get("delta"), Mapping):  # AIGNE's response chunks
+        value = {**(delta.get("json") or {}), **(delta.get("text") or {})}
+    fields = snake_keys(value)
+    unknown_fields = sorted(fields.keys() - KEYS)
+    if unknown_fields:
         raise MalformedStreamError(
-            f"`process` gave the field {unknown[0]!r}: known are {', '.join(sorted(KEYS))}"
+            f"`process` gave the field {unknown_fields[0]!r}: known are {', '.join(sorted(KEYS))}"
         )
     return fields
 
 
-def replaced(changed: object, before: AIMessage) -> AIMessage:
-    """Return the message that `postprocess` gave instead of another.
+def replace_message(new_value: object, old_message: AIMessage) -> AIMessage:
+    """Return the message that `postprocess` returned in place of another.
 
-    A record stands for the whole answer: what its fields say as before keeps its blocks, the rest is said anew. Tokens
-    that were spent stay spent, so usage and the model's name change only where they are given.
+    A record stands for the complete answer: fields that are equal to the old ones keep their blocks, others are written
+    again. Usage and the model's name change only if they are set.
     """
-    if isinstance(changed, AIMessage):
-        return changed
-    fields = _fields(changed)
-    own = fields.get("message")
-    if isinstance(own, AIMessage) and own is not before:
-        return own
-    folded, views = describe(before), output_of(before)
+    if isinstance(new_value, AIMessage):
+        return new_value
+    fields = _fields(new_value)
+    new_message = fields.get("message")
+    if isinstance(new_message, AIMessage) and new_message is not old_message:
+        return new_message
+    folded, views = describe(old_message), output_of(old_message)
     metadata = dict(folded.metadata)
     if fields.get("json") is None:
         metadata.pop("json", None)
     elif fields["json"] != views.json_:
         metadata["json"] = to_jsonable(fields["json"])
-    if "json" in metadata and fields.get("text") is None:  # said as text where there is no other
+    if "json" in metadata and fields.get("text") is None:  # written as text if there is no text
         fields["text"] = dumps_canonical(metadata["json"])
     if fields.get("model"):
         metadata["model_name"] = fields["model"]
     blocks: list[Any] = list(folded.blocks)
-    shown = {name: getattr(views, name) for name in VIEWS}
-    shown["text"] = str(before.text)
+    old_fields = {name: getattr(views, name) for name in VIEWS}
+    old_fields["text"] = str(old_message.text)
     for name, kinds in VIEWS.items():
-        if (fields.get(name) or None) != (shown[name] or None):
+        if (fields.get(name) or None) != (old_fields[name] or None):
             blocks = _replace_blocks(blocks, kinds, _blocks_of(name, fields.get(name)))
     usage = folded.usage if fields.get("usage") is None else cast("Any", _usage(fields["usage"]))
-    made = dataclasses.replace(folded, blocks=blocks, metadata=metadata, usage=usage)
-    is_v1 = before.response_metadata.get("output_version") == "v1"
-    return AIMessage.from_fold(made, "v1" if is_v1 else "v0")
+    new_fold = dataclasses.replace(folded, blocks=blocks, metadata=metadata, usage=usage)
+    is_v1 = old_message.response_metadata.get("output_version") == "v1"
+    return AIMessage.from_fold(new_fold, "v1" if is_v1 else "v0")
 
 
-def _replace_blocks(blocks: list[Any], kinds: frozenset[str], said: list[Any]) -> list[Any]:
-    places = [place for place, block in enumerate(blocks) if block.get("type") in kinds]
-    first = places[0] if places else len(blocks)
-    rest = [block for block in blocks[first:] if block.get("type") not in kinds]
-    return [*blocks[:first], *said, *rest]
+def _replace_blocks(blocks: list[Any], kinds: frozenset[str], new_blocks: list[Any]) -> list[Any]:
+    indexes = [index for index, block in enumerate(blocks) if block.get("type") in kinds]
+    first = indexes[0] if indexes else len(blocks)
+    blocks_after = [block for block in blocks[first:] if block.get("type") not in kinds]
+    return [*blocks[:first], *new_blocks, *blocks_after]
 
 
-def _blocks_of(name: str, value: Any) -> list[Any]:  # noqa: ANN401  text, or a list of files or calls: `name` says which
+def _blocks_of(name: str, value: Any) -> list[Any]:  # noqa: ANN401  text, or a list of files or calls, depending on `name`
     if not value:
         return []
     if name == "text":
@@ -191,16 +193,16 @@ def _blocks_of(name: str, value: Any) -> list[Any]:  # noqa: ANN401  text, or a 
 
 
 def _read_call(call: Mapping[str, Any]) -> Options:
-    """Read a tool call; one without an id gets one."""
-    read = read_call(call)
-    return {**read, "id": read["id"] or f"call_{new_id()}"}
+    """Return a tool call; one without an id gets one."""
+    tool_call = read_call(call)
+    return {**tool_call, "id": tool_call["id"] or f"call_{new_id()}"}
 
 
-def _merged(left: object, right: object) -> object:
-    """Overlay what came later: objects merge, anything else replaces."""
+def _merge_json(left: object, right: object) -> object:
+    """Merge two JSON values: objects are merged, anything else is replaced."""
     if not isinstance(left, dict) or not isinstance(right, Mapping):
         return right
-    return {**left, **{key: _merged(left.get(key), value) for key, value in right.items()}}
+    return {**left, **{key: _merge_json(left.get(key), value) for key, value in right.items()}}
 
 
 def _usage(usage: ChatModelOutputUsage | Mapping[str, Any]) -> Options:
@@ -213,6 +215,10 @@ def _usage(usage: ChatModelOutputUsage | Mapping[str, Any]) -> Options:
         "cache_read": counts.pop("cache_read_input_tokens", 0),
         "cache_creation": counts.pop("cache_creation_input_tokens", 0),
     }
-    kept = {key: value for key, value in details.items() if value}
+    nonzero_details = {key: value for key, value in details.items() if value}
     total = (counts.get("input_tokens") or 0) + (counts.get("output_tokens") or 0)
-    return {**counts, "total_tokens": total, **({"input_token_details": kept} if kept else {})}
+    return {
+        **counts,
+        "total_tokens": total,
+        **({"input_token_details": nonzero_details} if nonzero_details else {}),
+    }

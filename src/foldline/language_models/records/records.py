@@ -1,7 +1,7 @@
-"""`ChatModelInput` and `ChatModelOutput`: a call and its answer as plain records, in AIGNE's words.
+"""`ChatModelInput` and `ChatModelOutput`: a call and its answer as plain records, in AIGNE's style.
 
 Snake case in Python; camel case is read from JSON too. Roles `agent` and `assistant` are both the model's. The output
-keeps the ordered blocks in `.message`; its other fields are views of it.
+has the ordered blocks in `.message`; its other fields are views of it.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class _Record(BaseModel):
 
 
 class ChatModelInput(_Record):
-    """One call: messages, and how to answer them."""
+    """One call: messages, and options for the answer."""
 
     messages: list[BaseMessage]
     response_format: Options | None = None
@@ -79,7 +79,7 @@ class ChatModelInput(_Record):
     @classmethod
     def _read_messages(cls, value: object) -> list[BaseMessage]:
         if isinstance(value, list):
-            value = [read_message(one) for one in value]
+            value = [read_message(message) for message in value]
         return messages_of(value)
 
     @field_validator("tools", mode="before")
@@ -97,8 +97,7 @@ class ChatModelInput(_Record):
     ) -> tuple[Options, StructuredCheck | None]:
         """Return the call options of this record, and the check that reads its JSON.
 
-        `max_retries` is the number of retries of the call: one budget for failed requests and for JSON that does not
-        fit.
+        `max_retries` is the number of retries of the call: failed requests and JSON that does not fit share it.
         """
         options: Options = {}
         if self.model_options:
@@ -112,7 +111,7 @@ class ChatModelInput(_Record):
         schema, strict = self._schema()
         if schema is None:
             return options, None
-        described, check = structured_options(
+        schema_options, check = structured_options(
             schema,
             profile,
             include_raw=True,
@@ -123,23 +122,25 @@ class ChatModelInput(_Record):
         )
         check.gives_up_quietly = False
         check.shares_retries = True
-        return {**options, **described}, check
+        return {**options, **schema_options}, check
 
     def _schema(self) -> tuple[Any, bool | None]:
-        wanted = self.response_format
-        if wanted is None or wanted.get("type") in ("text", None):
+        response_format = self.response_format
+        if response_format is None or response_format.get("type") in ("text", None):
             return None, None
-        described = wanted.get("json_schema")
-        if not isinstance(described, Mapping) or not isinstance(described.get("schema"), Mapping):
+        json_schema = response_format.get("json_schema")
+        if not isinstance(json_schema, Mapping) or not isinstance(
+            json_schema.get("schema"), Mapping
+        ):
             raise UsageError(
                 'response_format needs {"type": "json_schema", "json_schema": {"name": …, "schema": {…}}}'
             )
-        schema = {"title": described.get("name") or "Answer", **described["schema"]}
-        if described.get("name"):
-            schema["title"] = described["name"]
-        if described.get("description"):
-            schema["description"] = described["description"]
-        return schema, described.get("strict")
+        schema = {"title": json_schema.get("name") or "Answer", **json_schema["schema"]}
+        if json_schema.get("name"):
+            schema["title"] = json_schema["name"]
+        if json_schema.get("description"):
+            schema["description"] = json_schema["description"]
+        return schema, json_schema.get("strict")
 
 
 class ChatModelOutputUsage(_Record):
@@ -150,7 +151,7 @@ class ChatModelOutputUsage(_Record):
     cache_read_input_tokens: int = 0
     cache_creation_input_tokens: int = 0
     aigne_hub_credits: float | None = None
-    """What AIGNE Hub charged."""
+    """The credits charged by AIGNE Hub."""
 
 
 ChatModelUsage = ChatModelOutputUsage
@@ -172,7 +173,7 @@ class ChatModelOutput(_Record):
     """The answer with its blocks in order; the other fields are views of it."""
 
     def __getattribute__(self, name: str) -> object:
-        # `json` is a method of every Pydantic model, long deprecated; here it is the answer's JSON.
+        # `json` is a deprecated method of every Pydantic model; here it is the answer's JSON.
         return super().__getattribute__("json_" if name == "json" else name)
 
     @field_serializer("files")
@@ -181,12 +182,12 @@ class ChatModelOutput(_Record):
 
 
 def is_record(value: object) -> TypeGuard[ChatModelInput | Mapping[str, Any]]:
-    """Whether the input of a model is a record of AIGNE's: a `ChatModelInput`, or a dict with messages."""
+    """Return whether the input of a model is a record of AIGNE's: a `ChatModelInput`, or a dict with messages."""
     return isinstance(value, ChatModelInput) or (type(value) is dict and "messages" in value)
 
 
 def input_of(value: object) -> ChatModelInput:
-    """Read a record, or a dict in snake or camel case; a key nobody knows is an error."""
+    """Return a record from a record or a dict in snake or camel case; raise for an unknown key."""
     if isinstance(value, ChatModelInput):
         return value
     if not isinstance(value, Mapping):
@@ -194,35 +195,35 @@ def input_of(value: object) -> ChatModelInput:
             f"`run` takes a ChatModelInput or a dict of its fields, not {type(value).__name__}: "
             'write {"messages": …}, or use `invoke`'
         )
-    known = {
+    known_names = {
         name for field, info in ChatModelInput.model_fields.items() for name in (field, info.alias)
     }
-    unknown = sorted(set(value) - known)
-    if unknown:
+    unknown_keys = sorted(set(value) - known_names)
+    if unknown_keys:
         raise UsageError(
-            f"ChatModelInput has no {unknown[0]!r}: put options of the model in model_options"
+            f"ChatModelInput has no {unknown_keys[0]!r}: put options of the model in model_options"
         )
     try:
         return ChatModelInput.model_validate(dict(value))
     except ValidationError as error:
         issue = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in issue["loc"])
-        raise UsageError(f"ChatModelInput, {where}: {issue['msg']}") from error
+        location = ".".join(str(part) for part in issue["loc"])
+        raise UsageError(f"ChatModelInput, {location}: {issue['msg']}") from error
 
 
 def output_of(message: AIMessage, check: StructuredCheck | None = None) -> ChatModelOutput:
-    """Return an answer as a record; text that is nothing but the JSON is given as JSON only."""
+    """Return an answer as a record; text that is only the JSON is left out."""
     blocks = message.content_blocks
     metadata = message.response_metadata
     thoughts = "".join(
         str(block.get("reasoning") or "") for block in blocks if block.get("type") == "reasoning"
     )
     text, value = str(message.text) or None, None
-    own = check.schema.name if check is not None and check.method == "tool" else None
-    calls = [call for call in message.tool_calls if call["name"] != own]
+    answer_tool = check.schema.name if check is not None and check.method == "tool" else None
+    calls = [call for call in message.tool_calls if call["name"] != answer_tool]
     if check is not None and not check.calls_others(message):
         value = to_jsonable(check.read(message).value)
-        is_called = own is not None and len(calls) < len(message.tool_calls)
+        is_called = answer_tool is not None and len(calls) < len(message.tool_calls)
         text = text if is_called or "json" in metadata else None
     elif check is None and "json" in metadata:
         value = metadata["json"]
@@ -246,12 +247,12 @@ def output_of(message: AIMessage, check: StructuredCheck | None = None) -> ChatM
 
 
 def _call(call: Mapping[str, Any], extras: Mapping[str, Any] | None) -> Options:
-    made: Options = {
+    tool_call: Options = {
         "id": call.get("id"),
         "type": "function",
         "function": {"name": call["name"], "arguments": call["args"]},
     }
-    return {**made, "metadata": dict(extras)} if extras else made
+    return {**tool_call, "metadata": dict(extras)} if extras else tool_call
 
 
 def _usage(usage: Mapping[str, Any] | None) -> ChatModelOutputUsage | None:
@@ -268,15 +269,15 @@ def _usage(usage: Mapping[str, Any] | None) -> ChatModelOutputUsage | None:
 
 
 def _aigne_file(file: object) -> object:
-    """Write a media block as AIGNE's file, keys in camelCase; anything else as it is."""
+    """Return a media block as AIGNE's file, with keys in camelCase; anything else unchanged."""
     if not isinstance(file, Mapping) or file.get("type") not in MEDIA:
         return file
-    rest = {to_camel(key): value for key, value in file.items() if key != "type"}
-    for ours, key, kind in (
+    other_fields = {to_camel(key): value for key, value in file.items() if key != "type"}
+    for our_key, key, kind in (
         ("base64", "data", "file"),
         ("path", "path", "local"),
         ("url", "url", "url"),
     ):
-        if ours in rest:
-            return {"type": kind, key: rest.pop(ours), **rest}
+        if our_key in other_fields:
+            return {"type": kind, key: other_fields.pop(our_key), **other_fields}
     return dict(file)

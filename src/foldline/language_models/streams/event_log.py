@@ -1,7 +1,7 @@
-"""The events of one stream, kept for replay in little memory.
+"""Stores the events of one stream for replay in little memory.
 
-A long answer is mostly slices for one block. Runs of such slices are kept as a list of strings under one header, and
-the event dicts are made anew for every reader, so that a reader who changes an event changes nobody else's.
+A long answer is mostly slices of one block. Runs of such slices are stored as a list of strings under one header, and
+the event dicts are created again for every reader, so that a reader that changes an event affects no other.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from foldline.protocol.merge import copy_json
 
 
 def _field_of(kind: DeltaKind) -> str | None:
-    """Name the field whose slices are kept without their headers; None where an event is kept whole."""
+    """Return the field whose slices are stored without their headers; None if the event is stored complete."""
     match kind:
         case "text-delta" | "reasoning-delta" | "data-delta" | "tool-call-delta":
             return DELTA_FIELDS[kind][0]
@@ -46,7 +46,7 @@ class EventLog:
         self.count: int = 0
 
     def append(self, event: Mapping[str, Any]) -> None:
-        """Keep an event."""
+        """Store an event."""
         self.count += 1
         if event["event"] == "content-block-delta":
             delta = event["delta"]
@@ -64,17 +64,17 @@ class EventLog:
         self._entries.append(copy_json(event))
 
     def cursor(self) -> EventCursor:
-        """Make a reader that begins at the first event."""
+        """Return a reader that begins at the first event."""
         return EventCursor(self._entries)
 
-    def read(self, more: Callable[[], bool]) -> Iterator[Event]:
-        """Return every event, asking for `more` at the end of what is there until there is none."""
+    def read(self, request_more: Callable[[], bool]) -> Iterator[Event]:
+        """Yield every event, calling `more` at the end until it returns False."""
         entries, position, is_over = self._entries, 0, False
         while True:
             if position == len(entries):
                 if is_over:
                     return
-                is_over = not more()
+                is_over = not request_more()
                 continue
             entry = entries[position]
             position += 1
@@ -82,24 +82,24 @@ class EventLog:
                 yield cast("Event", copy_json(entry))
                 continue
             index, kind, field, parts = entry.index, entry.kind, entry.field, entry.parts
-            place = 0
+            slice_index = 0
             while True:
-                if place < len(parts):
-                    made: Any = {
+                if slice_index < len(parts):
+                    event: Any = {
                         "event": "content-block-delta",
                         "index": index,
-                        "delta": {"type": kind, field: parts[place]},
+                        "delta": {"type": kind, field: parts[slice_index]},
                     }
-                    place += 1
-                    yield made
+                    slice_index += 1
+                    yield event
                 elif is_over or position < len(entries):
                     break
                 else:
-                    is_over = not more()
+                    is_over = not request_more()
 
 
 class EventCursor:
-    """Reads a log that may still grow: `take` gives the next event, or None where there is none yet."""
+    """Reads a log that may still grow: `take` returns the next event, or None if there is none yet."""
 
     __slots__ = ("_entries", "_entry", "_slice")
 
@@ -109,16 +109,16 @@ class EventCursor:
         self._slice = 0
 
     def take(self) -> Event | None:
-        """Return the next event that is there."""
+        """Return the next event, if there is one."""
         while self._entry < len(self._entries):
             entry = self._entries[self._entry]
             if type(entry) is not _Slices:
                 self._entry += 1
                 return cast("Event", copy_json(entry))
-            place = self._slice
-            if place < len(entry.parts):
-                self._slice = place + 1
-                delta = {"type": entry.kind, entry.field: entry.parts[place]}
+            slice_index = self._slice
+            if slice_index < len(entry.parts):
+                self._slice = slice_index + 1
+                delta = {"type": entry.kind, entry.field: entry.parts[slice_index]}
                 event = {"event": "content-block-delta", "index": entry.index, "delta": delta}
                 return cast("Event", event)
             if self._entry == len(self._entries) - 1:

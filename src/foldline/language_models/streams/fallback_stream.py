@@ -1,4 +1,4 @@
-"""Several calls in a row behind one stream: the first that delivers is the stream (retries, fallbacks)."""
+"""Several calls in one stream: the first that delivers is the stream (retries, fallbacks)."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from foldline.language_models.call.batch import Batch
 from foldline.language_models.streams.source import StreamSource
 from foldline.messages import AIMessage
 from foldline.protocol.fold import MessageBuilder
-from foldline.runnables._relay import Attempts
+from foldline.runnables._stream_attempts import StreamAttempts
 
 CONTENT = frozenset({"content-block-start", "message-finish"})
 
 
 class FallbackStream:
-    """Passes on the attempt under way; what a stream asks of its source it asks of that one."""
+    """The source of a stream over several attempts: forwards to the current one."""
 
-    def __init__(self, attempts: Attempts) -> None:
+    def __init__(self, attempts: StreamAttempts) -> None:
         self._attempts = attempts
         self._source: StreamSource | None = None
-        self._nothing = MessageBuilder()
+        self._empty_builder = MessageBuilder()
         self._is_closing = False
         self.error: BaseException | None = None
 
     @property
     def is_closing(self) -> bool:
-        """Whether somebody closes the stream while it is read."""
+        """Whether the stream is closed while it is read."""
         return self._is_closing
 
     @is_closing.setter
@@ -38,8 +38,8 @@ class FallbackStream:
 
     @property
     def builder(self) -> MessageBuilder:
-        """The fold of the attempt under way."""
-        return self._source.builder if self._source is not None else self._nothing
+        """The fold of the current attempt."""
+        return self._source.builder if self._source is not None else self._empty_builder
 
     @property
     def message(self) -> AIMessage | None:
@@ -48,17 +48,17 @@ class FallbackStream:
 
     @property
     def is_complete(self) -> bool:
-        """Whether an attempt came to its end."""
+        """Whether an attempt has finished."""
         return self._source is not None and self._source.is_complete
 
     @property
     def is_concluding(self) -> bool:
-        """Whether an attempt has its whole answer, and works on its end."""
+        """Whether an attempt has its complete answer and is being concluded."""
         return self._source is not None and self._source.is_concluding
 
     @property
     def undelivered(self) -> Batch:
-        """The last batch of an attempt whose end was interrupted."""
+        """The last batch of an attempt whose conclusion was interrupted."""
         return self._source.undelivered if self._source is not None else ()
 
     async def batches(self) -> AsyncGenerator[Batch, None]:
@@ -66,13 +66,13 @@ class FallbackStream:
         attempts = self._attempts
         await attempts.begin()
         try:
-            async with aclosing(self._attempted()) as batches:
+            async with aclosing(self._attempt_batches()) as batches:
                 async for batch in batches:
                     yield batch
         except BaseException as error:
-            closed = self._source.error if self._source is not None else None
+            closed_error = self._source.error if self._source is not None else None
             if self._is_closing or isinstance(error, GeneratorExit):
-                self.error = closed
+                self.error = closed_error
                 await attempts.end(self.message)
             else:
                 self.error = error
@@ -80,36 +80,38 @@ class FallbackStream:
             raise
         await attempts.end(self.message)
 
-    async def _attempted(self) -> AsyncGenerator[Batch, None]:
+    async def _attempt_batches(self) -> AsyncGenerator[Batch, None]:
         attempts = self._attempts
         while True:
             stream: Any = attempts.open()
             source = self._source = cast("StreamSource", stream._source)
             async with aclosing(source.batches()) as batches:
-                held: list[Batch] = []
+                pending_batches: list[Batch] = []
                 try:
                     with attempts.around:
-                        await _read_to_content(batches, held)
+                        await _read_to_content(batches, pending_batches)
                 except Exception as error:  # noqa: BLE001  raised again unless there is another attempt
                     failure = error
                 else:
-                    attempts.delivered()
-                    for batch in held:
+                    attempts.on_delivery()
+                    for batch in pending_batches:
                         yield batch
                     async for batch in batches:
                         yield batch
                     return
             try:
-                await attempts.failed(failure)
+                await attempts.on_failure(failure)
             except Exception:
-                for batch in held:  # there is no other attempt: this one is the stream
+                for batch in pending_batches:  # there is no other attempt: this one is the stream
                     yield batch
                 raise
 
 
-async def _read_to_content(batches: AsyncGenerator[Batch, None], held: list[Batch]) -> None:
-    """Read batches up to the first that says something: what fails before it leaves no trace (T97)."""
+async def _read_to_content(
+    batches: AsyncGenerator[Batch, None], pending_batches: list[Batch]
+) -> None:
+    """Read batches up to the first with content: a failure before it leaves no trace (T97)."""
     async for batch in batches:
-        held.append(batch)
+        pending_batches.append(batch)
         if any(event["event"] in CONTENT for event in batch):
             return

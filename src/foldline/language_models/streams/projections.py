@@ -1,8 +1,8 @@
 """Projections: views of one part of a stream (its text, its reasoning, its tool calls), sync and async.
 
-What was said is in `Deltas`, which the stream holds; a projection is a light view on it that asks for more when it runs
-out: of the stream it belongs to, or of whoever drives it from outside (`set_request_more`, `set_arequest_more`). The
-stream holds a projection only weakly, so that dropping it closes its connection at once, without a garbage collector.
+The content is in `Deltas`, which the stream holds; a projection is a light view of it that requests more when it runs
+out: from its stream, or from an external driver (`set_request_more`, `set_arequest_more`). The stream has only a weak
+reference to a projection, so that dropping it closes its connection at once, without a garbage collector.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ARequestMore = Callable[[], Awaitable[bool]]
 
 
 class Failure:
-    """An error that many readers raise: its traceback is put back each time, so that it does not grow."""
+    """An error that many readers raise: its traceback is restored each time, so that it does not grow."""
 
     __slots__ = ("_traceback", "error")
 
@@ -35,9 +35,9 @@ class Failure:
 
 
 class Deltas(Generic[D, W]):
-    """What one part of a stream has said so far, and how it ended."""
+    """The content of one part of a stream so far, and its end."""
 
-    __slots__ = ("ask", "failure", "is_done", "items", "join", "signal", "value")
+    __slots__ = ("failure", "is_done", "items", "join", "request_more", "signal", "value")
 
     def __init__(self, join: Callable[[list[D]], W]) -> None:
         self.items: list[D] = []
@@ -45,13 +45,13 @@ class Deltas(Generic[D, W]):
         self.value: W | None = None
         self.failure: Failure | None = None
         self.is_done: bool = False
-        self.ask: Callable[[], Any] | None = None
-        """How to get more, where somebody else than the stream says so."""
+        self.request_more: Callable[[], Any] | None = None
+        """A function that produces more, if not the stream does."""
         self.signal: Signal | None = None
-        """Wakes a reader who waits; made when one does."""
+        """Wakes a waiting reader; created when one waits."""
 
     def push(self, delta: D) -> None:
-        """Add a delta; after the end nothing is added."""
+        """Add a delta; ignored after the end."""
         if self.is_done:
             return
         self.items.append(delta)
@@ -59,7 +59,7 @@ class Deltas(Generic[D, W]):
             self.signal.set()
 
     def end(self, value: W | None, failure: Failure | None) -> None:
-        """Say that no more will come; what has ended stays as it ended."""
+        """End the part; a second call is ignored."""
         if self.is_done:
             return
         self.is_done, self.value, self.failure = True, value, failure
@@ -67,7 +67,7 @@ class Deltas(Generic[D, W]):
             self.signal.set()
 
     def result(self) -> W:
-        """Return everything said, or raise the failure."""
+        """Return the complete content, or raise the failure."""
         if self.failure is not None:
             raise self.failure.as_raised()
         if self.value is not None:
@@ -78,47 +78,47 @@ class Deltas(Generic[D, W]):
 class Projection(Generic[D, W]):
     """The producer's side of the sync and the async projection, and what can be read without waiting."""
 
-    __slots__ = ("__weakref__", "_deltas", "_more")
+    __slots__ = ("__weakref__", "_deltas", "_request_more")
 
     _join: Callable[[list[Any]], Any] = list
 
     def __init__(
-        self, deltas: Deltas[D, W] | None = None, more: Callable[[], Any] | None = None
+        self, deltas: Deltas[D, W] | None = None, request_more: Callable[[], Any] | None = None
     ) -> None:
-        """Make a view on a stream's deltas, or one that somebody else drives."""
+        """Create a view of a stream's deltas, or one that is driven externally."""
         self._deltas: Deltas[D, W] = Deltas(type(self)._join) if deltas is None else deltas
-        self._more = more
+        self._request_more = request_more
 
     def push(self, delta: D) -> None:
         """Add a delta."""
         self._deltas.push(delta)
 
     def complete(self, value: W | None = None) -> None:
-        """Say that no more will come; `value` is the whole where joining the deltas does not give it."""
+        """End the projection; `value` is its complete content if joining the deltas does not return it."""
         self._deltas.end(value, None)
 
     def fail(self, error: BaseException) -> None:
-        """Say that no more will come because of an error; a finished projection stays finished."""
+        """End the projection with an error; a finished projection stays finished."""
         self._deltas.end(None, Failure(error))
 
     @property
     def done(self) -> bool:
-        """Whether no more will come."""
+        """Whether the projection has ended."""
         return self._deltas.is_done
 
     @property
     def error(self) -> BaseException | None:
-        """Why no more will come, if it failed."""
+        """The error, if it failed."""
         return self._deltas.failure.error if self._deltas.failure else None
 
     @property
     def so_far(self) -> W:
-        """What has been said so far, without waiting; also readable after a failure."""
+        """The content so far, without waiting; also readable after a failure."""
         deltas = self._deltas
         return deltas.join(deltas.items) if deltas.value is None else deltas.value
 
     def __bool__(self) -> bool:
-        """Whether anything has been said so far; does not wait."""
+        """Whether there is any content so far; does not wait."""
         return any(self._deltas.items) or (self._deltas.is_done and bool(self.so_far))
 
     def __repr__(self) -> str:
@@ -126,43 +126,43 @@ class Projection(Generic[D, W]):
 
 
 class SyncProjection(Projection[D, W]):
-    """A projection that is iterated and read blocking."""
+    """A projection for sync code."""
 
     __slots__ = ()
 
     def set_request_more(self, callback: RequestMore | None) -> None:
-        """Say how to get more: a function that returns False when there is no more."""
-        self._deltas.ask = callback
+        """Set the function that produces more; it returns False when there is no more."""
+        self._deltas.request_more = callback
 
     def _advance(self) -> bool:
-        ask = self._deltas.ask or self._more
-        return ask is not None and bool(ask())
+        request_more = self._deltas.request_more or self._request_more
+        return request_more is not None and bool(request_more())
 
     def __iter__(self) -> Iterator[D]:
-        deltas, place = self._deltas, 0
+        deltas, position = self._deltas, 0
         items = deltas.items
         while True:
-            if items is not deltas.items:  # the attempt failed: what came of it was dropped
-                items, place = deltas.items, 0
-            while place < len(items):
-                place += 1
-                yield items[place - 1]
+            if items is not deltas.items:  # the attempt failed and its deltas were dropped
+                items, position = deltas.items, 0
+            while position < len(items):
+                position += 1
+                yield items[position - 1]
             if deltas.is_done:
                 break
-            if not self._advance() and place >= len(items):
+            if not self._advance() and position >= len(items):
                 break
         if deltas.failure is not None:
             raise deltas.failure.as_raised()
 
     def get(self) -> W:
-        """Read to the end and give the whole."""
+        """Read to the end and return the complete content."""
         while not self._deltas.is_done and self._advance():
             pass
         return self._deltas.result()
 
 
 class SyncTextProjection(SyncProjection[str, str]):
-    """Text: iterates pieces; `str()` gives the whole."""
+    """Text: iterates slices; `str()` returns the complete text."""
 
     __slots__ = ()
     _join = "".join
@@ -175,41 +175,41 @@ class SyncTextProjection(SyncProjection[str, str]):
 
 
 class AsyncProjection(Projection[D, W]):
-    """A projection that is iterated with `async for` and awaited."""
+    """A projection for async code: `async for` and `await`."""
 
     __slots__ = ()
 
     def set_arequest_more(self, callback: ARequestMore | None) -> None:
-        """Say how to get more: an async function that returns False when there is no more."""
-        self._deltas.ask = callback
+        """Set the function that produces more; it returns False when there is no more."""
+        self._deltas.request_more = callback
 
     async def _advance(self) -> bool:
-        ask = self._deltas.ask or self._more
-        if ask is not None:
-            return bool(await ask())
+        request_more = self._deltas.request_more or self._request_more
+        if request_more is not None:
+            return bool(await request_more())
         if self._deltas.signal is None:
             self._deltas.signal = Signal()
         await self._deltas.signal.wait()
         return True
 
     async def __aiter__(self) -> AsyncIterator[D]:
-        deltas, place = self._deltas, 0
+        deltas, position = self._deltas, 0
         items = deltas.items
         while True:
-            if items is not deltas.items:  # the attempt failed: what came of it was dropped
-                items, place = deltas.items, 0
-            while place < len(items):
-                place += 1
-                yield items[place - 1]
+            if items is not deltas.items:  # the attempt failed and its deltas were dropped
+                items, position = deltas.items, 0
+            while position < len(items):
+                position += 1
+                yield items[position - 1]
             if deltas.is_done:
                 break
-            if not await self._advance() and place >= len(items):
+            if not await self._advance() and position >= len(items):
                 break
         if deltas.failure is not None:
             raise deltas.failure.as_raised()
 
     async def get(self) -> W:
-        """Read to the end and give the whole."""
+        """Read to the end and return the complete content."""
         while not self._deltas.is_done and await self._advance():
             pass
         return self._deltas.result()
@@ -219,7 +219,7 @@ class AsyncProjection(Projection[D, W]):
 
 
 class AsyncTextProjection(AsyncProjection[str, str]):
-    """Text: iterates pieces; `await` gives the whole."""
+    """Text: iterates slices; `await` returns the complete text."""
 
     __slots__ = ()
     _join = "".join
@@ -228,8 +228,8 @@ class AsyncTextProjection(AsyncProjection[str, str]):
         return repr(self.so_far)
 
 
-class Later(Generic[W]):
-    """Something to be awaited, as often as one likes; nothing is pending if nobody does."""
+class AwaitableValue(Generic[W]):
+    """A value that can be awaited several times; nothing is pending if it is not awaited."""
 
     __slots__ = ("__weakref__", "_body")
 

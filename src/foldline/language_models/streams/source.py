@@ -1,4 +1,4 @@
-"""`StreamSource`: what a stream reads, a call of a model or several of them in a row."""
+"""`StreamSource`: what a stream reads, a call of a model or several of them in sequence."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["StreamSource"]
 
 
 class StreamSource(Protocol):
-    """Gives batches of events, and knows what has come of them."""
+    """Yields batches of events, and has the state of the message."""
 
     is_closing: bool
-    """Set by whoever closes the stream while it is read."""
+    """Set when the stream is closed while it is read."""
 
     @property
     def builder(self) -> MessageBuilder: ...

@@ -1,6 +1,6 @@
-"""What the sync and the async stream share: the log, the fold, what the projections show. No waiting.
+"""What the sync and the async stream share: the log, the fold, the content of projections. No waiting.
 
-A stream has a source, whose events it takes, or is driven from outside: `dispatch(event)`, `fail(error)`.
+A stream has a source, whose events it takes, or is driven externally: `dispatch(event)`, `fail(error)`.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from foldline.messages import AIMessage
 from foldline.protocol.blocks import BlockKind, ToolCall, ToolCallChunk, UsageInfo
 from foldline.protocol.events import DeltaKind, Event, EventKind
 from foldline.protocol.fold import MessageBuilder
-from foldline.runnables._relay import Attempts
+from foldline.runnables._stream_attempts import StreamAttempts
 
 V = TypeVar("V")
 
 
-class Whereabouts(TypedDict, total=False):
-    """Where a stream comes from."""
+class StreamOrigin(TypedDict, total=False):
+    """The origin of a stream."""
 
     namespace: list[str] | None
     node: str | None
@@ -45,7 +45,7 @@ class StreamState:
         node: str | None = None,
         message_id: str | None = None,
     ) -> None:
-        """Make a stream of a source, or one that somebody else drives; the names say where it comes from."""
+        """Create a stream of a source, or one that is driven externally; the keyword arguments describe its origin."""
         self.namespace: list[str] = namespace or []
         self.node = node
         self._message_id = message_id
@@ -63,9 +63,9 @@ class StreamState:
         self._views: dict[str, ReferenceType[Any]] = {}
 
     def _view(self, name: str, make: Callable[[], V]) -> V:
-        """Return the view of that name: the same one as long as somebody holds it."""
-        known = self._views.get(name)
-        view: V | None = None if known is None else known()
+        """Return the view of that name: the same object as long as it is referenced."""
+        reference = self._views.get(name)
+        view: V | None = None if reference is None else reference()
         if view is None:
             view = make()
             self._views[name] = ReferenceType(view)
@@ -76,11 +76,11 @@ class StreamState:
         source = self._source
         return source.builder if source is not None else cast("MessageBuilder", self._own_builder)
 
-    # -- what can be seen without waiting
+    # -- what can be read without waiting
 
     @property
     def done(self) -> bool:
-        """Whether the stream is over, one way or another."""
+        """Whether the stream has ended, with or without an error."""
         return self._is_done
 
     def _repr_html_(self) -> str:
@@ -93,13 +93,13 @@ class StreamState:
         )
 
     def __repr__(self) -> str:
-        """Say what has been said so far; does not wait."""
+        """Return the text so far; does not wait."""
         end = "" if self._is_done else " …"
         return f"<{type(self).__name__} so far: {str(self.partial.text)!r:.200}{end}>"
 
     @property
     def has_events(self) -> bool:
-        """Whether anything was said yet."""
+        """Whether there are any events yet."""
         return self._log.count > 0
 
     @property
@@ -109,17 +109,17 @@ class StreamState:
 
     @property
     def error(self) -> BaseException | None:
-        """Why the stream failed, if it did."""
+        """The error, if the stream failed."""
         return self._failure.error if self._failure else None
 
     @property
     def output_message(self) -> AIMessage | None:
-        """The assembled message once the stream is over (the partial one if it failed); None before."""
+        """The assembled message once the stream has ended (the partial one if it failed); None before."""
         return self._message
 
     @property
     def partial(self) -> AIMessage:
-        """What has been said so far; the message itself once the stream is over."""
+        """The message so far; the message itself once the stream has ended."""
         if self._message is not None:
             return self._message
         return AIMessage.from_fold(self._builder.result(partial=True), "v1")
@@ -134,9 +134,9 @@ class StreamState:
     # -- the producer's side
 
     def dispatch(self, event: Event) -> None:
-        """Take an event from outside: fold it, keep it, hand it to the projections."""
+        """Take an event from an external driver: fold it, store it, pass it to the projections."""
         if self._is_done and not self._builder.is_finished:
-            return  # closed: nobody reads any more
+            return  # closed: there are no readers any more
         builder = self._builder
         builder.feed(event)
         self._take(event)
@@ -158,7 +158,7 @@ class StreamState:
             cast("Deltas[Any, Any]", deltas).end(None, failure)
 
     def _end_with(self, source: StreamSource) -> None:
-        """End with the message of a call that is complete; take what an interrupted end left undelivered."""
+        """End with the message of a complete call; take the batch that an interrupted end left undelivered."""
         if self._is_done:
             return
         for event in source.undelivered:
@@ -167,7 +167,7 @@ class StreamState:
 
     def _end(self, message: AIMessage) -> None:
         self._is_done, self._message = True, message
-        # Blocks may have been interleaved, and a finish wins over its deltas (T13, T15): read the message.
+        # Blocks may have been interleaved, and a finish overrides its deltas (T13, T15): read the message.
         if self._is_answer:
             self._text.join = lambda _: str(message.text)
             self._reasoning.join = lambda _: _reasoning_of(message)
@@ -175,8 +175,8 @@ class StreamState:
         self._reasoning.end(None, None)
         self._tool_calls.end(list(message.tool_calls), None)
 
-    def relayed(self, attempts: Attempts) -> Self:
-        """Make a stream of several attempts (see `foldline.runnables._relay`)."""
+    def with_attempts(self, attempts: StreamAttempts) -> Self:
+        """Return a stream over several attempts (see `foldline.runnables._stream_attempts`)."""
         return type(self)(FallbackStream(attempts))
 
     # -- from events to projections
@@ -190,7 +190,7 @@ class StreamState:
             delta = event["delta"]
             if delta["type"] == "text-delta":
                 deltas = self._text
-                deltas.items.append(delta["text"])  # `push`, for by far the most
+                deltas.items.append(delta["text"])  # `push` inlined, for the most frequent case
                 if deltas.signal is not None:
                     deltas.signal.set()
             else:
@@ -202,7 +202,7 @@ class StreamState:
         elif kind == "content-block-finish":
             self._take_finish(event["index"], event["content"])
         elif kind == "message-start":
-            # A tool's result is no answer (T100).
+            # The result of a tool is not an answer (T100).
             self._is_answer = event.get("role", "ai") != "tool"
         elif TYPE_CHECKING and not (kind == "message-finish" or kind == "error"):
             assert_never(kind)
@@ -214,14 +214,14 @@ class StreamState:
                 self._reasoning.push(delta["reasoning"])
             case "tool-call-delta":
                 if (call := self._calls.get(index)) is not None:
-                    call["said"] = True
+                    call["has_slices"] = True
                     self._tool_calls.push(_slice(index, call, delta["args"]))
             case "block-delta":
                 if (call := self._calls.get(index)) is not None:
-                    late = {key: delta["fields"].get(key) for key in ("id", "name")}
-                    call.update({key: value for key, value in late.items() if value})
+                    late_fields = {key: delta["fields"].get(key) for key in ("id", "name")}
+                    call.update({key: value for key, value in late_fields.items() if value})
             case "text-delta" | "data-delta":
-                pass  # `_take` has taken the text; data is read from the finished block
+                pass  # `_take` has handled the text; data is read from the finished block
             case _:
                 if TYPE_CHECKING:
                     assert_never(kind)
@@ -236,11 +236,11 @@ class StreamState:
                 if content.get("reasoning"):
                     self._reasoning.push(content["reasoning"])
             case "tool_call_chunk" | "tool_call":
-                call = {"id": content.get("id"), "name": content.get("name"), "said": False}
+                call = {"id": content.get("id"), "name": content.get("name"), "has_slices": False}
                 self._calls[index] = call
                 args = content.get("args")
                 if kind == "tool_call_chunk" and isinstance(args, str) and args:
-                    call["said"] = True
+                    call["has_slices"] = True
                     self._tool_calls.push(_slice(index, call, args))
             case (
                 ("image" | "audio" | "video" | "file" | "text-plain" | "non_standard")
@@ -253,30 +253,30 @@ class StreamState:
                     assert_never(kind)
 
     def _take_finish(self, index: int, content: dict[str, Any]) -> None:
-        kind, tail = content["type"], self._builder.tails.get(index)
-        if kind == "text" and tail:
-            self._text.push(tail)
-        elif kind == "reasoning" and tail:
-            self._reasoning.push(tail)
-        elif kind == "tool_call" and not (self._calls.get(index) or {}).get("said"):
+        kind, unstreamed = content["type"], self._builder.unstreamed_text.get(index)
+        if kind == "text" and unstreamed:
+            self._text.push(unstreamed)
+        elif kind == "reasoning" and unstreamed:
+            self._reasoning.push(unstreamed)
+        elif kind == "tool_call" and not (self._calls.get(index) or {}).get("has_slices"):
             self._tool_calls.push(cast("ToolCallChunk", {**content, "index": index}))
 
     def _restart(self) -> None:
-        """Drop what was shown: the attempt that said it failed, and another one begins."""
+        """Drop the content: the attempt failed, and another one begins."""
         self._calls.clear()
         for deltas in (self._text, self._reasoning, self._tool_calls):
             deltas.items = []
 
     def _closed_error(self) -> BaseException:
-        """Return the error that the source told its listeners when it was closed, so that all hold the same one."""
-        told = self._source.error if self._source is not None else None
-        if isinstance(told, Exception):
-            return told
+        """Return the error that the source dispatched when it was closed, so that all readers get the same one."""
+        source_error = self._source.error if self._source is not None else None
+        if isinstance(source_error, Exception):
+            return source_error
         return StreamClosedError("the stream was closed before its end")
 
 
 def dispatch_event(event: Event | StreamState, stream: StreamState | Event) -> None:
-    """Hand an event to a stream that is driven from outside, as `stream.dispatch(event)` does; in either order."""
+    """Dispatch an event to a stream that is driven externally, like `stream.dispatch(event)`; in either order."""
     if isinstance(event, StreamState):
         event, stream = cast("Event", stream), event
     cast("StreamState", stream).dispatch(event)
@@ -293,10 +293,14 @@ def _slice(index: int, call: dict[str, Any], args: str) -> ToolCallChunk:
 
 
 def _complete_calls(slices: list[ToolCallChunk]) -> list[ToolCall]:
-    """Return the calls that came whole; those in slices are known at the end."""
-    return [cast("ToolCall", one) for one in slices if one.get("type") != "tool_call_chunk"]
+    """Return the calls that came complete; those in slices are known at the end."""
+    return [
+        cast("ToolCall", slice_) for slice_ in slices if slice_.get("type") != "tool_call_chunk"
+    ]
 
 
 def _reasoning_of(message: AIMessage) -> str:
     blocks = cast("list[dict[str, Any]]", message.content_blocks)
-    return "".join(one.get("reasoning") or "" for one in blocks if one.get("type") == "reasoning")
+    return "".join(
+        block.get("reasoning") or "" for block in blocks if block.get("type") == "reasoning"
+    )

@@ -1,8 +1,8 @@
-"""`ChatModelStream` and its async side: one answer, with projections of its parts.
+"""`ChatModelStream` and its async version: one answer, with projections of its parts.
 
-Driven by pull: a reader that runs out of kept events takes one more batch from the call, so a slow reader holds the
-model back and nothing happens before the first read. Everything is kept, so readers may come late, leave and come
-again. Somebody else may drive a stream too: `dispatch(event)`, `fail(error)`, `bind_pump(callback)`.
+Pull-driven: a reader that runs out of stored events takes one more batch from the call, so a slow reader slows the
+model down and nothing runs before the first read. Everything is stored, so readers may start late, stop and read again.
+A stream can also be driven externally: `dispatch(event)`, `fail(error)`, `bind_pump(callback)`.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from foldline.language_models.streams.projections import (
     ARequestMore,
     AsyncProjection,
     AsyncTextProjection,
-    Later,
+    AwaitableValue,
     RequestMore,
     SyncProjection,
     SyncTextProjection,
 )
 from foldline.language_models.streams.source import StreamSource
-from foldline.language_models.streams.state import StreamState, Whereabouts
+from foldline.language_models.streams.state import StreamOrigin, StreamState
 from foldline.messages import AIMessage
 from foldline.protocol.blocks import ToolCall, ToolCallChunk, UsageInfo
 from foldline.protocol.events import Event
 
 __all__ = ["AsyncChatModelStream", "ChatModelStream"]
 
-INSIDE = "this stream is read inside its own producer (a callback): read it afterwards"
+READ_IN_PRODUCER = "this stream is read inside its own producer (a callback): read it afterwards"
 ANOTHER_LOOP = (
     "this stream was begun in another event loop, which has not ended: read and close it there"
 )
@@ -45,7 +45,7 @@ NO_END = "the stream ended without message-finish"
 
 
 class ChatModelStream(StreamState):
-    """One answer as a stream, read blocking.
+    """One answer as a stream, for sync code.
 
     ```python
     from foldline.language_models import FakeListChatModel
@@ -56,9 +56,9 @@ class ChatModelStream(StreamState):
     ```
     """
 
-    def __init__(self, source: StreamSource | None = None, **where: Unpack[Whereabouts]) -> None:
-        """Make a stream of a source, or one that somebody else drives."""
-        super().__init__(source, **where)
+    def __init__(self, source: StreamSource | None = None, **origin: Unpack[StreamOrigin]) -> None:
+        """Create a stream of a source, or one that is driven externally."""
+        super().__init__(source, **origin)
         self._batches: Generator[Batch, None, None] | None = None
         self._pump: RequestMore | None = None
         self._is_closing = False
@@ -66,27 +66,31 @@ class ChatModelStream(StreamState):
 
     @property
     def text(self) -> SyncTextProjection:
-        """The text: iterate its pieces, or `str()` it."""
-        return self._view("text", lambda: SyncTextProjection(self._text, self._more))
+        """The text: iterate its slices, or `str()` it."""
+        return self._view("text", lambda: SyncTextProjection(self._text, self._request_more))
 
     @property
     def reasoning(self) -> SyncTextProjection:
-        """The reasoning: iterate its pieces, or `str()` it."""
-        return self._view("reasoning", lambda: SyncTextProjection(self._reasoning, self._more))
+        """The reasoning: iterate its slices, or `str()` it."""
+        return self._view(
+            "reasoning", lambda: SyncTextProjection(self._reasoning, self._request_more)
+        )
 
     @property
     def tool_calls(self) -> SyncProjection[ToolCallChunk, list[ToolCall]]:
         """The tool calls: iterate their slices, or `.get()` the complete ones."""
-        return self._view("tool_calls", lambda: SyncProjection(self._tool_calls, self._more))
+        return self._view(
+            "tool_calls", lambda: SyncProjection(self._tool_calls, self._request_more)
+        )
 
     def bind_pump(self, callback: RequestMore) -> None:
-        """Let somebody else produce: a function that dispatches more and returns False when there is no more."""
+        """Set an external producer: a function that dispatches more events and returns False at the end."""
         self._pump = callback
 
     set_request_more = bind_pump
 
-    def _more(self) -> bool:
-        """Take one more event; False when there will be none."""
+    def _request_more(self) -> bool:
+        """Read one more batch; return False if there will be none."""
         if self._is_done:
             return False
         token, is_mine = self._guard.token, True
@@ -95,10 +99,10 @@ class ChatModelStream(StreamState):
                 token.pop()
             except IndexError:
                 is_mine = False
-                return self._after_another()
+                return self._wait_for_reader()
             has_more = self._pull() if self._pump is None else self._pump()
             if self._is_closing:
-                self._shut()
+                self._close_source()
             return has_more
         finally:
             if is_mine and not token:  # Ctrl-C may come before it was taken
@@ -106,19 +110,22 @@ class ChatModelStream(StreamState):
                 if self._guard.waiting:
                     self._guard.wake()
 
-    def _after_another(self) -> bool:
-        """Let the thread that reads finish its step: then there is more, or it is over."""
-        reader: FrameType | None = sys._getframe(2)  # who called `_more`
+    def _wait_for_reader(self) -> bool:
+        """Wait for the step of the thread that is reading: then there is more, or the stream has ended."""
+        reader: FrameType | None = sys._getframe(2)  # the caller of `_request_more`
         while reader is not None:
-            if reader.f_code is ChatModelStream._more.__code__ and reader.f_locals["self"] is self:
-                raise UsageError(INSIDE)  # it is this thread that reads, further out
+            if (
+                reader.f_code is ChatModelStream._request_more.__code__
+                and reader.f_locals["self"] is self
+            ):
+                raise UsageError(READ_IN_PRODUCER)  # this thread is reading already
             reader = reader.f_back
         self._guard.wait()
         return True
 
     def _pull(self) -> bool:
         source: Any = self._source
-        if source is None:  # somebody else drives, without a pump: nothing comes by asking
+        if source is None:  # driven externally without a pump: there is nothing to pull
             return False
         if self._batches is None:
             self._batches = drive_each(source.batches())
@@ -132,7 +139,7 @@ class ChatModelStream(StreamState):
             elif batch is None:
                 self.fail(self._closed_error())
         except BaseException as error:
-            if source.is_complete:  # a listener broke after the end: that does not cost the message
+            if source.is_complete:  # a listener failed after the end: the message is still valid
                 self._end_with(source)
             else:
                 self.fail(error if isinstance(error, Exception) else self._closed_error())
@@ -141,7 +148,7 @@ class ChatModelStream(StreamState):
         return True
 
     def __iter__(self) -> Iterator[Event]:
-        yield from self._log.read(self._more)
+        yield from self._log.read(self._request_more)
         if self._failure is not None:
             raise self._failure.as_raised()
 
@@ -151,10 +158,10 @@ class ChatModelStream(StreamState):
         if live.can_renew():
             live.show_live(iter(self), live.LiveOutput(self._repr_html_))
         else:
-            print(repr(self))  # noqa: T201  a terminal cannot renew what it has shown
+            print(repr(self))  # noqa: T201  a terminal cannot update its output
 
     def _drain(self) -> None:
-        while self._more():
+        while self._request_more():
             pass
 
     @property
@@ -169,15 +176,15 @@ class ChatModelStream(StreamState):
 
     @property
     def usage(self) -> UsageInfo | None:
-        """The tokens used: those known so far while somebody reads; before anybody did, reads to the end."""
+        """The token usage so far; reads to the end if nothing was read yet."""
         if not self.has_events:
             self._drain()
         return self._usage
 
     def close(self) -> None:
-        """Stop: closes the connection, tells listeners once; a finished stream stays as it is.
+        """Close the connection, and dispatch the error once; a finished stream stays as it is.
 
-        While another thread waits for the next event, that thread closes the stream when its event comes.
+        While another thread waits for the next event, that thread closes the stream when its event arrives.
         """
         if self._is_done:
             return
@@ -186,11 +193,11 @@ class ChatModelStream(StreamState):
             self._source.is_closing = True
         if self._guard.enter_if_free():
             try:
-                self._shut()
+                self._close_source()
             finally:
                 self._guard.leave()
 
-    def _shut(self) -> None:
+    def _close_source(self) -> None:
         if self._batches is not None:
             self._batches.close()
         self.fail(self._closed_error())
@@ -203,11 +210,11 @@ class ChatModelStream(StreamState):
 
 
 class AsyncChatModelStream(StreamState):
-    """One answer as a stream, awaited: `await stream` gives the message, `async for` the events."""
+    """One answer as a stream, for async code: `await stream` returns the message, `async for` yields the events."""
 
-    def __init__(self, source: StreamSource | None = None, **where: Unpack[Whereabouts]) -> None:
-        """Make a stream of a source, or one that somebody else drives."""
-        super().__init__(source, **where)
+    def __init__(self, source: StreamSource | None = None, **origin: Unpack[StreamOrigin]) -> None:
+        """Create a stream of a source, or one that is driven externally."""
+        super().__init__(source, **origin)
         self._batches: AsyncGenerator[Batch, None] | None = None
         self._pump: ARequestMore | None = None
         self._signal: Signal | None = None
@@ -217,27 +224,31 @@ class AsyncChatModelStream(StreamState):
 
     @property
     def text(self) -> AsyncTextProjection:
-        """The text: iterate its pieces, or await it."""
-        return self._view("text", lambda: AsyncTextProjection(self._text, self._more))
+        """The text: iterate its slices, or await it."""
+        return self._view("text", lambda: AsyncTextProjection(self._text, self._request_more))
 
     @property
     def reasoning(self) -> AsyncTextProjection:
-        """The reasoning: iterate its pieces, or await it."""
-        return self._view("reasoning", lambda: AsyncTextProjection(self._reasoning, self._more))
+        """The reasoning: iterate its slices, or await it."""
+        return self._view(
+            "reasoning", lambda: AsyncTextProjection(self._reasoning, self._request_more)
+        )
 
     @property
     def tool_calls(self) -> AsyncProjection[ToolCallChunk, list[ToolCall]]:
         """The tool calls: iterate their slices, or await the complete ones."""
-        return self._view("tool_calls", lambda: AsyncProjection(self._tool_calls, self._more))
+        return self._view(
+            "tool_calls", lambda: AsyncProjection(self._tool_calls, self._request_more)
+        )
 
     def bind_pump(self, callback: ARequestMore) -> None:
-        """Let somebody else produce: an async function that dispatches more and returns False at the end."""
+        """Set an external producer: an async function that dispatches more events and returns False at the end."""
         self._pump = callback
 
     set_arequest_more = bind_pump
 
     def dispatch(self, event: Event) -> None:
-        """Take an event from outside: fold it, keep it, hand it to the projections."""
+        """Take an event from an external driver: fold it, store it, pass it to the projections."""
         super().dispatch(event)
         self._wake()
 
@@ -255,8 +266,8 @@ class AsyncChatModelStream(StreamState):
             self._signal = Signal()
         await self._signal.wait()
 
-    async def _more(self) -> bool:
-        """Take one more event; False when there will be none."""
+    async def _request_more(self) -> bool:
+        """Read one more batch; return False if there will be none."""
         if self._is_done:
             return False
         if self._home.loop is not running_loop() and not self._home.enter():
@@ -264,8 +275,8 @@ class AsyncChatModelStream(StreamState):
             return True
         if self._is_pulling:
             if self._step.is_mine:
-                raise UsageError(INSIDE)
-            await self._wait()  # another task is reading on
+                raise UsageError(READ_IN_PRODUCER)
+            await self._wait()  # another task is reading
             return True
         if self._source is None and self._pump is None:
             await self._wait()
@@ -278,7 +289,7 @@ class AsyncChatModelStream(StreamState):
             self._wake()
 
     def _leave_home(self) -> None:
-        """Go on in another loop than the stream was begun in, where that can be done."""
+        """Continue in another loop than the stream began in, if that is possible."""
         if not self._home.is_closed:
             raise UsageError(ANOTHER_LOOP)
         if self._source is not None:  # its connection belonged to the loop
@@ -299,11 +310,11 @@ class AsyncChatModelStream(StreamState):
                 self._end_with(source)
                 await self._batches.aclose()
             elif self._step.is_interrupted:
-                await self._shut()
+                await self._close_source()
         except BaseException as error:
-            if source.is_complete:  # a listener broke after the end: that does not cost the message
+            if source.is_complete:  # a listener failed after the end: the message is still valid
                 self._end_with(source)
-            elif isinstance(error, StopAsyncIteration):  # somebody else closed the source
+            elif isinstance(error, StopAsyncIteration):  # the source was closed elsewhere
                 self.fail(self._closed_error())
             else:
                 self.fail(error if isinstance(error, Exception) else self._closed_error())
@@ -313,12 +324,12 @@ class AsyncChatModelStream(StreamState):
 
     async def __aiter__(self) -> AsyncIterator[Event]:
         cursor = self._log.cursor()
-        take, more = cursor.take, self._more
+        take, request_more = cursor.take, self._request_more
         while True:
             event = take()
             if event is not None:
                 yield event
-            elif not await more():
+            elif not await request_more():
                 break
         for event in cursor:
             yield event
@@ -332,13 +343,13 @@ class AsyncChatModelStream(StreamState):
             output = live.LiveOutput(self._repr_html_)
             self._display = ASYNC.start(live.ashow_live(aiter(self), output))
         else:
-            print(repr(self))  # noqa: T201  a terminal cannot renew what it has shown
+            print(repr(self))  # noqa: T201  a terminal cannot update its output
 
     async def _drain(self) -> None:
-        while await self._more():
+        while await self._request_more():
             pass
 
-    async def _finished(self) -> AIMessage:
+    async def _final_message(self) -> AIMessage:
         await self._drain()
         if self._failure is not None:
             raise self._failure.as_raised()
@@ -347,42 +358,42 @@ class AsyncChatModelStream(StreamState):
         return self._message
 
     def __await__(self) -> Generator[Any, None, AIMessage]:
-        return self._finished().__await__()
+        return self._final_message().__await__()
 
     @property
-    def output(self) -> Later[AIMessage]:
+    def output(self) -> AwaitableValue[AIMessage]:
         """The assembled message, to be awaited."""
-        return self._view("output", lambda: Later(self._finished))
+        return self._view("output", lambda: AwaitableValue(self._final_message))
 
     @property
-    def usage(self) -> Later[UsageInfo | None]:
-        """The tokens used, to be awaited: reads to the end."""
-        return self._view("usage", lambda: Later(self._used))
+    def usage(self) -> AwaitableValue[UsageInfo | None]:
+        """The token usage, to be awaited: reads to the end."""
+        return self._view("usage", lambda: AwaitableValue(self._final_usage))
 
-    async def _used(self) -> UsageInfo | None:
+    async def _final_usage(self) -> UsageInfo | None:
         await self._drain()
         return self._usage
 
     async def aclose(self) -> None:
-        """Stop: closes the connection, tells listeners once; a finished stream stays as it is.
+        """Close the connection, and dispatch the error once; a finished stream stays as it is.
 
-        A task that waits for the next event is interrupted: it sees a `StreamClosedError`.
+        A task that waits for the next event is interrupted: it gets a `StreamClosedError`.
         """
         if self._is_done:
             return
         if self._home.is_elsewhere:
             self._leave_home()
         if self._source is None or not self._is_pulling:
-            await self._shut()
+            await self._close_source()
             return
-        if not self._source.is_concluding:  # else the answer is whole: it is waited for its end
+        if not self._source.is_concluding:  # else the answer is complete: wait for its end
             self._source.is_closing = True
             self._step.interrupt()
         if not self._step.is_mine:
             while not self.done:
                 await self._wait()
 
-    async def _shut(self) -> None:
+    async def _close_source(self) -> None:
         if self._source is not None:
             self._source.is_closing = True
         try:

@@ -1,1 +1,1 @@
-"""`bind_tools` and `with_structured_output`: schemas, asking, parsing."""
+"""`bind_tools` and `with_structured_output`: schemas, options, parsing."""

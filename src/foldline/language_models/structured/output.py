@@ -1,7 +1,7 @@
-"""Structured output: a schema of any kind, how it is asked for, and how an answer is read by it. Pure.
+"""Structured output: a schema of any kind, the options that request it, and how an answer is read by it. Pure.
 
-`with_structured_output` binds a response format (or a tool) and a check to the model, and puts a parser behind it. The
-turn does the asking again: the check says what is wrong. Whatever had to be mended is told in `repairs`.
+`with_structured_output` binds a response format (or a tool) and a check to the model, and adds a parser after it. The
+call retries: the check says what is wrong. What had to be repaired is listed in `repairs`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,11 @@ from foldline.exceptions import StructuredOutputError, UsageError
 from foldline.language_models.policies.call_options import ToolChoice
 from foldline.language_models.policies.output_check import CHECKS, Verdict
 from foldline.language_models.profile import ModelProfile
-from foldline.language_models.structured.schema_walk import unknown, unpacked, without_nulls
+from foldline.language_models.structured.schema_walk import (
+    unknown_properties,
+    unpack_strings,
+    without_nulls,
+)
 from foldline.language_models.structured.tool_binding import tool_name, tools_of
 from foldline.messages import AIMessage
 from foldline.utils._json_repair import GUESSES
@@ -48,7 +52,7 @@ class Answer:
     """An answer, read by a schema."""
 
     value: Any = None
-    """The object; None where it could not be read."""
+    """The object; None if it could not be read."""
     issues: list[str] = dataclasses.field(default_factory=list)
     repairs: list[str] = dataclasses.field(default_factory=list)
 
@@ -56,11 +60,11 @@ class Answer:
 class OutputSchema:
     """A schema of any kind: a Pydantic model, a dataclass, a TypedDict, or a JSON Schema with its references."""
 
-    def __init__(self, schema: Any, *, strict: bool | None = None) -> None:  # noqa: ANN401  a class, a TypedDict or a JSON Schema
+    def __init__(self, schema: object, *, strict: bool | None = None) -> None:
         self._strict = strict
         if isinstance(schema, Mapping) and is_server_tool(schema):
-            raise UsageError(f"{dict(schema)!r:.100} is a tool of the provider and no schema")
-        self.given: Any = schema
+            raise UsageError(f"{dict(schema)!r:.100} is a tool of the provider, not a schema")
+        self.definition: Any = schema
         self.is_model: bool = isinstance(schema, type) and issubclass(schema, BaseModel)
         self.is_v1_model: bool = isinstance(schema, type) and is_pydantic_v1_subclass(schema)
         self.is_dataclass = isinstance(schema, type) and dataclasses.is_dataclass(schema)
@@ -70,73 +74,83 @@ class OutputSchema:
 
     @cached_property
     def _adapter(self) -> TypeAdapter[Any]:
-        return TypeAdapter(self.given)
+        return TypeAdapter(self.definition)
 
     def tool(self, *, strict: bool | None) -> dict[str, Any]:
-        """Describe the schema as a tool whose arguments are the answer."""
-        bare = {
+        """Return the schema as a tool whose arguments are the answer."""
+        parameters = {
             key: value
             for key, value in self.json_schema.items()
             if key not in ("title", "description")
         }
-        function = {"name": self.name, "description": self.description or "", "parameters": bare}
+        function = {
+            "name": self.name,
+            "description": self.description or "",
+            "parameters": parameters,
+        }
         if strict is not None:
             function["strict"] = strict
-            function["parameters"] = strict_schema(bare) if strict else bare
+            function["parameters"] = strict_schema(parameters) if strict else parameters
         return {"type": "function", "function": function}
 
     def response_format(self, *, strict: bool | None) -> dict[str, Any]:
-        """Describe the schema as a native response format, in OpenAI's form."""
-        described: dict[str, Any] = {"name": self.name}
+        """Return the schema as a native response format, in OpenAI's form."""
+        json_schema: dict[str, Any] = {"name": self.name}
         if self.description:
-            described["description"] = self.description
+            json_schema["description"] = self.description
         schema = {key: value for key, value in self.json_schema.items() if key != "title"}
-        described["schema"] = without_defaults(strict_schema(schema)) if strict else schema
+        json_schema["schema"] = without_defaults(strict_schema(schema)) if strict else schema
         if strict is not None:
-            described["strict"] = strict
-        return {"type": "json_schema", "json_schema": described}
+            json_schema["strict"] = strict
+        return {"type": "json_schema", "json_schema": json_schema}
 
     def read(self, value: object) -> Answer:
-        """Check a JSON value and make the object of it."""
-        if self._strict:  # asked for every property: null stands for one that was left out
+        """Validate a JSON value and build the object."""
+        if self._strict:  # every property was required: null stands for one that was left out
             value = without_nulls(value, self.json_schema, self.json_schema)
         if self.is_model or self.is_dataclass:
-            return self._validated(value)
+            return self._validate(value)
         if self.is_v1_model:
-            return self._validated_by_v1(value)
+            return self._validate_by_v1(value)
         issues = [str(issue) for issue in validate(value, self.json_schema)]
         return Answer(None if issues else value, issues)
 
-    def _validated_by_v1(self, value: object) -> Answer:
+    def _validate_by_v1(self, value: object) -> Answer:
         try:
-            return Answer(self.given.parse_obj(value))
-        except ValueError as error:  # its ValidationError, which is not pydantic's
-            return Answer(None, [_issue(one) for one in getattr(error, "errors", list)()])
+            return Answer(self.definition.parse_obj(value))
+        except ValueError as error:  # the ValidationError of Pydantic 1
+            return Answer(None, [_issue(details) for details in getattr(error, "errors", list)()])
 
-    def _validated(self, value: object) -> Answer:
+    def _validate(self, value: object) -> Answer:
         try:
-            made = (
-                self.given.model_validate(value)
+            instance = (
+                self.definition.model_validate(value)
                 if self.is_model
                 else self._adapter.validate_python(value)
             )
         except ValidationError as error:
             return Answer(
-                None, [_issue(one) for one in error.errors(include_url=False, include_input=True)]
+                None,
+                [
+                    _issue(details)
+                    for details in error.errors(include_url=False, include_input=True)
+                ],
             )
-        dropped = list(unknown(value, self.json_schema, self.json_schema, ""))
+        unknown_paths = list(unknown_properties(value, self.json_schema, self.json_schema, ""))
         return Answer(
-            made, [], [f"left out {path}, which {self.name} does not have" for path in dropped]
+            instance,
+            [],
+            [f"left out {path}, which {self.name} does not have" for path in unknown_paths],
         )
 
 
-SCHEMA_WORDS = frozenset(
+SCHEMA_KEYWORDS = frozenset(
     {
         "$defs", "$ref", "$schema", "additionalProperties", "allOf", "anyOf", "const", "definitions", "enum", "items",
         "oneOf", "patternProperties", "prefixItems", "properties", "required", "type",
     }
 )  # fmt: skip
-"""Words of which a JSON Schema of an answer has at least one."""
+"""Keywords of which a JSON Schema of an answer has at least one."""
 
 
 def _json_schema(schema: object) -> dict[str, Any]:
@@ -144,10 +158,10 @@ def _json_schema(schema: object) -> dict[str, Any]:
         if "name" in schema or isinstance(schema.get("function"), Mapping):
             return convert_to_json_schema(schema)
         if not schema:
-            raise UsageError("an empty dict is no schema: give a JSON Schema with properties")
-        if SCHEMA_WORDS.isdisjoint(schema):
+            raise UsageError("an empty dict is not a schema: give a JSON Schema with properties")
+        if SCHEMA_KEYWORDS.isdisjoint(schema):
             raise UsageError(
-                f"{dict(schema)!r:.100} is no JSON Schema: write "
+                f"{dict(schema)!r:.100} is not a JSON Schema: write "
                 '{"title": ..., "type": "object", "properties": {...}}'
             )
         return dict(schema)
@@ -160,7 +174,7 @@ def _json_schema(schema: object) -> dict[str, Any]:
     if is_typed_dict(schema):
         return convert_to_json_schema(schema)
     raise UsageError(
-        f"{schema!r:.100} is no schema: give a Pydantic model, a dataclass, a TypedDict or a JSON Schema dict"
+        f"{schema!r:.100} is not a schema: give a Pydantic model, a dataclass, a TypedDict or a JSON Schema dict"
     )
 
 
@@ -182,10 +196,10 @@ CUT_REASONS = frozenset({"length", "content_filter"})
 
 
 class StructuredCheck:
-    """Reads answers by a schema, wherever the method puts them; what the turn asks again by."""
+    """Reads answers by a schema, from where the method puts them; the call retries by it."""
 
     resets = True
-    """A stream of partial objects may begin again: each replaces the one before."""
+    """A stream of partial objects may start over: each replaces the one before."""
 
     def __init__(
         self,
@@ -203,47 +217,47 @@ class StructuredCheck:
         self.repair = repair
         self.gives_up_quietly = gives_up_quietly
         self.shares_retries = False
-        """Whether `max_retries` is the call's own number of retries, and one budget with it."""
+        """Whether `max_retries` is that of the call, and shared with failed requests."""
         self.tools = tools
-        """Other tools the model may call instead of answering."""
+        """Other tools that the model may call instead of answering."""
 
     def key(self) -> object:
-        """Return what tells this check from another."""
+        """Return what identifies this check."""
         return ["structured", self.method, self.schema.json_schema, self.repair]
 
     def judge(self, message: AIMessage) -> Verdict:
-        """Say what is wrong with an answer."""
+        """Return what is wrong with an answer."""
         answer = self.read(message)
         return Verdict(answer.issues, answer.repairs)
 
     def screen(self, call: object) -> str | None:
-        """Nothing: the answer is judged as a whole."""
+        """Return None: the answer is checked as a whole."""
         return None
 
     def read(self, message: AIMessage) -> Answer:
-        """Read the object out of an answer."""
+        """Return the object in an answer."""
         if self.calls_others(message):
             return Answer()
         if message.finish_reason == "refusal":
             return Answer(None, [f"the model refused: {_refusal(message)}"])
         if self.method == "tool":
-            calls = [one for one in message.tool_calls if one["name"] == self.schema.name]
+            calls = [call for call in message.tool_calls if call["name"] == self.schema.name]
             if not calls:
                 return self._read_uncalled(message)
             answer = self._read_value(calls[0]["args"], [])
             if len(calls) > 1:
                 answer.repairs.append(f"took the first of {len(calls)} answers")
             return answer
-        if "json" in message.response_metadata:  # said beside the text (`ChatModel.process`)
+        if "json" in message.response_metadata:  # set by `ChatModel.process`
             return self._read_value(message.response_metadata["json"], [])
         return self._read_text(str(message.text), is_cut=self._is_cut(message))
 
     def calls_others(self, message: AIMessage) -> bool:
-        """Whether the model called another tool instead of answering."""
+        """Return whether the model called another tool instead of answering."""
         return any(call["name"] in self.tools for call in message.tool_calls)
 
     def error(self, message: AIMessage, issues: list[str]) -> StructuredOutputError:
-        """Make the error of an answer that does not fit."""
+        """Return the error of an answer that does not fit."""
         error = StructuredOutputError(
             f"the answer does not fit {self.schema.name}: {'; '.join(issues[:5])}"
         )
@@ -253,25 +267,32 @@ class StructuredCheck:
 
     def _read_uncalled(self, message: AIMessage) -> Answer:
         name = self.schema.name
-        broken = next(
-            (one for one in message.invalid_tool_calls if one.get("name") in (name, None)), None
+        invalid_call = next(
+            (call for call in message.invalid_tool_calls if call.get("name") in (name, None)), None
         )
-        raw = str(message.text) if broken is None else str(broken.get("args") or "")
-        answer = self._read_text(raw) if raw.strip() and self.repair else Answer(None, ["-"])
+        raw_text = (
+            str(message.text) if invalid_call is None else str(invalid_call.get("args") or "")
+        )
+        answer = (
+            self._read_text(raw_text) if raw_text.strip() and self.repair else Answer(None, ["-"])
+        )
         if answer.issues and self._is_cut(message):
             return Answer(None, [CUT_OFF])
         if answer.issues:
-            said = "; ".join(issue for issue in answer.issues if issue != "-")
+            issues = "; ".join(issue for issue in answer.issues if issue != "-")
             return Answer(
                 None,
-                [f"you must call the tool {name} with the answer" + (f" ({said})" if said else "")],
+                [
+                    f"you must call the tool {name} with the answer"
+                    + (f" ({issues})" if issues else "")
+                ],
             )
-        if broken is None:
+        if invalid_call is None:
             answer.repairs.insert(0, FROM_TEXT)
         return answer
 
     def _read_text(self, text: str, *, is_cut: bool = False) -> Answer:
-        """Read JSON; what is open at the end is never closed, for that would invent a value (F-Y14)."""
+        """Read JSON; an unclosed end is never repaired, because that would invent a value (F-Y14)."""
         repairs: list[str] = []
         try:
             value = parse_strict(text)
@@ -279,11 +300,11 @@ class StructuredCheck:
             if is_cut:
                 return Answer(None, [CUT_OFF])
             if not self.repair:
-                return Answer(None, [f"the answer is no JSON: {strict.reason}"])
+                return Answer(None, [f"the answer is not JSON: {strict.reason}"])
             try:
                 value, repairs = repair_json(text)
             except JsonError as error:
-                return Answer(None, [f"the answer is no JSON: {error.reason}"])
+                return Answer(None, [f"the answer is not JSON: {error.reason}"])
             if not GUESSES.isdisjoint(repairs):
                 return Answer(None, [CUT_OFF])
         return self._read_value(value, repairs)
@@ -292,11 +313,13 @@ class StructuredCheck:
         answer = self.schema.read(value)
         if answer.issues and self.repair:
             schema = self.schema.json_schema
-            taken_out, told = unpacked(value, schema, schema, "")
-            if told:
-                again = self.schema.read(taken_out)
-                if not again.issues:
-                    return Answer(again.value, [], [*repairs, *told, *again.repairs])
+            unpacked_value, unpack_repairs = unpack_strings(value, schema, schema, "")
+            if unpack_repairs:
+                second_answer = self.schema.read(unpacked_value)
+                if not second_answer.issues:
+                    return Answer(
+                        second_answer.value, [], [*repairs, *unpack_repairs, *second_answer.repairs]
+                    )
         return Answer(answer.value, answer.issues, [*repairs, *answer.repairs])
 
     @staticmethod
@@ -305,7 +328,7 @@ class StructuredCheck:
 
 
 def _refusal(message: AIMessage) -> str:
-    """Return the words of a refusal: text, or a block of its own."""
+    """Return the text of a refusal: text, or a separate block."""
     words = [str(message.text)]
     for block in message.content_blocks:
         value = dict(block).get("value")
@@ -314,15 +337,15 @@ def _refusal(message: AIMessage) -> str:
     return " ".join(filter(None, words))
 
 
-def chosen_method(method: str, profile: ModelProfile | None, *, has_tools: bool) -> Method:
-    """Choose how to ask: as told, or by what the model can do."""
+def choose_method(method: str, profile: ModelProfile | None, *, has_tools: bool) -> Method:
+    """Return the method to use: as set, or by the model's profile."""
     if method not in METHODS:
         raise UsageError(
             f'method={method!r}: "auto", "json_schema", "tool" (or "function_calling") or "json_mode"'
         )
-    known = METHODS[method]
-    if known != "auto":
-        return known  # type: ignore[return-value]
+    chosen = METHODS[method]
+    if chosen != "auto":
+        return chosen  # type: ignore[return-value]
     profile = profile or {}
     if profile.get("structured_output") and (
         not has_tools or profile.get("structured_output_with_tools", True)
@@ -334,14 +357,14 @@ def chosen_method(method: str, profile: ModelProfile | None, *, has_tools: bool)
 
 
 def without_defaults(node: object) -> object:
-    """Return a strict schema without `default`, which is refused there: every property is asked for."""
+    """Return a strict schema without `default`, which is not allowed there: every property is required."""
     if isinstance(node, list):
         return [without_defaults(item) for item in node]
     if not isinstance(node, dict):
         return node
     cleaned = {key: without_defaults(value) for key, value in node.items() if key != "default"}
     properties = node.get("properties")
-    if isinstance(properties, dict):  # of which one may be called `default`
+    if isinstance(properties, dict):  # one of which may be called `default`
         cleaned["properties"] = {key: without_defaults(value) for key, value in properties.items()}
     return cleaned
 
@@ -349,16 +372,16 @@ def without_defaults(node: object) -> object:
 ANY_OBJECT = {"title": "answer", "type": "object"}
 
 
-def _can_be_strict(schema: Any) -> bool:  # noqa: ANN401  JSON Schema: a dict, or true and false
-    """Say whether a class describes closed objects only, as a strict schema must."""
+def _can_be_strict(schema: object) -> bool:
+    """Return whether a class describes closed objects only, as a strict schema must."""
     if not (isinstance(schema, type) and issubclass(schema, BaseModel)):
         return False
-    described = schema.model_json_schema()
-    return all(_is_closable(node) for node in (described, *described.get("$defs", {}).values()))
+    json_schema = schema.model_json_schema()
+    return all(_is_closable(node) for node in (json_schema, *json_schema.get("$defs", {}).values()))
 
 
 def _is_closable(node: dict[str, Any]) -> bool:
-    """Say whether a schema has no open object and no value of any type; references are looked at where they lead."""
+    """Return whether a schema has no open object and no value of any type; references count as closed."""
     if node.keys() & {"$ref", "enum", "const"}:
         return True
     branches = [*node.get("anyOf", ()), *node.get("allOf", ()), *node.get("oneOf", ())]
@@ -386,7 +409,7 @@ def structured_options(
     tools: Sequence[Any] | None = None,
     prefers_strict: bool = False,
 ) -> tuple[dict[str, Any], StructuredCheck]:
-    """Return the call options that ask for the schema, and the check that reads answers by it."""
+    """Return the call options that request the schema, and the check that reads answers by it."""
     is_any_object = schema is None
     if is_any_object:
         if method not in ("json_mode", "json_object"):
@@ -401,15 +424,15 @@ def structured_options(
         )
     if max_retries < 0:
         raise UsageError(f"max_retries={max_retries}: a number from 0")
-    described = tools_of(tools or (), strict=strict)
-    way = chosen_method(method, profile, has_tools=bool(described))
-    if strict is None and prefers_strict and way == "json_schema" and _can_be_strict(schema):
+    tool_descriptions = tools_of(tools or (), strict=strict)
+    chosen = choose_method(method, profile, has_tools=bool(tool_descriptions))
+    if strict is None and prefers_strict and chosen == "json_schema" and _can_be_strict(schema):
         strict = True
-    wanted = OutputSchema(schema, strict=strict)
-    names = frozenset(name for tool in described if (name := tool_name(tool)))
+    output_schema = OutputSchema(schema, strict=strict)
+    names = frozenset(name for tool in tool_descriptions if (name := tool_name(tool)))
     check = StructuredCheck(
-        wanted,
-        way,
+        output_schema,
+        chosen,
         max_retries=max_retries,
         repair=repair,
         gives_up_quietly=include_raw,
@@ -417,17 +440,19 @@ def structured_options(
     )
     traced = {"kwargs": {"method": method, "strict": strict}, "schema": schema}
     options: dict[str, Any] = {CHECKS: [check], "ls_structured_output_format": traced}
-    if described:
-        options["tools"] = described
-    if way == "tool":
-        options |= _as_tool(wanted, described, profile, strict=strict)
-    elif way == "json_schema":
-        options["response_format"] = wanted.response_format(strict=strict)
+    if tool_descriptions:
+        options["tools"] = tool_descriptions
+    if chosen == "tool":
+        options |= _as_tool(output_schema, tool_descriptions, profile, strict=strict)
+    elif chosen == "json_schema":
+        options["response_format"] = output_schema.response_format(strict=strict)
     else:
         options["response_format"] = {"type": "json_object"}
         if is_any_object:
             return options, check
-        options["instructions"] = JSON_MODE + json.dumps(wanted.json_schema, ensure_ascii=False)
+        options["instructions"] = JSON_MODE + json.dumps(
+            output_schema.json_schema, ensure_ascii=False
+        )
     return options, check
 
 

@@ -1,7 +1,7 @@
-"""The last step of structured output: answers become objects, and while they stream, partial objects.
+"""The last step of structured output: answers become objects, and partial objects while they stream.
 
-Pieces are read by an incremental parser, so the work is linear in the answer. What is yielded replaces what was
-yielded before; the last item is the checked object.
+Slices are read by an incremental parser, so the work is linear in the answer. Each item that is yielded replaces the
+one before; the last item is the validated object.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ Schema = TypeVar("Schema")
 
 
 class RawAndParsed(TypedDict, Generic[Schema]):
-    """What `with_structured_output(..., include_raw=True)` gives."""
+    """The result of `with_structured_output(..., include_raw=True)`."""
 
     raw: AIMessage
     """The answer."""
     parsed: Schema | None
-    """The object that was read from it; None where it does not fit the schema."""
+    """The object in the answer; None if it does not fit the schema."""
     parsing_error: BaseException | None
-    """Why it does not fit."""
+    """The error, if it does not fit."""
 
 
 class StructuredParser(Runnable[AIMessage, Any]):
@@ -61,30 +61,34 @@ class StructuredParser(Runnable[AIMessage, Any]):
 
     @property
     def OutputType(self) -> object:
-        """The schema, where it is a type."""
-        given = self.check.schema.given
-        return given if isinstance(given, type) and not self.include_raw else dict[str, Any]
+        """The schema, if it is a type."""
+        definition = self.check.schema.definition
+        return (
+            definition if isinstance(definition, type) and not self.include_raw else dict[str, Any]
+        )
 
-    async def _once(self, input: object, run: Run) -> object:
+    async def _invoke_body(self, input: object, run: Run) -> object:
         if not isinstance(input, AIMessage):
             raise UsageError(
                 f"structured output is read from an AIMessage, not from {type(input).__name__}"
             )
         return self._read(input)
 
-    async def _flow(self, inputs: AsyncGenerator[Any, None], run: Run) -> AsyncGenerator[Any, None]:
-        partial = _Partial(self.check)
-        whole: AIMessage | None = None
+    async def _transform_body(
+        self, inputs: AsyncGenerator[Any, None], run: Run
+    ) -> AsyncGenerator[Any, None]:
+        partial = _PartialObject(self.check)
+        total: AIMessage | None = None
         async with aclosing(inputs) as chunks:
             async for chunk in chunks:
-                whole = chunk if whole is None or _is_reset(chunk) else whole + chunk
+                total = chunk if total is None or _is_reset(chunk) else total + chunk
                 if self.include_raw:
                     yield AddableDict(raw=chunk)
                 elif (value := partial.feed(chunk)) is not None:
                     yield value
-        if whole is None:
+        if total is None:
             return
-        final = self._read(whole)
+        final = self._read(total)
         if self.include_raw:
             yield AddableDict(parsed=final["parsed"], parsing_error=final["parsing_error"])
         elif final is not None:
@@ -106,22 +110,22 @@ def _is_reset(chunk: object) -> bool:
     return isinstance(chunk, AIMessageChunk) and "reset" in chunk.response_metadata
 
 
-class _Partial:
-    """The object so far of one streamed answer."""
+class _PartialObject:
+    """The object so far of a streamed answer."""
 
     def __init__(self, check: StructuredCheck) -> None:
         self._check = check
         schema = check.schema
         self._is_plain = not (schema.is_model or schema.is_dataclass or schema.is_v1_model)
         has_shape = schema.is_model or schema.is_dataclass
-        self._shape = partial_model(schema.given) if has_shape else None
+        self._shape = partial_model(schema.definition) if has_shape else None
         self._call: Any = None
         self._begin()
 
     def _begin(self) -> None:
         self._parser = PartialJson()
         self._has_begun = False
-        self._last: Any = None
+        self._last_value: Any = None
 
     def feed(self, chunk: object) -> object:
         """Return the object so far, if it has changed."""
@@ -130,35 +134,35 @@ class _Partial:
         slices = self._slices(chunk)
         if not slices or self._parser.error is not None:
             return None
-        for piece in slices:
-            self._read(piece)
+        for slice_ in slices:
+            self._read(slice_)
         if not self._parser.has_value or self._parser.error is not None:
             return None
         value = self._parser.value()
-        if value == self._last or not isinstance(value, dict):
+        if value == self._last_value or not isinstance(value, dict):
             return None
-        self._last = value
+        self._last_value = value
         return self._build(value)
 
     def _slices(self, chunk: object) -> list[str]:
         if self._check.method != "tool":
             return [text] if isinstance(chunk, AIMessage) and (text := str(chunk.text)) else []
-        found = []
+        slices = []
         for part in getattr(chunk, "tool_call_chunks", ()):
             if part.get("name") == self._check.schema.name:
                 self._call = part.get("index")
             if part.get("index") == self._call and part.get("args"):
-                found.append(part["args"])
-        return found
+                slices.append(part["args"])
+        return slices
 
-    def _read(self, piece: str) -> None:
+    def _read(self, slice_: str) -> None:
         if self._has_begun:
-            self._parser.feed(piece)
+            self._parser.feed(slice_)
             return
-        starts = [place for mark in "{[" if (place := piece.find(mark)) >= 0]
-        if starts:  # before it a fence or a sentence: the end will tell
+        starts = [index for bracket in "{[" if (index := slice_.find(bracket)) >= 0]
+        if starts:  # text before it may be a fence or a sentence: the final parse decides
             self._has_begun = True
-            self._parser.feed(piece, min(starts))
+            self._parser.feed(slice_, min(starts))
 
     def _build(self, value: dict[str, Any]) -> object:
         if self._is_plain:
@@ -167,79 +171,77 @@ class _Partial:
             return None
         try:
             return _restore_dataclasses(self._shape.model_validate(value))
-        except (
-            ValueError,
-            TypeError,
-            AttributeError,
-        ):  # a validator of the user's met what is not there yet
+        except (ValueError, TypeError, AttributeError):  # a user's validator met a missing value
             return None
 
 
-class _OfDataclass(BaseModel):
-    """The shape of a dataclass in which everything may still be missing."""
+class _DataclassModel(BaseModel):
+    """The model of a dataclass in which every field may be missing."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(defer_build=True)
-    foldline_made_of: ClassVar[type]
+    foldline_dataclass: ClassVar[type]
 
 
 def partial_model(schema: type) -> type[BaseModel] | None:
-    """Make a model of a model or dataclass in which everything may still be missing; None where that cannot be."""
+    """Return a model of a model or dataclass in which every field may be missing; None if that is impossible."""
     try:
         return cast("type[BaseModel]", _partial(schema, {}))
     except (TypeError, NameError):
         return None
 
 
-def _partial(schema: Any, made: dict[type, Any]) -> Any:  # noqa: ANN401  a model or a dataclass, and the looser class made of it
-    if schema in made:
-        return schema  # inside itself: only whole ones
-    made[schema] = None
+def _partial(schema: Any, visited: dict[type, Any]) -> Any:  # noqa: ANN401  a model or a dataclass, and its partial model
+    if schema in visited:
+        return schema  # recursive: only complete objects inside
+    visited[schema] = None
     if dataclasses.is_dataclass(schema):
-        return _partial_dataclass(schema, made)
+        return _partial_dataclass(schema, visited)
     fields: dict[str, Any] = {}
     for name, info in schema.model_fields.items():
-        loose = info._copy()
-        loose.annotation = cast("Any", Union[_loosened(info.annotation, made), None])  # noqa: UP007
-        loose.default, loose.default_factory, loose.metadata = None, None, []
-        fields[name] = (loose.annotation, loose)
+        partial_field = info._copy()
+        annotation = _make_optional(info.annotation, visited)
+        partial_field.annotation = cast("Any", Union[annotation, None])  # noqa: UP007
+        partial_field.default = partial_field.default_factory = None
+        partial_field.metadata = []
+        fields[name] = (partial_field.annotation, partial_field)
     return create_model(schema.__name__, __base__=schema, __module__=schema.__module__, **fields)
 
 
-def _partial_dataclass(schema: Any, made: dict[type, Any]) -> type[BaseModel]:  # noqa: ANN401  a dataclass, which has no base class
+def _partial_dataclass(schema: Any, visited: dict[type, Any]) -> type[BaseModel]:  # noqa: ANN401  a dataclass, which has no base class
     hints = get_type_hints(schema)
     fields: dict[str, Any] = {
-        one.name: (Union[_loosened(hints[one.name], made), None], None)  # noqa: UP007
-        for one in dataclasses.fields(schema)
-        if one.init
+        field.name: (Union[_make_optional(hints[field.name], visited), None], None)  # noqa: UP007
+        for field in dataclasses.fields(schema)
+        if field.init
     }
-    with warnings.catch_warnings():  # a field may be called as a method of BaseModel is
+    with warnings.catch_warnings():  # a field may have the name of a method of BaseModel
         warnings.simplefilter("ignore", UserWarning)
-        shape = create_model(schema.__name__, __base__=_OfDataclass, **fields)
-    shape.foldline_made_of = schema
+        shape = create_model(schema.__name__, __base__=_DataclassModel, **fields)
+    shape.foldline_dataclass = schema
     return shape
 
 
 def _restore_dataclasses(value: object) -> object:
-    """Make dataclasses of their shapes; what is not there yet is None, and no `__post_init__` sees it."""
+    """Convert partial models of dataclasses to dataclasses; missing fields are None; `__post_init__` is not called."""
     if isinstance(value, list):
-        return [_restore_dataclasses(one) for one in value]
-    if not isinstance(value, _OfDataclass):
+        return [_restore_dataclasses(item) for item in value]
+    if not isinstance(value, _DataclassModel):
         return value
-    whole: Any = object.__new__(value.foldline_made_of)
+    instance: Any = object.__new__(value.foldline_dataclass)
     for name in type(value).model_fields:
-        object.__setattr__(whole, name, _restore_dataclasses(value.__dict__[name]))
-    return whole
+        object.__setattr__(instance, name, _restore_dataclasses(value.__dict__[name]))
+    return instance
 
 
-def _loosened(annotation: object, made: dict[type, Any]) -> Any:  # noqa: ANN401  annotations are any object
+def _make_optional(annotation: object, visited: dict[type, Any]) -> Any:  # noqa: ANN401  annotations are any object
     if isinstance(annotation, type) and (
         issubclass(annotation, BaseModel) or dataclasses.is_dataclass(annotation)
     ):
-        return _partial(annotation, made)
+        return _partial(annotation, visited)
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is list and arguments:
-        return list[_loosened(arguments[0], made)]  # type: ignore[misc]
+        return list[_make_optional(arguments[0], visited)]  # type: ignore[misc]
     if origin is Union or str(origin) == "<class 'types.UnionType'>":
-        loose = tuple(_loosened(one, made) for one in arguments)
-        return Union[loose]  # noqa: UP007
+        optional_arguments = tuple(_make_optional(argument, visited) for argument in arguments)
+        return Union[optional_arguments]  # noqa: UP007
     return annotation

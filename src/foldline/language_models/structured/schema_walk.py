@@ -1,4 +1,4 @@
-"""A value beside its schema, part by part: what the schema does not know, what was left out, what was packed. Pure."""
+"""Walks a value together with its schema: unknown properties, nulls for missing ones, JSON in strings. Pure."""
 
 from __future__ import annotations
 
@@ -8,68 +8,70 @@ from typing import Any
 from foldline.utils.json import JsonError, repair_json
 from foldline.utils.json_schema import resolve_ref, validate
 
-__all__ = ["unknown", "unpacked", "without_nulls"]
+__all__ = ["unknown_properties", "unpack_strings", "without_nulls"]
 
 
-def unknown(value: object, schema: object, root: object, path: str) -> Iterator[str]:
-    """Return the paths of properties that a schema does not have, and that reading by it leaves out."""
+def unknown_properties(value: object, schema: object, root: object, path: str) -> Iterator[str]:
+    """Yield the paths of properties that a schema does not have, and that reading by it drops."""
     branches = _branches(schema, root)
     if isinstance(value, list):
-        for place, item in enumerate(value):
-            inner = [
+        for index, item in enumerate(value):
+            item_schemas = [
                 branch["items"] for branch in branches if isinstance(branch.get("items"), dict)
             ]
-            if inner:
-                yield from unknown(item, {"anyOf": inner}, root, f"{path}[{place}]")
+            if item_schemas:
+                yield from unknown_properties(
+                    item, {"anyOf": item_schemas}, root, f"{path}[{index}]"
+                )
     if not isinstance(value, dict) or not any("properties" in branch for branch in branches):
         return
     is_open = any(branch.get("additionalProperties") not in (None, False) for branch in branches)
     for name, item in value.items():
-        known = [
+        property_schemas = [
             branch["properties"][name]
             for branch in branches
             if name in branch.get("properties", {})
         ]
-        where = f"{path}.{name}" if path else name
-        if known:
-            yield from unknown(item, {"anyOf": known}, root, where)
+        property_path = f"{path}.{name}" if path else name
+        if property_schemas:
+            yield from unknown_properties(item, {"anyOf": property_schemas}, root, property_path)
         elif not is_open:
-            yield where
+            yield property_path
 
 
 def without_nulls(value: object, schema: object, root: object) -> object:
-    """Leave out nulls that the schema does not admit: they stand for properties that are not there."""
+    """Drop nulls that the schema does not allow: they stand for missing properties."""
     branches = _branches(schema, root)
     if isinstance(value, list):
-        inner = {
+        item_schema = {
             "anyOf": [
                 branch["items"] for branch in branches if isinstance(branch.get("items"), dict)
             ]
         }
-        return [without_nulls(item, inner, root) for item in value]
+        return [without_nulls(item, item_schema, root) for item in value]
     if not isinstance(value, dict):
         return value
-    kept = {}
+    present = {}
     for name, item in value.items():
-        known = [
+        property_schemas = [
             branch["properties"][name]
             for branch in branches
             if name in branch.get("properties", {})
         ]
-        required = any(name in branch.get("required", ()) for branch in branches)
+        is_required = any(name in branch.get("required", ()) for branch in branches)
         if (
             item is None
-            and known
-            and not required
-            and validate(None, {"anyOf": known, **_definitions(root)})
+            and property_schemas
+            and not is_required
+            and validate(None, {"anyOf": property_schemas, **_definitions(root)})
         ):
             continue
-        kept[name] = without_nulls(item, {"anyOf": known}, root)
-    return kept
+        present[name] = without_nulls(item, {"anyOf": property_schemas}, root)
+    return present
 
 
-def unpacked(value: object, schema: object, root: object, path: str) -> tuple[Any, list[str]]:
-    """Take JSON out of strings where the schema wants an object or a list; say where."""
+def unpack_strings(value: object, schema: object, root: object, path: str) -> tuple[Any, list[str]]:
+    """Parse JSON in strings where the schema has an object or a list; return where."""
     branches = _branches(schema, root)
     if isinstance(value, str):
         kinds = {branch.get("type") for branch in branches}
@@ -85,31 +87,34 @@ def unpacked(value: object, schema: object, root: object, path: str) -> tuple[An
             ]
         except JsonError:
             return value, []
-    told: list[str] = []
+    repairs: list[str] = []
     if isinstance(value, list):
-        inner = {
+        item_schema = {
             "anyOf": [
                 branch["items"] for branch in branches if isinstance(branch.get("items"), dict)
             ]
         }
         items = [
-            unpacked(item, inner, root, f"{path}[{place}]") for place, item in enumerate(value)
+            unpack_strings(item, item_schema, root, f"{path}[{index}]")
+            for index, item in enumerate(value)
         ]
-        return [item for item, _ in items], [one for _, more in items for one in more]
+        return [item for item, _ in items], [
+            repair for _, item_repairs in items for repair in item_repairs
+        ]
     if not isinstance(value, dict):
         return value, []
-    whole = {}
+    unpacked = {}
     for name, item in value.items():
-        known = [
+        property_schemas = [
             branch["properties"][name]
             for branch in branches
             if name in branch.get("properties", {})
         ]
-        whole[name], more = unpacked(
-            item, {"anyOf": known}, root, f"{path}.{name}" if path else name
+        unpacked[name], item_repairs = unpack_strings(
+            item, {"anyOf": property_schemas}, root, f"{path}.{name}" if path else name
         )
-        told += more
-    return whole, told
+        repairs += item_repairs
+    return unpacked, repairs
 
 
 def _definitions(root: Any) -> dict[str, Any]:  # noqa: ANN401  JSON Schema: a dict, or true and false
@@ -121,8 +126,8 @@ def _branches(schema: object, root: object, depth: int = 0) -> list[dict[str, An
         return []
     if "$ref" in schema:
         return _branches(resolve_ref(schema["$ref"], root), root, depth + 1)
-    found = [schema]
+    branches = [schema]
     for key in ("anyOf", "oneOf", "allOf"):
         for part in schema.get(key, ()):
-            found += _branches(part, root, depth + 1)
-    return found
+            branches += _branches(part, root, depth + 1)
+    return branches

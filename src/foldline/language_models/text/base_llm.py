@@ -1,6 +1,6 @@
 """Text models: a prompt in, text out. `BaseLLM` for authors who answer many prompts at once, `LLM` for one at a time.
 
-Every public method is a view of two bodies: `_answer_all` (whole answers) and `_traced_stream` (piece by piece).
+Every public method is a view of two bodies: `_answer_all` (complete answers) and `_stream_traced` (chunks).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from foldline.language_models.call.cache import CacheSlot, cache_in_force
 from foldline.language_models.call.cache_key import text_model_key
 from foldline.language_models.call.deadline import bounded_source
 from foldline.language_models.call.request import text_of
-from foldline.language_models.text.metering import ask_metered, meter_prompts, read_counts
+from foldline.language_models.text.metering import call_metered, meter_prompts, read_counts
 from foldline.language_models.text.prompt_runs import PerPrompt, runs_of_prompts
 from foldline.load.lazy_dump import LazyDump
 from foldline.outputs import Generation, GenerationChunk, LLMResult, RunInfo
@@ -42,11 +42,11 @@ __all__ = ["BaseLLM"]
 
 @dataclass(slots=True)
 class PromptCall:
-    """One prompt on its way: its run, its cache, its answer."""
+    """The call for one prompt: its run, its cache entry, its answer."""
 
     prompt: str
     run: Run
-    kept: CacheSlot | None = None
+    cache_slot: CacheSlot | None = None
     answer: list[Generation] | None = field(default=None)
 
 
@@ -62,13 +62,13 @@ class BaseLLM(BaseLanguageModel[str], ABC):
     """
 
     rate_limiter: BaseRateLimiter | None = Field(default=None, exclude=True)
-    """Says when a request may be sent."""
+    """Decides when a request may be sent."""
 
     _kind: ClassVar[Any] = "llm"
     _meters_requests: ClassVar[bool] = False
-    """Whether this class takes the share of limits and budgets for each of its requests itself."""
+    """Whether this class itself reserves its share of limits and budgets for each request."""
 
-    # -- what an author writes
+    # -- methods for authors
 
     def _generate(
         self,
@@ -112,63 +112,70 @@ class BaseLLM(BaseLanguageModel[str], ABC):
     ) -> AsyncIterator[GenerationChunk]:
         raise NotImplementedError(f"{type(self).__name__} has no `_astream`")
 
-    # -- whole answers
+    # -- complete answers
 
     async def _answer_all(
-        self, asked: list[PromptCall], options: Params, io: IO
+        self, calls: list[PromptCall], options: Params, io: IO
     ) -> tuple[list[list[Generation]], Params | None]:
-        """Answer prompts, those in the cache from there, the others in one call; callbacks told."""
+        """Answer prompts, from the cache or in one call, and dispatch the callbacks."""
         options = dict(options)
         stop = options.pop("stop", None)
-        for one in asked:
-            await self._dispatch_start(one, stop, options, len(asked))
+        for call in calls:
+            await self._dispatch_start(call, stop, options, len(calls))
         try:
-            output = await self._fill(asked, stop, options, io)
+            output = await self._fill(calls, stop, options, io)
         except BaseException as error:
-            for one in asked:
-                response = LLMResult(generations=[one.answer or []])
-                await one.run.dispatch("on_llm_error", error, response=response)
+            for call in calls:
+                response = LLMResult(generations=[call.answer or []])
+                await call.run.dispatch("on_llm_error", error, response=response)
             raise
-        for one in asked:
-            told = LLMResult(generations=[one.answer or []], llm_output=output)
-            await one.run.dispatch("on_llm_end", told)
-        return [one.answer or [] for one in asked], output
+        for call in calls:
+            result = LLMResult(generations=[call.answer or []], llm_output=output)
+            await call.run.dispatch("on_llm_end", result)
+        return [call.answer or [] for call in calls], output
 
     async def _fill(
-        self, asked: list[PromptCall], stop: list[str] | None, options: Params, io: IO
+        self, calls: list[PromptCall], stop: list[str] | None, options: Params, io: IO
     ) -> Params | None:
         cache = cache_in_force(self.cache)
         if cache is not None:
             key = text_model_key(self, stop, options)
-            for one in asked:
-                one.kept = CacheSlot(cache, (one.prompt, key), one.run.io)
-                found = await one.kept.lookup()
-                one.answer = None if found is None else list(found)
-        missing = [one for one in asked if one.answer is None]
+            for call in calls:
+                call.cache_slot = CacheSlot(cache, (call.prompt, key), call.run.io)
+                cached = await call.cache_slot.lookup()
+                call.answer = None if cached is None else list(cached)
+        missing = [call for call in calls if call.answer is None]
         if not missing:
             return {}
-        result = await self._generated(missing, stop, options, io)
-        for one, generations in zip(missing, result.generations, strict=True):
-            one.answer = list(generations)
-            if one.kept is not None:
-                await one.kept.update(one.answer)
-        fault = next((one.kept.fault for one in missing if one.kept and one.kept.fault), None)
+        result = await self._generate_missing(missing, stop, options, io)
+        for call, generations in zip(missing, result.generations, strict=True):
+            call.answer = list(generations)
+            if call.cache_slot is not None:
+                await call.cache_slot.update(call.answer)
+        fault = next(
+            (
+                call.cache_slot.fault
+                for call in missing
+                if call.cache_slot and call.cache_slot.fault
+            ),
+            None,
+        )
         return (
             result.llm_output
             if fault is None
             else {**(result.llm_output or {}), "cache_error": fault}
         )
 
-    async def _generated(
+    async def _generate_missing(
         self, missing: list[PromptCall], stop: list[str] | None, options: Params, io: IO
     ) -> LLMResult:
-        prompts, manager = [one.prompt for one in missing], missing[0].run.run_manager("llm")
+        prompts, manager = [call.prompt for call in missing], missing[0].run.run_manager("llm")
         meter = None
         if not self._counts_its_calls():
             meter = meter_prompts(self, self.rate_limiter, prompts, options, io)
-        result = await ask_metered(
+        result = await call_metered(
             meter,
-            lambda: self._ask_author(prompts, stop, manager, options, io),
+            lambda: self._call_author(prompts, stop, manager, options, io),
             io,
             lambda answer: read_counts(answer.llm_output),
         )
@@ -179,7 +186,7 @@ class BaseLLM(BaseLanguageModel[str], ABC):
             )
         return result
 
-    async def _ask_author(
+    async def _call_author(
         self,
         prompts: list[str],
         stop: list[str] | None,
@@ -192,35 +199,35 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         return await self._agenerate(prompts, stop=stop, run_manager=manager, **options)
 
     def _counts_its_calls(self) -> bool:
-        """Whether the calls behind whole answers take their share of limits and budgets one by one."""
+        """Return whether each call of an author's method reserves its own share of limits and budgets."""
         return self._meters_requests
 
     async def _dispatch_start(
-        self, one: PromptCall, stop: list[str] | None, options: Params, size: int
+        self, call: PromptCall, stop: list[str] | None, options: Params, size: int
     ) -> None:
-        if one.run.manager is None:
+        if call.run.manager is None:
             return
-        await one.run.begin(
+        await call.run.begin(
             "llm",
             "on_llm_start",
             LazyDump(self),
-            [one.prompt],
+            [call.prompt],
             invocation_params=self._get_invocation_params(stop, **options),
             options={"stop": stop, **options},
-            name=one.run.get("run_name") or self.get_name(),
+            name=call.run.get("run_name") or self.get_name(),
             batch_size=size,
         )
 
     def _own_run(self, run: Run) -> Run:
         if run.manager is None and not self.callbacks and not self.verbose:
             return run
-        told = {**self._get_ls_params(**run.kwargs), **(self.metadata or {})}
-        own = run.with_local(self.callbacks, self.tags, told, verbose=self.verbose)
-        return run.patched() if own is run else own
+        metadata = {**self._get_ls_params(**run.kwargs), **(self.metadata or {})}
+        own_run = run.with_local(self.callbacks, self.tags, metadata, verbose=self.verbose)
+        return run.patched() if own_run is run else own_run
 
-    async def _traced(self, input: object, run: Run) -> str:
-        asked = PromptCall(text_of(input), self._own_run(run))
-        answers, _ = await self._answer_all([asked], run.kwargs, run.io)
+    async def _invoke_traced(self, input: object, run: Run) -> str:
+        call = PromptCall(text_of(input), self._own_run(run))
+        answers, _ = await self._answer_all([call], run.kwargs, run.io)
         return answers[0][0].text
 
     async def _run_each(
@@ -237,74 +244,74 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         inputs = list(batch_inputs(inputs))
         run_of, limit = runs_of(inputs, config, io, kwargs)
         results: list[Any] = []
-        with batch_progress(progress, len(inputs), self) as shown:
+        with batch_progress(progress, len(inputs), self) as progress_bar:
             for start in range(0, len(inputs), limit or max(1, len(inputs))):
                 part = inputs[start : start + (limit or len(inputs))]
-                asked = [
-                    PromptCall(text_of(value), self._own_run(run_of(start + place).patched()))
-                    for place, value in enumerate(part)
+                calls = [
+                    PromptCall(text_of(value), self._own_run(run_of(start + index).patched()))
+                    for index, value in enumerate(part)
                 ]
                 try:
-                    answers, _ = await self._answer_all(asked, kwargs, io)
+                    answers, _ = await self._answer_all(calls, kwargs, io)
                     results += [answer[0].text for answer in answers]
                 except Exception as error:
                     if not keep_errors:
                         raise
                     results += [error] * len(part)
-                if shown is not None:
-                    shown.advance(len(part))
+                if progress_bar is not None:
+                    progress_bar.advance(len(part))
         return results
 
-    # -- piece by piece
+    # -- streams
 
-    async def _traced_stream(self, input: object, run: Run) -> AsyncGenerator[Any, None]:
+    async def _stream_traced(self, input: object, run: Run) -> AsyncGenerator[Any, None]:
         hook = _stream_hook(type(self), blocking=run.io.blocking)
         if hook is None:
             yield await self._step(input, run)
             return
-        asked = PromptCall(text_of(input), self._own_run(run))
+        call = PromptCall(text_of(input), self._own_run(run))
         options = dict(run.kwargs)
         stop = options.pop("stop", None)
-        await self._dispatch_start(asked, stop, options, 1)
-        whole: GenerationChunk | None = None
+        await self._dispatch_start(call, stop, options, 1)
+        total: GenerationChunk | None = None
         meter = None
         if not self._meters_requests:
-            meter = meter_prompts(self, self.rate_limiter, [asked.prompt], options, run.io)
+            meter = meter_prompts(self, self.rate_limiter, [call.prompt], options, run.io)
         try:
             async with meter or nullcontext():
-                chunks = run.io.adapt(getattr(self, hook)(asked.prompt, stop=stop, **options))
+                chunks = run.io.adapt(getattr(self, hook)(call.prompt, stop=stop, **options))
                 if meter is not None:
                     chunks = bounded_source(chunks, run.io, meter.in_use)
                 async with aclosing(chunks):
                     async for chunk in chunks:
-                        whole = chunk if whole is None else whole + chunk
+                        total = chunk if total is None else total + chunk
                         if meter is not None:
                             meter.is_begun = True
-                            meter.usage = read_counts(whole.generation_info)
-                        await asked.run.dispatch("on_llm_new_token", chunk.text, chunk=chunk)
+                            meter.usage = read_counts(total.generation_info)
+                        await call.run.dispatch("on_llm_new_token", chunk.text, chunk=chunk)
                         yield chunk.text
-            if whole is None:
-                raise UsageError(f"{type(self).__name__}.{hook} gave no chunk at all")
+            if total is None:
+                raise UsageError(f"{type(self).__name__}.{hook} yielded no chunk at all")
         except BaseException as error:
-            partial = LLMResult(generations=[[whole] if whole else []])
-            await asked.run.dispatch("on_llm_error", error, response=partial)
+            partial = LLMResult(generations=[[total] if total else []])
+            await call.run.dispatch("on_llm_error", error, response=partial)
             raise
-        told = LLMResult(generations=[[whole]], llm_output=self._stream_output(whole))
-        await asked.run.dispatch("on_llm_end", told)
+        result = LLMResult(generations=[[total]], llm_output=self._stream_output(total))
+        await call.run.dispatch("on_llm_end", result)
 
-    def _stream_output(self, whole: GenerationChunk) -> Params | None:
-        """Return the `llm_output` of an answer that came as a stream."""
+    def _stream_output(self, answer: GenerationChunk) -> Params | None:
+        """Return the `llm_output` of a streamed answer."""
         return None
 
-    async def _traced_transform(
+    async def _transform_traced(
         self, inputs: AsyncGenerator[Any, None], run: Run
     ) -> AsyncGenerator[Any, None]:
-        whole = await add_up(inputs)
-        if whole is NOTHING:
+        total = await add_up(inputs)
+        if total is NOTHING:
             return
-        async with aclosing(self._step_stream(whole, run)) as pieces:
-            async for piece in pieces:
-                yield piece
+        async with aclosing(self._step_stream(total, run)) as chunks:
+            async for chunk in chunks:
+                yield chunk
 
     # -- many prompts at once
 
@@ -345,21 +352,23 @@ class BaseLLM(BaseLanguageModel[str], ABC):
     async def _generate_each(
         self, prompts: list[str], runs: list[Run], stop: list[str] | None, kwargs: Params, io: IO
     ) -> LLMResult:
-        given: Any = prompts
-        if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
+        prompt_list: Any = prompts
+        if not isinstance(prompt_list, list) or not all(
+            isinstance(item, str) for item in prompt_list
+        ):
             raise UsageError(
                 "generate takes a list of texts: use invoke for one, generate_prompt for prompt values"
             )
-        asked = [
+        calls = [
             PromptCall(prompt, self._own_run(run))
             for prompt, run in zip(prompts, runs, strict=True)
         ]
         options = kwargs if stop is None else {**kwargs, "stop": stop}
-        answers, output = await self._answer_all(asked, options, io) if asked else ([], None)
-        told = LLMResult(generations=cast("Any", answers), llm_output=output)
-        ids = [one.run.id for one in asked if one.run.id is not None]
-        told.run = [RunInfo(run_id=one) for one in ids] or None
-        return told
+        answers, output = await self._answer_all(calls, options, io) if calls else ([], None)
+        result = LLMResult(generations=cast("Any", answers), llm_output=output)
+        ids = [item.run.id for item in calls if item.run.id is not None]
+        result.run = [RunInfo(run_id=id) for id in ids] or None
+        return result
 
     def generate_prompt(
         self,
@@ -369,7 +378,7 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         **kwargs: object,
     ) -> LLMResult:
         """Answer several prompts in one call."""
-        return self.generate([one.to_string() for one in prompts], stop, callbacks, **kwargs)
+        return self.generate([prompt.to_string() for prompt in prompts], stop, callbacks, **kwargs)
 
     async def agenerate_prompt(
         self,
@@ -379,9 +388,11 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         **kwargs: object,
     ) -> LLMResult:
         """Answer several prompts in one call."""
-        return await self.agenerate([one.to_string() for one in prompts], stop, callbacks, **kwargs)
+        return await self.agenerate(
+            [prompt.to_string() for prompt in prompts], stop, callbacks, **kwargs
+        )
 
-    # -- about the model
+    # -- other methods
 
     @property
     def OutputType(self) -> object:
@@ -389,7 +400,7 @@ class BaseLLM(BaseLanguageModel[str], ABC):
         return str
 
     def save(self, file_path: Path | str) -> None:
-        """Write what identifies this model to a JSON file."""
+        """Write the parameters that identify this model to a JSON file."""
         path = Path(file_path)
         if path.suffix != ".json":
             raise UsageError(f"a model is saved as JSON: name the file {path.stem}.json")
@@ -401,8 +412,8 @@ class BaseLLM(BaseLanguageModel[str], ABC):
 
 
 def _stream_hook(cls: type[BaseLLM], *, blocking: bool) -> str | None:
-    written = [
+    defined = [
         name for name in ("_stream", "_astream") if getattr(cls, name) is not getattr(BaseLLM, name)
     ]
-    wanted = "_stream" if blocking else "_astream"
-    return wanted if wanted in written else next(iter(written), None)
+    preferred = "_stream" if blocking else "_astream"
+    return preferred if preferred in defined else next(iter(defined), None)

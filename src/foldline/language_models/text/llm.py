@@ -1,4 +1,4 @@
-"""`LLM`: a text model whose author answers one prompt at a time; public as `foldline.language_models.llms`."""
+"""`LLM`: a text model whose author answers one prompt at a time; public in `foldline.language_models.llms`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from foldline._io import ASYNC, BLOCKING, IO
 from foldline._io.drive import drive
 from foldline.callbacks.manager import AsyncCallbackManagerForLLMRun
 from foldline.language_models.text.base_llm import BaseLLM
-from foldline.language_models.text.metering import ask_metered, meter_prompts
+from foldline.language_models.text.metering import call_metered, meter_prompts
 from foldline.outputs import Generation, LLMResult
 
 __all__ = ["LLM"]
@@ -60,8 +60,8 @@ class LLM(BaseLLM):
         return await self._call_each(prompts, stop, run_manager, kwargs, ASYNC)
 
     def _counts_its_calls(self) -> bool:
-        own = type(self)
-        return own._generate is LLM._generate and own._agenerate is LLM._agenerate
+        cls = type(self)
+        return cls._generate is LLM._generate and cls._agenerate is LLM._agenerate
 
     async def _call_each(
         self,
@@ -71,18 +71,18 @@ class LLM(BaseLLM):
         options: dict[str, Any],
         io: IO,
     ) -> LLMResult:
-        """Ask for one prompt after another, each call with its own share of limits and budgets."""
+        """Call the author's method for one prompt after another, each with its own share of limits and budgets."""
         counts = self._counts_its_calls()
         generations: list[Any] = []
         for prompt in prompts:
             meter = (
                 meter_prompts(self, self.rate_limiter, [prompt], options, io) if counts else None
             )
-            ask = partial(self._ask_once, prompt, stop, manager, options, io)
-            generations.append([Generation(text=await ask_metered(meter, ask, io))])
+            call_once = partial(self._call_once, prompt, stop, manager, options, io)
+            generations.append([Generation(text=await call_metered(meter, call_once, io))])
         return LLMResult(generations=generations)
 
-    async def _ask_once(
+    async def _call_once(
         self,
         prompt: str,
         stop: list[str] | None,

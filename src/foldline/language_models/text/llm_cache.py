@@ -1,4 +1,4 @@
-"""LangChain's helpers for authors of text models: read and write a cache by hand, retry by hand."""
+"""LangChain's helpers for authors of text models: explicit use of a cache, explicit retries."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ __all__ = [
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
-Found = tuple[dict[int, list[Generation]], str, list[int], list[str]]
+CacheLookup = tuple[dict[int, list[Generation]], str, list[int], list[str]]
 
-FIRST_WAIT, LONGEST_WAIT = 4.0, 10.0
-"""Seconds between two tries: doubled each time, within these."""
+MIN_WAIT, MAX_WAIT = 4.0, 10.0
+"""Seconds between two attempts: doubled each time, within these."""
 
 
-async def _get(io: IO, params: dict[str, Any], prompts: list[str], cache: Choice) -> Found:
+async def _get(io: IO, params: dict[str, Any], prompts: list[str], cache: Choice) -> CacheLookup:
     key = str(sorted(params.items()))
-    chosen = cache_in_force(cache)
+    active_cache = cache_in_force(cache)
     existing: dict[int, list[Generation]] = {}
-    for place, prompt in enumerate(prompts):
-        if chosen is None:
+    for index, prompt in enumerate(prompts):
+        if active_cache is None:
             break
         if io.blocking:
-            found = chosen.lookup(prompt, key)
+            generations = active_cache.lookup(prompt, key)
         else:
-            found = await chosen.alookup(prompt, key)
-        if found is not None:
-            existing[place] = list(found)
-    missing = [place for place in range(len(prompts)) if place not in existing]
-    return existing, key, missing, [prompts[place] for place in missing]
+            generations = await active_cache.alookup(prompt, key)
+        if generations is not None:
+            existing[index] = list(generations)
+    missing = [index for index in range(len(prompts)) if index not in existing]
+    return existing, key, missing, [prompts[index] for index in missing]
 
 
 async def _put(
@@ -50,27 +50,27 @@ async def _put(
     existing: dict[int, list[Generation]],
     key: str,
     missing: list[int],
-    new: LLMResult,
+    new_result: LLMResult,
     prompts: list[str],
 ) -> dict[str, Any] | None:
-    chosen = cache_in_force(cache)
-    for place, generations in zip(missing, new.generations, strict=False):
-        existing[place] = generations
-        if chosen is None:
+    active_cache = cache_in_force(cache)
+    for index, generations in zip(missing, new_result.generations, strict=False):
+        existing[index] = generations
+        if active_cache is None:
             continue
         if io.blocking:
-            chosen.update(prompts[place], key, existing[place])
+            active_cache.update(prompts[index], key, existing[index])
         else:
-            await chosen.aupdate(prompts[place], key, existing[place])
-    return new.llm_output
+            await active_cache.aupdate(prompts[index], key, existing[index])
+    return new_result.llm_output
 
 
 def get_prompts(
     params: dict[str, Any],
     prompts: list[str],
     cache: Choice = None,
-) -> Found:
-    """Return the answers a cache has, its key, and the places and texts of the prompts it has not."""
+) -> CacheLookup:
+    """Return the cached answers, the cache key, and the indexes and texts of the prompts without one."""
     return drive(_get(BLOCKING, params, prompts, cache))
 
 
@@ -78,8 +78,8 @@ async def aget_prompts(
     params: dict[str, Any],
     prompts: list[str],
     cache: Choice = None,
-) -> Found:
-    """Return the answers a cache has, its key, and the places and texts of the prompts it has not."""
+) -> CacheLookup:
+    """Return the cached answers, the cache key, and the indexes and texts of the prompts without one."""
     return await _get(ASYNC, params, prompts, cache)
 
 
@@ -91,7 +91,7 @@ def update_cache(
     new_results: LLMResult,
     prompts: list[str],
 ) -> dict[str, Any] | None:
-    """Keep new answers in a cache, and add them to those it had."""
+    """Store new answers in a cache, and add them to the cached ones."""
     return drive(
         _put(
             BLOCKING, cache, existing_prompts, llm_string, missing_prompt_idxs, new_results, prompts
@@ -107,7 +107,7 @@ async def aupdate_cache(
     new_results: LLMResult,
     prompts: list[str],
 ) -> dict[str, Any] | None:
-    """Keep new answers in a cache, and add them to those it had."""
+    """Store new answers in a cache, and add them to the cached ones."""
     return await _put(
         ASYNC, cache, existing_prompts, llm_string, missing_prompt_idxs, new_results, prompts
     )
@@ -118,23 +118,23 @@ def create_base_retry_decorator(
     max_retries: int = 1,
     run_manager: BaseRunManager | None = None,
 ) -> Callable[[F], F]:
-    """Make a decorator that tries a function again when it raises one of these errors."""
+    """Return a decorator that retries a function when it raises one of these errors."""
 
     def decorate(function: F) -> F:
         @wraps(function)
-        def tried(*args: object, **kwargs: object) -> object:
+        def with_retries(*args: object, **kwargs: object) -> object:
             for attempt in range(1, max(1, max_retries) + 1):
                 try:
                     return function(*args, **kwargs)
                 except tuple(error_types) as error:
                     if attempt >= max_retries:
                         raise
-                    wait = min(LONGEST_WAIT, max(FIRST_WAIT, 2.0**attempt))
+                    wait = min(MAX_WAIT, max(MIN_WAIT, 2.0**attempt))
                     if run_manager is not None:
                         run_manager.on_retry({"attempt": attempt, "error": error, "delay": wait})
                     drive(BLOCKING.sleep(wait))
             raise AssertionError("unreachable")
 
-        return cast("F", tried)
+        return cast("F", with_retries)
 
     return decorate

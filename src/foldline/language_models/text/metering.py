@@ -1,4 +1,4 @@
-"""What a text model's requests take of limits and budgets: their meter, and the counts of their answers."""
+"""What the requests of a text model take from limits and budgets: their meter, and the counts of their answers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 from foldline._io import IO
 from foldline.language_models.base import BaseLanguageModel, Params
-from foldline.language_models.call.deadline import within
+from foldline.language_models.call.deadline import wait_within_deadline
 from foldline.language_models.call.meter import RequestMeter
 from foldline.language_models.policies.spending import Expectation
 from foldline.language_models.policies.usage_scope import SCOPE
@@ -15,12 +15,12 @@ from foldline.prices.cost import service_of
 from foldline.prices.table import find_prices
 from foldline.rate_limiters import BaseRateLimiter
 
-__all__ = ["ask_metered", "meter_prompts", "read_counts"]
+__all__ = ["call_metered", "meter_prompts", "read_counts"]
 
 T = TypeVar("T")
 
-PLACES: Final = ("token_usage", "usage")
-"""Where authors keep the counts of an answer."""
+USAGE_KEYS: Final = ("token_usage", "usage")
+"""The keys under which authors put the counts of an answer."""
 NAMES: Final = {
     "prompt_tokens": "input_tokens",
     "completion_tokens": "output_tokens",
@@ -39,18 +39,18 @@ def meter_prompts(
     *,
     answers: int = 1,
 ) -> RequestMeter | None:
-    """Return the meter of a request with so many prompts, each answered `answers` times; None where nothing counts."""
+    """Return the meter of a request with these prompts, each answered `answers` times; None if nothing is limited."""
     scope = SCOPE.get()
     if limiter is None and scope is None:
         return None
-    most = options.get("max_tokens") or getattr(model, "max_tokens", None)
-    if not isinstance(most, int) or most <= 0:  # -1 is no bound
-        most = None
+    max_tokens = options.get("max_tokens") or getattr(model, "max_tokens", None)
+    if not isinstance(max_tokens, int) or max_tokens <= 0:  # -1 means no limit
+        max_tokens = None
     name = options.get("model") or model._model_name
     service = options.get("service_tier") or getattr(model, "service_tier", None)
     expected = Expectation(
         sum(map(model.get_num_tokens, prompts)),
-        None if most is None else most * len(prompts) * answers,
+        None if max_tokens is None else max_tokens * len(prompts) * answers,
         None,
         find_prices(model._provider, name),
         service_of(service),
@@ -60,26 +60,26 @@ def meter_prompts(
 
 
 def read_counts(output: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Return the counts in the metadata of an answer under the names of `UsageMetadata`; None where it has none."""
-    for place in PLACES:
-        counts = (output or {}).get(place)
+    """Return the counts in the metadata of an answer under the names of `UsageMetadata`; None if it has none."""
+    for key in USAGE_KEYS:
+        counts = (output or {}).get(key)
         if isinstance(counts, Mapping):
-            known = {NAMES[name]: n for name, n in counts.items() if name in NAMES}
-            return {name: n for name, n in known.items() if type(n) is int} or None
+            renamed = {NAMES[name]: n for name, n in counts.items() if name in NAMES}
+            return {name: n for name, n in renamed.items() if type(n) is int} or None
     return None
 
 
-async def ask_metered(
+async def call_metered(
     meter: RequestMeter | None,
-    ask: Callable[[], Coroutine[Any, Any, T]],
+    send_request: Callable[[], Coroutine[Any, Any, T]],
     io: IO,
     read_usage: Callable[[T], Mapping[str, Any] | None] = lambda _: None,
 ) -> T:
-    """Ask inside the share of a meter, no longer than the usage scopes around this code have time."""
+    """Send a request within the share of a meter, no longer than the usage scopes around this code have time."""
     if meter is None:
-        return await ask()
+        return await send_request()
     async with meter:
         with meter.in_use():
-            answer: T = await within(ask(), io)
+            answer: T = await wait_within_deadline(send_request(), io)
         meter.usage = read_usage(answer)
     return answer

@@ -37,18 +37,18 @@ def runs_of_prompts(
         "tags": _column(tags, count, _is_per_prompt),
         "metadata": _column(metadata, count, lambda value: isinstance(value, list)),
         "run_name": _column(run_name, count, lambda value: isinstance(value, list)),
-        # An id names one run: the first.
+        # An id belongs to one run: the first.
         "run_id": list(run_id) if isinstance(run_id, list) else [run_id, *[None] * count][:count],
     }
     configs = [
-        {name: values[place] for name, values in columns.items() if values[place] is not None}
-        for place in range(count)
+        {name: values[index] for name, values in columns.items() if values[index] is not None}
+        for index in range(count)
     ]
     return [Run.root(io, cast("RunnableConfig", config), kwargs) for config in configs]
 
 
 def _is_per_prompt(value: PerPrompt) -> bool:
-    """Whether a list of lists, or of managers, was given: one for each prompt."""
+    """Return whether a value is a list of lists, or of managers: one for each prompt."""
     return isinstance(value, list) and bool(value) and not _is_plain(value[0])
 
 

@@ -169,8 +169,8 @@ def _add_effort(body: Body, asked: object, profile: ModelProfile, notes: list[st
         body["thinking"] = {**given, **wanted}
         if applied.budget and body["max_tokens"] <= applied.budget:
             _make_room(body, applied.budget, profile.get("max_output_tokens"), notes)
-    if applied.value != applied.asked:
-        notes.append(f"reasoning_effort={applied.asked!r} was sent as {applied.value!r}")
+    if applied.value != applied.requested:
+        notes.append(f"reasoning_effort={applied.requested!r} was sent as {applied.value!r}")
 
 
 def _make_room(body: Body, budget: int, most: int | None, notes: list[str]) -> None:

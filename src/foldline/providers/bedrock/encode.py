@@ -171,8 +171,8 @@ def _add_reasoning(
     if applied is None:
         notes.append(f"{options.get('model')} does not reason: reasoning_effort was left out")
         return
-    if applied.value != applied.asked:
-        notes.append(f"reasoning_effort={applied.asked!r} was sent as {applied.value!r}")
+    if applied.value != applied.requested:
+        notes.append(f"reasoning_effort={applied.requested!r} was sent as {applied.value!r}")
     family = profile.get("reasoning_family") or "effort"
     is_off = applied.value in ("none", 0)
     if family == "nova":
@@ -193,7 +193,7 @@ def _add_thinking(
 ) -> None:
     if "thinking" in fields:
         notes.append(
-            f"reasoning_effort={applied.asked!r} gave way to thinking={fields['thinking']!r}"
+            f"reasoning_effort={applied.requested!r} gave way to thinking={fields['thinking']!r}"
         )
     elif is_off:
         fields["thinking"] = {"type": "disabled"}

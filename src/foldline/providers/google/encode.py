@@ -151,8 +151,8 @@ def _effort(asked: object, said: Body, profile: ModelProfile, notes: list[str]) 
     if applied is None:
         notes.append(f"{said.get('model')} does not reason: reasoning_effort was left out")
         return {}
-    if applied.value != applied.asked:
-        notes.append(f"reasoning_effort={applied.asked!r} was sent as {applied.value!r}")
+    if applied.value != applied.requested:
+        notes.append(f"reasoning_effort={applied.requested!r} was sent as {applied.value!r}")
     if applied.budget is not None:
         return {"thinkingBudget": applied.budget}
     level = str(applied.level)

@@ -10,7 +10,7 @@ import pytest
 from foldline._io.drive import drive_each
 from foldline.exceptions import UsageError
 from foldline.runnables import Runnable, RunnableLambda
-from foldline.runnables._opening import Opening
+from foldline.runnables._stream_call import StreamCall
 from tests.runnables.recording import Recorder
 
 
@@ -20,9 +20,9 @@ class Model(Runnable[Any, Any]):
     def __init__(self) -> None:
         self.kwargs: list[Any] = []
 
-    def _open_stream_v2(self, opening: Opening) -> Any:
+    def _open_stream_v2(self, call: StreamCall) -> Any:
         async def events() -> Any:
-            value, run = await opening.begin()
+            value, run = await call.begin()
             self.kwargs.append((run.kwargs, run.given.get("tags")))
             try:
                 for letter in value:
@@ -30,11 +30,11 @@ class Model(Runnable[Any, Any]):
                         raise ValueError("broken")
                     yield letter
             except ValueError as error:
-                await opening.fail(error)
+                await call.fail(error)
                 raise
-            await opening.end(value)
+            await call.end(value)
 
-        return drive_each(events()) if opening.io.blocking else events()
+        return drive_each(events()) if call.io.blocking else events()
 
 
 def test_a_sequence_runs_its_steps_when_the_stream_is_first_read():
