@@ -53,7 +53,7 @@ def _entered(scope: UsageScope) -> Generator[None, None, None]:
 
 
 def _most_steps(run: Run) -> int:
-    given = run.given.get("recursion_limit")
+    given = run.call_config.get("recursion_limit")
     # A call inside another one inherits a full config, whose default nobody chose.
     is_said = given is not None and (run.origin is None or given != DEFAULT_RECURSION_LIMIT)
     return int(given) if is_said and given is not None else MOST_STEPS

@@ -177,7 +177,7 @@ class Chain(OlderCalls, ABC):
             outputs = {} if whole is NOTHING else dict(whole)
             self._validate_outputs(outputs)
         except GeneratorExit:
-            await run.leave({} if whole is NOTHING else dict(whole))
+            await run.end_stream({} if whole is NOTHING else dict(whole))
             raise
         except BaseException as error:
             await run.dispatch("on_chain_error", error)

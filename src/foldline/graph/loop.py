@@ -78,7 +78,7 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
         self.after = _names(
             run.kwargs.get("interrupt_after"), graph.interrupt_after, self.plan.nodes
         )
-        given = run.given.get("recursion_limit")
+        given = run.call_config.get("recursion_limit")
         is_set = given is not None and (given != DEFAULT_RECURSION_LIMIT or run.origin is None)
         # A config that was filled in for a nested call carries the limit of runnables; a graph may take more steps.
         self.limit: int = given if given is not None and is_set else MOST_STEPS

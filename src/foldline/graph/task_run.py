@@ -154,7 +154,7 @@ class TaskRun:
             loop.context.thread_id, self.task.id, "|".join(loop.namespace), loop.thread.step + 1
         )
         return Runtime(
-            loop.context_value, loop.store, self._write, None, run.given if run.manager is None else run.config(), info
+            loop.context_value, loop.store, self._write, None, run.call_config if run.manager is None else run.config(), info
         )  # fmt: skip
 
     def _write(self, chunk: object) -> None:

@@ -130,7 +130,7 @@ def _begin_now(runnable: Runnable[Any, Any], value: object, run: Run) -> Awaitab
     """Dispatch the start of a run; return an awaitable where a handler takes time."""
     if run.manager is None:
         return None
-    details = {"name": run.given.get("run_name") or runnable.get_name()}
+    details = {"name": run.call_config.get("run_name") or runnable.get_name()}
     if runnable._run_type is not None:
         details["run_type"] = runnable._run_type
     return run.begin_now("on_chain_start", (runnable._serialized(), value), details)
@@ -175,7 +175,7 @@ async def _watch(
                     observer.on_chunk(run.id, output)
                 yield output
     except GeneratorExit:
-        await run.leave(None if total is NOTHING else total, **ending)
+        await run.end_stream(None if total is NOTHING else total, **ending)
         raise
     except BaseException as error:
         await run.dispatch("on_chain_error", error, **ending)

@@ -108,7 +108,7 @@ class CallListeners:
         details: dict[str, Any] = {
             "invocation_params": model._get_invocation_params(stop, **options),
             "options": {"stop": stop, **options},
-            "name": run.given.get("run_name") or model.get_name(),
+            "name": run.call_config.get("run_name") or model.get_name(),
             "batch_size": 1,
         }
         if structured:
