@@ -55,7 +55,7 @@ class closing(aclosing[T]):
 
     async def __aexit__(self, *exc_info: object) -> None:
         """Close the stream; cut the traceback of an error, without the frame of the reader."""
-        await self.thing.aclose()
+        await super().__aexit__(*exc_info)
         error = exc_info[1]
         if isinstance(error, Exception):
             cut_traceback(error)

@@ -31,14 +31,14 @@ class _Hook(NamedTuple):
     variable: str | None
 
     def join(self, manager: BaseCallbackManager) -> None:
-        found: BaseCallbackHandler | None = self.source.get()
-        if found is None and self.handler_class is not None:
-            known = self.handler_class
-            if any(isinstance(handler, known) for handler in manager.handlers):
+        handler: BaseCallbackHandler | None = self.source.get()
+        if handler is None and self.handler_class is not None:
+            handler_class = self.handler_class
+            if any(isinstance(other, handler_class) for other in manager.handlers):
                 return
-            found = known()
-        if found is not None:
-            manager.add_handler(found, inherit=self.inheritable)
+            handler = handler_class()
+        if handler is not None:
+            manager.add_handler(handler, inherit=self.inheritable)
 
 
 HOOKS: list[_Hook] = []
