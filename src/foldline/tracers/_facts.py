@@ -31,19 +31,19 @@ SKIPPED_KEYS = frozenset(
         "tool_call_id", "base64", "signature", "index", "usage", "role",
     }
 )  # fmt: skip
-"""Keys of dumps and messages whose values are no words of anybody."""
+"""Keys of dumps and messages whose values are not searched."""
 
 Facts = dict[str, Any]
 
 
-def describe_run(run_type: str, inputs: Any, outputs: Any, extra: Any) -> Facts:
+def describe_run(run_type: str, inputs: object, outputs: object, extra: object) -> Facts:
     """Return all facts of a run, as columns."""
     extra = extra if isinstance(extra, Mapping) else {}
     facts = describe_start(run_type, inputs, extra)
     return facts | describe_end(run_type, outputs, extra, facts)
 
 
-def describe_start(run_type: str, inputs: Any, extra: Mapping[str, Any]) -> Facts:
+def describe_start(run_type: str, inputs: object, extra: Mapping[str, Any]) -> Facts:
     """Return what is known when a run begins."""
     metadata = extra.get("metadata")
     facts: Facts = {}
@@ -72,7 +72,7 @@ NAMES = {
 """Column -> the names under which programs put it into a run's metadata."""
 
 
-def describe_end(run_type: str, outputs: Any, extra: Mapping[str, Any], known: Facts) -> Facts:
+def describe_end(run_type: str, outputs: object, extra: Mapping[str, Any], known: Facts) -> Facts:
     """Return what is known when a run has ended."""
     facts: Facts = {}
     if words := first_words(outputs, ANSWER_KEYS):
@@ -108,7 +108,7 @@ def _response_metadata(outputs: dict[str, Any]) -> Mapping[str, Any]:
     return {}
 
 
-def field_of(message: Any, name: str) -> Any:
+def field_of(message: object, name: str) -> Any:  # noqa: ANN401  the type depends on the field
     """Return a field of a message, as it is or as it was written; None where it has none."""
     if isinstance(message, dict):
         kwargs = message.get("kwargs")
@@ -119,7 +119,7 @@ def field_of(message: Any, name: str) -> Any:
 # -- first words
 
 
-def first_words(value: Any, keys: tuple[str, ...], *, from_end: bool = False) -> str | None:
+def first_words(value: object, keys: tuple[str, ...], *, from_end: bool = False) -> str | None:
     """Return the first words of a question or an answer, in one line; None where there are none."""
     text = _find_text(value, keys, from_end=from_end, depth=0)
     if not text:
@@ -128,7 +128,7 @@ def first_words(value: Any, keys: tuple[str, ...], *, from_end: bool = False) ->
     return line if len(line) <= LONGEST_WORDS else f"{line[: LONGEST_WORDS - 1]}…"
 
 
-def _find_text(value: Any, keys: tuple[str, ...], *, from_end: bool, depth: int) -> str | None:  # noqa: C901, PLR0911, PLR0912  one line per shape
+def _find_text(value: object, keys: tuple[str, ...], *, from_end: bool, depth: int) -> str | None:  # noqa: C901, PLR0911, PLR0912  one line per shape
     if isinstance(value, str):
         return value
     if value is None or depth > 6:
@@ -161,7 +161,7 @@ def _find_text(value: Any, keys: tuple[str, ...], *, from_end: bool, depth: int)
             if text := _find_text(item, keys, from_end=from_end, depth=depth + 1):
                 return text
         return None
-    # Messages and prompts: read past Pydantic, which is slow to say that a field is not there.
+    # Messages and prompts: read from `__dict__`, because Pydantic's `getattr` of a missing field is slow.
     fields: Any = value.__dict__ if isinstance(value, BaseModel) else {}
     if "content" not in fields and "messages" not in fields:
         fields = _Attributes(value)
@@ -179,7 +179,7 @@ class _Attributes:
     def __init__(self, value: object) -> None:
         self._value = value
 
-    def get(self, name: str) -> Any:
+    def get(self, name: str) -> object:
         return getattr(self._value, name, None)
 
 
@@ -215,7 +215,7 @@ def _text_of_message(fields: Mapping[str, Any]) -> str | None:
     return f"→ {', '.join(names)}" if names else None
 
 
-def _short(args: Any) -> str:
+def _short(args: object) -> str:
     try:
         return json.dumps(args, ensure_ascii=False, default=str)[:80]
     except (TypeError, ValueError):
@@ -225,7 +225,7 @@ def _short(args: Any) -> str:
 # -- what a search finds
 
 
-def search_text(name: str, inputs: Any, outputs: Any, error: str | None) -> str:
+def search_text(name: str, inputs: object, outputs: object, error: str | None) -> str:
     """Return the words of a run: its name, all texts in what went in and came out, and its error."""
     texts = [name]
     length = _add_texts(inputs, texts, LONGEST_TEXT // 2, 0)

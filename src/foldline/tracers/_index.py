@@ -56,8 +56,8 @@ def unindex(database: TraceDatabase, statements: Statements, seqs: list[int]) ->
     if not seqs or not database.has_index(statements):
         return
     (reached,) = statements.execute("SELECT seq FROM indexed_to").fetchone()
-    known = f"SELECT seq FROM unindexed WHERE seq IN ({marks(seqs)})"
-    late = {row[0] for row in statements.execute(known, seqs)}
+    query = f"SELECT seq FROM unindexed WHERE seq IN ({marks(seqs)})"
+    late = {row[0] for row in statements.execute(query, seqs)}
     indexed = [seq for seq in seqs if seq <= reached and seq not in late]
     database.remove_words(statements, _read_texts(statements, indexed))
     statements.executemany("DELETE FROM unindexed WHERE seq = ?", [(seq,) for seq in late])

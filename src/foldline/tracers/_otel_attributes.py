@@ -137,7 +137,7 @@ def _opening_of_model(
 
 
 def answer_attributes(run: DescribedRun) -> dict[str, Any]:
-    """Return what the answer of a model says: tokens, the reason of its end, the model, its id, what it cost."""
+    """Return the attributes of a model's answer: tokens, finish reasons, model, id and cost."""
     attributes: dict[str, Any] = {}
     usage = run.usage
     for path, attribute in USAGE.items() if usage else ():
@@ -213,12 +213,12 @@ def content_attributes(run: DescribedRun, redactor: Redactor) -> dict[str, str]:
     }
 
 
-def _inner(values: dict[str, Any], key: str) -> Any:
-    """Return what a run was given: its dict, or the one value that was wrapped in one."""
+def _inner(values: dict[str, Any], key: str) -> object:
+    """Return the values of a run: the dict, or the single value that it wraps."""
     return values[key] if values.keys() == {key} else values or None
 
 
-def _text(value: Any, redactor: Redactor) -> str:
+def _text(value: object, redactor: Redactor) -> str:
     clean = redactor.json(to_jsonable(plain_content(value)))
     if isinstance(clean, str):
         return clean

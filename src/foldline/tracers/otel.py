@@ -1,7 +1,7 @@
 """Export runs as OpenTelemetry spans, by the GenAI semantic conventions (extra `otel`).
 
 A model call is a client span `chat <model>`, a tool `execute_tool <name>`, a retriever `retrieval <name>`; chains are
-internal spans under their own name. What was said is recorded only where `capture_content` asks for it.
+internal spans under their own name. Messages and values are recorded only with `capture_content`.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class _SpanRun:
 
     @property
     def usage(self) -> dict[str, Any] | None:
-        """Tokens of a model run; None where its answers do not say."""
+        """Tokens of a model run; None if its answers have none."""
         return usage_of(self.outputs)
 
 
@@ -107,7 +107,7 @@ class OpenTelemetryTracer(BaseCallbackHandler):
     def __init__(
         self, *, tracer_provider: TracerProvider | None = None, capture_content: bool = False
     ) -> None:
-        """Use a provider of spans, or the process's own; `capture_content` records what was said."""
+        """Use a provider of spans, by default the global one; `capture_content` records messages and values."""
         super().__init__()
         self._tracer = trace.get_tracer("foldline", tracer_provider=tracer_provider)
         self._capture_content = capture_content
@@ -115,7 +115,7 @@ class OpenTelemetryTracer(BaseCallbackHandler):
         self._runs: dict[UUID, _SpanRun] = {}
         """Runs that last, by id."""
         self._ended: dict[str, SpanContext] = {}
-        """Spans of the last runs that ended, by id: somebody may score them."""
+        """Span contexts of the last runs that ended, by id, for scores."""
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self  # a config may be copied; the tracer in it stays the one the user holds
@@ -292,7 +292,7 @@ class OpenTelemetryTracer(BaseCallbackHandler):
         *,
         comment: str | None = None,
     ) -> None:
-        """Say how good a run was: an event of its span, or of a short span below it where that has ended."""
+        """Score a run: as an event of its span, or of a short child span if that has ended."""
         attributes = score_attributes(name, value, comment)
         key = str(run_id)
         run = next((run for run in self._runs.values() if run_key(run.id) == key), None)
