@@ -111,7 +111,7 @@ process of its own, which sends bytes rendered beforehand.
     scripts/bench                  print the table (some minutes)
     scripts/bench --quick          one round of each row
     scripts/bench --only HTTP      some rows
-    scripts/bench --check          fail where a ratio grew by over a quarter since the table below (about four minutes)
+    scripts/bench --check          fail where a ratio grew by over a quarter since the table below (some minutes)
     scripts/bench --save           renew this page, its plots and benchmarks/results.json
 
 Taken {taken} on {machine}, Python {python}; load {load} when it ended: the machine was {busy}, so trust the ratios and
@@ -168,8 +168,10 @@ answer that is wanted at once is asked of the provider at once, a streamed one a
 
 Straight lines are what is wanted. Every handler after the first costs the same again; the first also pays for the id,
 the metadata and the form of what starts. A run costs somewhat more the deeper it stands, on both sides. A call goes
-through its history once, by the classes of the messages, and a provider writes each message down: a line. Tools are
-described when they are bound, and written down anew only when something in them has changed.
+through its history once, by the classes of the messages, and a provider writes each message down: a line, because
+messages may be changed between two calls, and because the body that is sent grows with them. A message that is plain
+text takes a short way. Tools are described when they are bound, each compared only with those of its name, and
+described again only when something in them has changed.
 
 {plots}
 """
