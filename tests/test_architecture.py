@@ -20,7 +20,7 @@ WAITING = {"asyncio", "threading", "concurrent", "anyio", "trio"}
 MAY_WAIT = (
     "_io/",
     "transports/",
-    "providers/local/_bridge.py",
+    "providers/local/_chunk_stream.py",
 )
 """What of src/foldline may import what waits: the transports, one of which leads to a server in this process."""
 

@@ -83,9 +83,15 @@ def test_patching_merges_config_and_may_change_the_mode():
 
 def test_a_config_below_gives_way_to_what_the_caller_said():
     run = Run.blocking({"tags": ["called"], "max_concurrency": 2})
-    over = run.with_defaults({"tags": ["below"], "max_concurrency": 1, "run_name": "below"}, [], {"k": 1})
+    over = run.with_defaults(
+        {"tags": ["below"], "max_concurrency": 1, "run_name": "below"}, [], {"k": 1}
+    )
 
-    assert over.call_config == {"tags": ["below", "called"], "max_concurrency": 2, "run_name": "below"}
+    assert over.call_config == {
+        "tags": ["below", "called"],
+        "max_concurrency": 2,
+        "run_name": "below",
+    }
     assert over.kwargs == {"k": 1}
 
 

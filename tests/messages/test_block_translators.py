@@ -10,7 +10,11 @@ from hypothesis import strategies as st
 
 from foldline.exceptions import UsageError
 from foldline.messages import AIMessage, AIMessageChunk, HumanMessage, convert_to_openai_messages
-from foldline.messages.block_translators import REGISTERED, get_translator, register_translator
+from foldline.messages.block_translators import (
+    CUSTOM_TRANSLATORS,
+    get_translator,
+    register_translator,
+)
 from tests.strategies import block_lists, json_objects
 
 NATIVE = {
@@ -412,7 +416,7 @@ def test_a_program_may_register_a_translator():
         message = AIMessage("hi", response_metadata={"model_provider": "acme-loud"})
         assert message.content_blocks == [{"type": "text", "text": "HI"}]
     finally:
-        del REGISTERED["acme-loud"]
+        del CUSTOM_TRANSLATORS["acme-loud"]
 
 
 def test_translators_are_found_by_name():

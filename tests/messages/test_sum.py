@@ -31,7 +31,7 @@ slices = st.fixed_dictionaries(
 )
 
 
-def whole_usage(usage):
+def complete_usage(usage):
     return {"total_tokens": usage["input_tokens"] + usage["output_tokens"], **usage}
 
 
@@ -41,7 +41,7 @@ chunks = st.builds(
     id=st.none() | st.sampled_from(["lc_1", "lc_run-1", "run-1", "p1", "p2"]),
     name=st.none() | names,
     tool_call_chunks=st.lists(slices, max_size=2),
-    usage_metadata=st.none() | usages.map(whole_usage),
+    usage_metadata=st.none() | usages.map(complete_usage),
     response_metadata=metadata_dicts,
     additional_kwargs=json_objects,
     chunk_position=st.none() | st.just("last"),

@@ -39,7 +39,7 @@ FREE = {"local", "ollama", "vllm", "lmstudio", "llamacpp"}
 
 @pytest.fixture(autouse=True)
 def _own_prices(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(table, "_own", {})
+    monkeypatch.setattr(table, "_registered", {})
     monkeypatch.setattr(table, "_files", [])
     monkeypatch.setattr(table, "_is_variable_read", False)
     monkeypatch.delenv("FOLDLINE_PRICES", raising=False)

@@ -342,7 +342,7 @@ def test_F_U09_a_call_that_comes_whole_and_differs_from_its_slices_is_an_error()
     writer = EventWriter()
     writer.tool_call(key=0, id="c1", name="look", args='{"a"')
 
-    with pytest.raises(MalformedStreamError, match="told twice"):
+    with pytest.raises(MalformedStreamError, match="sent twice"):
         writer.block(call({"a": 1}))
 
 

@@ -11,7 +11,7 @@ from foldline.providers.google import ChatGoogleGenerativeAI
 from foldline.providers.openai import ChatOpenAI
 from foldline.providers.openai_compatible import ChatDeepSeek, ChatGroq, ChatMistralAI
 from foldline.testing.replay import _ReplayExchange
-from foldline.transports._body import Opening
+from foldline.transports._body import ResponseContext
 from foldline.transports.base import Request
 from tests.providers import recordings
 
@@ -26,7 +26,9 @@ class RecordedTransport:
     def open(self, request: Request, *, blocking: bool) -> Any:
         self.requests.append(request)
         answer = self._answer(request)
-        return Opening(request, lambda _: _ReplayExchange(answer, blocking=blocking, pace=0))
+        return ResponseContext(
+            request, lambda _: _ReplayExchange(answer, blocking=blocking, pace=0)
+        )
 
     def close(self) -> None:
         pass

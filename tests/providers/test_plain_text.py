@@ -67,5 +67,5 @@ def test_a_translator_that_a_program_registered_sees_plain_text_too(
 ) -> None:
     from foldline.messages import block_translators
 
-    monkeypatch.setitem(block_translators.REGISTERED, "acme", {})
+    monkeypatch.setitem(block_translators.CUSTOM_TRANSLATORS, "acme", {})
     assert _foreign.plain_text(AIMessage("x", response_metadata={"model_provider": "acme"})) is None

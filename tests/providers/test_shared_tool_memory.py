@@ -9,7 +9,7 @@ import pytest
 from foldline.providers import _tool_memory
 from foldline.providers._completions.encode import encode_tools as encode_completions
 from foldline.providers._completions.host import Host
-from foldline.providers._tool_memory import REMEMBERED, remember_tools
+from foldline.providers._tool_memory import MAX_LISTS, remember_tools
 from foldline.providers.anthropic.encode import encode_tools as encode_anthropic
 from foldline.providers.google.encode import encode_tools as encode_google
 
@@ -92,7 +92,7 @@ def test_only_the_newest_lists_are_kept(monkeypatch: pytest.MonkeyPatch):
     copied: list[Any] = []
     monkeypatch.setattr(_tool_memory, "deepcopy", lambda value: copied.append(value) or value)
     described = Described()
-    lists = [[{"name": f"tool {number}"}] for number in range(REMEMBERED + 1)]
+    lists = [[{"name": f"tool {number}"}] for number in range(MAX_LISTS + 1)]
     for tools in lists:
         described.encode(tools, [])
     described.encode(lists[0], [])  # forgotten meanwhile, and so new again

@@ -11,7 +11,7 @@ import pytest
 import redis
 
 from foldline.rate_limiters import LocalLimit, Quota, RedisRateLimiter
-from foldline.rate_limiters.limiter import FIRST_ANSWER
+from foldline.rate_limiters.limiter import INITIAL_OUTPUT
 from foldline.rate_limiters.state import LEASE
 from tests.rate_limiters.fleet import PROCESSES, Plan, running_fleet, start_again
 from tests.servers.databases import Server, free_port
@@ -58,7 +58,7 @@ def test_tokens_are_passed_by_no_more_than_the_estimates_in_flight_were_off(
     most_off = PROCESSES * plan.tasks * (plan.most - plan.least)
     assert stub.most(WINDOW, tokens=True) <= TOKENS + most_off
     assert (
-        plan.most < FIRST_ANSWER
+        plan.most < INITIAL_OUTPUT
     )  # the first estimates are too high: they pass nothing, and are given back
     used = sum(tokens for _, tokens in stub.arrivals)
     assert used >= 0.95 * TOKENS * 3

@@ -23,7 +23,7 @@ from foldline.rate_limiters import (
     SQLiteRateLimiter,
 )
 from foldline.rate_limiters import sqlite as sqlite_module
-from foldline.rate_limiters.limiter import LONGEST_HOLD
+from foldline.rate_limiters.limiter import MAX_HOLD
 from foldline.rate_limiters.redis import GRACE
 from foldline.rate_limiters.state import Cap, Learn
 from tests.rate_limiters.fleet import start_again
@@ -274,7 +274,7 @@ def test_what_a_provider_says_may_be_ignored_and_is_bounded() -> None:
     assert free(limiter, 1) == 1
     limiter.observe({}, status=429, retry_after=1e9)
     limiter.acquire(blocking=False)
-    assert limiter._state.hold - time.monotonic() <= LONGEST_HOLD
+    assert limiter._state.hold - time.monotonic() <= MAX_HOLD
 
 
 # -- clocks

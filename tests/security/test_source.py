@@ -108,7 +108,7 @@ SINKS = {
         "transports/base.py::_read_pem": "the CA bundle given in code",
         "vectorstores/in_memory.py": "dump and load: a path given in code; JSON and arrays, no pickle",
         "providers/bedrock/credentials.py": "AWS's own files, where a program names them; paths of the environment",
-        "providers/google/credentials.py::_of_key_file": "a path given in code",
+        "providers/google/credentials.py::_read_key_file": "a path given in code",
         "providers/local/": "the model cache: fixed names under one folder",
         "cli/": "the user's own command line names files",
         "language_models/streams/fallback_stream.py::FallbackStream._attempt_batches": "no file: opens a stream",

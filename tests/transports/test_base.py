@@ -95,7 +95,7 @@ def test_F_H10_no_header_ever_reaches_the_wire_with_a_line_break(name: str, valu
     headers = {name: value}
     with suppress(FoldlineError):
         check_request(Request(url=GOOD, headers=headers))
-        written = with_body("POST", write_head("POST", GOOD, headers, whole_url=False), b"")
+        written = with_body("POST", write_head("POST", GOOD, headers, absolute_url=False), b"")
         assert written.count(b"\r\n") == 5
         assert written.count(b"\n") == 5
 
@@ -105,7 +105,7 @@ def test_F_H10_no_url_ever_reaches_the_wire_with_a_space_or_a_climb(tail: str) -
     url = GOOD + tail
     with suppress(FoldlineError):
         check_request(Request(url=url))
-        line = write_head("POST", url, {}, whole_url=False).split(b"\r\n")[0]
+        line = write_head("POST", url, {}, absolute_url=False).split(b"\r\n")[0]
         assert line.count(b" ") == 2
         assert b"/../" not in line
 

@@ -152,11 +152,11 @@ def test_F_S09_endless_lines_are_stopped() -> None:
 
 def test_a_request_is_written_for_a_server_and_for_a_proxy() -> None:
     url = "http://h:81/a?b=c#d"
-    head = write_head("POST", url, {"x": "1"}, whole_url=False)
+    head = write_head("POST", url, {"x": "1"}, absolute_url=False)
     assert with_body("POST", head, b"hi") == (
         b"POST /a?b=c HTTP/1.1\r\nHost: h:81\r\nx: 1\r\nContent-Length: 2\r\n\r\nhi"
     )
-    head = write_head("GET", url, {}, whole_url=True)
+    head = write_head("GET", url, {}, absolute_url=True)
     assert with_body("GET", head, b"") == b"GET http://h:81/a?b=c HTTP/1.1\r\nHost: h:81\r\n\r\n"
     assert write_connect("::1", 443, "http://p").startswith(b"CONNECT [::1]:443 HTTP/1.1\r\n")
 
@@ -173,7 +173,7 @@ def test_F_U08_a_header_made_to_be_slow_is_not(line: bytes):
 
 
 def test_a_line_that_came_before_says_the_same_again_and_no_more_are_kept_than_said(monkeypatch):
-    monkeypatch.setattr(_http1, "KNOWN_LINES", known := {})
+    monkeypatch.setattr(_http1, "PARSED_LINES", known := {})
     answer = b"HTTP/1.1 200 OK\r\nX-A:  one \r\nSet-Cookie: secret\r\nX-Long: %b\r\n\r\n" % (
         b"l" * 200
     )
@@ -185,9 +185,9 @@ def test_a_line_that_came_before_says_the_same_again_and_no_more_are_kept_than_s
     assert [reader.headers for reader in readers] == [expected, expected]
     assert known == {"X-A:  one ": ("x-a", "one")}  # no secret, nothing long
 
-    for place in range(_http1.MOST_KNOWN + 10):
+    for place in range(_http1.MAX_CACHED_LINES + 10):
         Reader("POST", 4096).feed(b"HTTP/1.1 200 OK\r\nX-Id: %d\r\n\r\n" % place)
-    assert len(known) <= _http1.MOST_KNOWN
+    assert len(known) <= _http1.MAX_CACHED_LINES
 
 
 LF_ANSWERS = [

@@ -435,7 +435,9 @@ def test_a_model_is_described_as_it_is_now_and_each_description_is_the_callers_o
 
     first = convert_to_openai_tool(Part)
     first["function"]["parameters"]["properties"]["sizes"]["default"].append(2)
-    assert convert_to_openai_tool(Part)["function"]["parameters"]["properties"]["sizes"]["default"] == [1]
+    assert convert_to_openai_tool(Part)["function"]["parameters"]["properties"]["sizes"][
+        "default"
+    ] == [1]
     Part.__doc__ = "A spare part."
     assert convert_to_openai_tool(Part)["function"]["description"] == "A spare part."
     Part.model_fields["sizes"].description = "In millimetres."

@@ -1,4 +1,4 @@
-"""Embeddings: text to vectors; kept in a store; made up for tests."""
+"""Embeddings: the base class, caching in a store, and fakes for tests."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""`Embeddings`: what turns text into vectors.
+"""`Embeddings`: the base class of embedding models.
 
-An author writes the two blocking methods; awaited calls run them in a thread unless their twins are written too.
+A subclass implements the two sync methods; the async methods run them in a thread unless they are overridden.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["Embeddings"]
 
 
 class Embeddings(ABC):
-    """Turns text into vectors."""
+    """Converts text to vectors."""
 
     __repr__ = short_repr
 
@@ -26,7 +26,7 @@ class Embeddings(ABC):
 
     @abstractmethod
     def embed_query(self, text: str) -> list[float]:
-        """Embed what is searched for."""
+        """Embed a search query."""
 
     async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
         """Embed texts that will be searched."""
@@ -34,10 +34,10 @@ class Embeddings(ABC):
         return vectors
 
     async def aembed_query(self, text: str) -> list[float]:
-        """Embed what is searched for."""
+        """Embed a search query."""
         vector: list[float] = await ASYNC.call(self.embed_query, text)
         return vector
 
     def batch_job(self, inputs: object = None, **options: object) -> Any:  # noqa: ANN401  a `foldline.batches.BatchJob`
-        """Embed many texts once each, in a store that survives the process; the options are `BatchOptions`."""
+        """Return a job that embeds many texts once each, with a persistent store; the options are `BatchOptions`."""
         return extension("batch_job")(self, inputs, **options)

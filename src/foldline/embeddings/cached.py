@@ -1,7 +1,7 @@
-"""`CacheBackedEmbeddings`: a text is embedded once; after that its vector comes from a store.
+"""`CacheBackedEmbeddings`: a text is embedded once; then its vector is read from a store.
 
-A store that fails or holds something damaged counts as a miss and never fails the call. Keys are hashes under a
-namespace, so that two models never answer for each other. Vectors are kept as float64, hence come back unchanged.
+A store error or a damaged value is a cache miss and never fails the call. Keys are hashes in a namespace, so that the
+vectors of different models are separate. Vectors are stored as float64, so they are unchanged when they are read.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ Vector = list[float]
 KeyEncoder = Callable[[str], str] | Literal["sha1", "sha256", "sha512", "blake2b"]
 Vectors = BaseStore[str, Vector]
 BATCH = 512
-"""Texts embedded between two writes to the store; what was written is not lost when a later batch fails."""
-MARK = b"foldline-f8:"
+"""How many texts are embedded between two writes to the store; a later failure does not lose them."""
+FORMAT_PREFIX = b"foldline-f8:"
 
 
 class CacheBackedEmbeddings(Embeddings):
@@ -58,7 +58,7 @@ class CacheBackedEmbeddings(Embeddings):
         batch_size: int | None = None,
         query_embedding_store: Vectors | None = None,
     ) -> None:
-        """Take the keys as the stores do; `from_bytes_store` adds namespace and hashing."""
+        """Use texts as keys of the stores; `from_bytes_store` adds a namespace and hashing."""
         if batch_size is not None and batch_size < 1:
             raise UsageError(f"batch_size is at least 1, not {batch_size}")
         self.underlying_embeddings = underlying_embeddings
@@ -66,7 +66,7 @@ class CacheBackedEmbeddings(Embeddings):
         self.query_embedding_store = query_embedding_store
         self.batch_size = batch_size
         self.store_error: Exception | None = None
-        """What the store raised last; the vectors were computed, and are not kept."""
+        """The last error of the store; the vectors were computed but not stored."""
 
     @classmethod
     def from_bytes_store(
@@ -79,89 +79,89 @@ class CacheBackedEmbeddings(Embeddings):
         query_embedding_cache: bool | ByteStore = False,
         key_encoder: KeyEncoder = "sha256",
     ) -> CacheBackedEmbeddings:
-        """Keep vectors in a store of bytes; without a namespace the model's own name is taken.
+        """Store vectors in a byte store; the default namespace is the model's name.
 
-        `query_embedding_cache=True` keeps queries too, in the same store; give another store to keep them apart.
+        `query_embedding_cache=True` stores queries in the same store; pass another store to keep them separate.
         """
-        named = namespace or _name_of(underlying_embeddings)
+        full_namespace = namespace or _name_of(underlying_embeddings)
         encode = _encoder(key_encoder)
-        documents = _PackedVectors(document_embedding_cache, named, encode)
+        documents = _PackedVectors(document_embedding_cache, full_namespace, encode)
         queries: Vectors | None = None
         if query_embedding_cache is True:
             queries = documents
         elif query_embedding_cache is not False:
-            queries = _PackedVectors(query_embedding_cache, named, encode)
+            queries = _PackedVectors(query_embedding_cache, full_namespace, encode)
         return cls(
             underlying_embeddings, documents, batch_size=batch_size, query_embedding_store=queries
         )
 
     def embed_documents(self, texts: list[str], *, progress: ProgressOption = None) -> list[Vector]:
-        """Embed texts that will be searched; `progress` shows how many are done."""
+        """Embed texts that will be searched; `progress` shows a progress bar."""
         return drive(self._documents(texts, BLOCKING, progress))
 
     async def aembed_documents(
         self, texts: list[str], *, progress: ProgressOption = None
     ) -> list[Vector]:
-        """Embed texts that will be searched; `progress` shows how many are done."""
+        """Embed texts that will be searched; `progress` shows a progress bar."""
         return await self._documents(texts, ASYNC, progress)
 
     def embed_query(self, text: str) -> Vector:
-        """Embed what is searched for."""
+        """Embed a search query."""
         return drive(self._query(text, BLOCKING))
 
     async def aembed_query(self, text: str) -> Vector:
-        """Embed what is searched for."""
+        """Embed a search query."""
         return await self._query(text, ASYNC)
 
     async def _documents(self, texts: list[str], io: IO, progress: ProgressOption) -> list[Vector]:
         distinct = list(dict.fromkeys(texts))
         store = self.document_embedding_store
-        known = await self._cached_vectors(store, distinct, io)
-        missing = [text for text in distinct if text not in known]
+        vectors = await self._cached_vectors(store, distinct, io)
+        missing = [text for text in distinct if text not in vectors]
         size = self.batch_size or BATCH
         model = self.underlying_embeddings
         embed = model.embed_documents if io.blocking else model.aembed_documents
-        with show_progress(progress, len(distinct), "embedding") as shown:
-            shown.advance(len(distinct) - len(missing))
+        with show_progress(progress, len(distinct), "embedding") as progress_bar:
+            progress_bar.advance(len(distinct) - len(missing))
             for start in range(0, len(missing), size):
                 batch = missing[start : start + size]
-                made = dict(zip(batch, await io.call(embed, batch), strict=True))
-                await self._keep(store, made, io)
-                known |= made
-                shown.advance(len(batch))
-        return [list(known[text]) for text in texts]
+                computed = dict(zip(batch, await io.call(embed, batch), strict=True))
+                await self._store_vectors(store, computed, io)
+                vectors |= computed
+                progress_bar.advance(len(batch))
+        return [list(vectors[text]) for text in texts]
 
     async def _query(self, text: str, io: IO) -> Vector:
         model, store = self.underlying_embeddings, self.query_embedding_store
-        if store is not None and (known := await self._cached_vectors(store, [text], io)):
-            return known[text]
+        if store is not None and (cached := await self._cached_vectors(store, [text], io)):
+            return cached[text]
         vector: Vector = await io.call(
             model.embed_query if io.blocking else model.aembed_query, text
         )
         if store is not None:
-            await self._keep(store, {text: vector}, io)
+            await self._store_vectors(store, {text: vector}, io)
         return vector
 
     async def _cached_vectors(self, store: Vectors, texts: list[str], io: IO) -> dict[str, Vector]:
         try:
-            found = await io.call(store.mget if io.blocking else store.amget, texts)
+            vectors = await io.call(store.mget if io.blocking else store.amget, texts)
         except (StoreError, OSError) as error:
             self.store_error = error
             logger.warning("the store of embeddings did not answer, computing them: %s", error)
             return {}
-        pairs = zip(texts, found, strict=True)
+        pairs = zip(texts, vectors, strict=True)
         return {text: vector for text, vector in pairs if vector is not None}
 
-    async def _keep(self, store: Vectors, vectors: dict[str, Vector], io: IO) -> None:
+    async def _store_vectors(self, store: Vectors, vectors: dict[str, Vector], io: IO) -> None:
         try:
             await io.call(store.mset if io.blocking else store.amset, list(vectors.items()))
         except (StoreError, OSError) as error:
             self.store_error = error
-            logger.warning("embeddings could not be kept: %s", error)
+            logger.warning("embeddings could not be stored: %s", error)
 
 
 class _PackedVectors(BaseStore[str, Vector]):
-    """Vectors in a store of bytes, under hashed keys."""
+    """Vectors in a byte store, under hashed keys."""
 
     def __init__(self, store: ByteStore, namespace: str, encode: Callable[[str], str]) -> None:
         self._store = store
@@ -181,7 +181,7 @@ class _PackedVectors(BaseStore[str, Vector]):
         self._store.mdelete([self._key(key) for key in keys])
 
     def yield_keys(self, *, prefix: str | None = None) -> Iterator[str]:
-        """Return the hashed keys: the texts themselves are not kept."""
+        """Yield the hashed keys: the texts themselves are not stored."""
         yield from self._store.yield_keys(prefix=self._namespace + (prefix or ""))
 
 
@@ -189,18 +189,18 @@ def _pack(vector: Vector) -> bytes:
     numbers = array("d", vector)
     if sys.byteorder == "big":
         numbers.byteswap()
-    return MARK + numbers.tobytes()
+    return FORMAT_PREFIX + numbers.tobytes()
 
 
 def _unpack(value: bytes | None) -> Vector | None:
     if value is None:
         return None
     try:
-        if not value.startswith(MARK):
-            return _numbers(json.loads(value))  # as LangChain writes them
-        numbers = array("d", value[len(MARK) :])
+        if not value.startswith(FORMAT_PREFIX):
+            return _numbers(json.loads(value))  # LangChain's format
+        numbers = array("d", value[len(FORMAT_PREFIX) :])
     except ValueError:
-        logger.warning("a kept embedding is damaged and is computed anew")
+        logger.warning("a stored embedding is damaged and is computed again")
         return None
     if sys.byteorder == "big":
         numbers.byteswap()
@@ -210,7 +210,7 @@ def _unpack(value: bytes | None) -> Vector | None:
 def _numbers(value: object) -> Vector | None:
     if not isinstance(value, list) or not value:
         return None
-    is_vector = all(isinstance(one, int | float) and math.isfinite(one) for one in value)
+    is_vector = all(isinstance(number, int | float) and math.isfinite(number) for number in value)
     return [float(number) for number in value] if is_vector else None
 
 

@@ -1,4 +1,4 @@
-"""Where LangChain keeps `Embeddings`; it is in `base`, like every base class of foldline."""
+"""LangChain's path of `Embeddings`, which is defined in `base`."""
 
 from foldline.embeddings.base import Embeddings
 

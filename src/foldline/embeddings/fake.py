@@ -1,4 +1,4 @@
-"""Made-up embeddings for tests: random, or random but the same for the same text. No model, no NumPy."""
+"""Fake embeddings for tests: random, or deterministic. No model, no NumPy."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ __all__ = ["DeterministicFakeEmbedding", "FakeEmbeddings"]
 
 
 class FakeEmbeddings(Embeddings, BaseModel):
-    """Gives a new random vector for every text."""
+    """Returns a new random vector for every text."""
 
     size: int = Field(ge=1)
-    """How many numbers a vector has."""
+    """The length of the vectors."""
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Embed texts that will be searched."""
         return [self.embed_query(text) for text in texts]
 
     def embed_query(self, text: str) -> list[float]:
-        """Embed what is searched for."""
+        """Embed a search query."""
         return _numbers(random.Random(), self.size)
 
 
 class DeterministicFakeEmbedding(Embeddings, BaseModel):
-    """Gives a vector that looks random, and is always the same for the same text.
+    """Returns a pseudo-random vector that is always the same for the same text.
 
     ```python
     from foldline.embeddings import DeterministicFakeEmbedding
@@ -40,14 +40,14 @@ class DeterministicFakeEmbedding(Embeddings, BaseModel):
     """
 
     size: int = Field(ge=1)
-    """How many numbers a vector has."""
+    """The length of the vectors."""
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Embed texts that will be searched."""
         return [self.embed_query(text) for text in texts]
 
     def embed_query(self, text: str) -> list[float]:
-        """Embed what is searched for."""
+        """Embed a search query."""
         seed = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
         return _numbers(random.Random(seed), self.size)
 

@@ -11,19 +11,19 @@ from foldline.messages.base import BaseMessage
 from foldline.messages.chat import ChatMessage
 from foldline.utils.json import to_jsonable
 
-LONGEST_BLOCK = 500
+MAX_BLOCK_LENGTH = 500
 ATTRIBUTES = {"server_tool_call": ("id", "name"), "server_tool_result": ("tool_call_id", "status")}
 
 
 def as_xml(message: BaseMessage, speaker: str) -> str:
-    """Write one message and who says it."""
-    said = _xml_content(message.content)
+    """Return a message with its speaker as XML."""
+    content = _xml_content(message.content)
     kind = quoteattr(speaker if isinstance(message, ChatMessage) else speaker.lower())
     calls = _xml_calls(message) if isinstance(message, AIMessage) else []
     if not calls:
-        return f"<message type={kind}>{said}</message>"
+        return f"<message type={kind}>{content}</message>"
     lines = [f"<message type={kind}>"]
-    lines += [f"  <content>{said}</content>"] if said else []
+    lines += [f"  <content>{content}</content>"] if content else []
     return "\n".join([*lines, *(f"  {call}" for call in calls), "</message>"])
 
 
@@ -49,23 +49,23 @@ def _xml_content(content: str | list[Any]) -> str:
 
 
 def _xml_block(block: dict[str, Any]) -> str:
-    """Write one block; encoded media and what is shown elsewhere stay out."""
+    """Return a block as XML; encoded media and tool calls are left out."""
     kind = block.get("type")
     if kind == "text":
         return escape(str(block.get("text") or ""))
     if kind in ("reasoning", "thinking"):
-        said = block.get("reasoning") or block.get("thinking")
-        return f"<reasoning>{escape(str(said))}</reasoning>" if said else ""
+        reasoning = block.get("reasoning") or block.get("thinking")
+        return f"<reasoning>{escape(str(reasoning))}</reasoning>" if reasoning else ""
     if kind in ("image_url", "image", "audio", "video", "file"):
         return _xml_media(block, "image" if kind == "image_url" else str(kind))
     if kind == "text-plain":
         return escape(_short(str(block.get("text") or "")))
     if kind in ("server_tool_call", "server_tool_result"):
-        shown = _json(block.get("args", block.get("output")))
-        named = "".join(
+        payload = _json(block.get("args", block.get("output")))
+        attributes = "".join(
             f" {key}={quoteattr(str(block[key]))}" for key in ATTRIBUTES[kind] if block.get(key)
         )
-        return f"<{kind}{named}>{escape(_short(shown))}</{kind}>"
+        return f"<{kind}{attributes}>{escape(_short(payload))}</{kind}>"
     return ""
 
 
@@ -80,7 +80,7 @@ def _xml_media(block: dict[str, Any], kind: str) -> str:
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= LONGEST_BLOCK else f"{text[:LONGEST_BLOCK]}..."
+    return text if len(text) <= MAX_BLOCK_LENGTH else f"{text[:MAX_BLOCK_LENGTH]}..."
 
 
 def _json(value: object) -> str:

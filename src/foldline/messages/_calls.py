@@ -1,8 +1,8 @@
-"""How tool calls grow out of their slices, and what they are so far.
+"""Tool calls assembled from streamed slices.
 
-Which slice belongs to which call follows one rule: a known id wins, then the index (0 and "0" are one), unless two
-different ids share it; without either, a slice that names a tool begins a call and one that does not goes on with the
-last. Arguments are parsed as they come, each slice once.
+A slice belongs to the call with its id, else to the call with its index (0 and "0" are the same), unless their ids
+differ. Without id and index, a slice with a tool name begins a call and one without continues the last. Arguments are
+parsed incrementally, each slice once.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ __all__ = [
 
 ParsedCalls = tuple[list[ToolCall], list[InvalidToolCall]]
 
-OWN_KEYS = frozenset({"type", "id", "name", "args", "index"})
+CALL_KEYS = frozenset({"type", "id", "name", "args", "index"})
 FIELD_ORDER = ("name", "args", "id", "error", "type")
-"""How a call reads in a message's fields, whoever made it; as a block of content its type comes first."""
+"""The order of a call's keys in a message's fields; in a content block its type comes first."""
 
 
 class GrowingCall:
-    """One call and the slices of its arguments."""
+    """A call and the slices of its arguments so far."""
 
-    __slots__ = ("fed", "id", "index", "name", "parser", "pieces", "rest")
+    __slots__ = ("extra_fields", "fed", "id", "index", "name", "parser", "pieces")
 
     def __init__(self, index: BlockIndex | None) -> None:
         self.id: str | None = None
         self.name: str | None = None
         self.index = index
         self.pieces: list[str] | None = None
-        self.rest: dict[str, Any] = {}
+        self.extra_fields: dict[str, Any] = {}
         self.parser: PartialJson | None = None
         self.fed = 0
 
     def grow(self, part: Mapping[str, Any]) -> None:
-        """Take in one more slice."""
+        """Add a slice."""
         self.id = self.id or part.get("id")
         self.name = grow_name(self.name, part.get("name"), has_args=bool(self.pieces))
         args = part.get("args")
@@ -61,9 +61,9 @@ class GrowingCall:
             if args:
                 self.pieces.append(args)
         if len(part) > 4:
-            rest = {key: value for key, value in part.items() if key not in OWN_KEYS}
-            if rest:
-                self.rest = merge_dicts(self.rest, rest)
+            extra_fields = {key: value for key, value in part.items() if key not in CALL_KEYS}
+            if extra_fields:
+                self.extra_fields = merge_dicts(self.extra_fields, extra_fields)
 
     def args(self) -> str | None:
         """Return the argument text so far."""
@@ -77,19 +77,19 @@ class GrowingCall:
             "id": self.id,
             "index": self.index,
             "type": "tool_call_chunk",
-            **copy_json(self.rest),
+            **copy_json(self.extra_fields),
         }
         return cast("ToolCallChunk", chunk)
 
     def parsed(self) -> dict[str, Any]:
-        """Return the best guess at the call, from arguments that may still be arriving."""
+        """Return the call so far, with its arguments parsed as far as possible."""
         if not self.pieces:
             args: Any = {}
         else:
             args = self._args_so_far(self.pieces)
-        if isinstance(args, dict) and self.name and "error" not in self.rest:
+        if isinstance(args, dict) and self.name and "error" not in self.extra_fields:
             call = {"name": self.name, "args": args, "id": self.id, "type": "tool_call"}
-            return {**call, **copy_json(self.rest)}
+            return {**call, **copy_json(self.extra_fields)}
         error = str(self.parser.error) if self.parser and self.parser.error else None
         return {
             "name": self.name,
@@ -97,22 +97,22 @@ class GrowingCall:
             "id": self.id,
             "error": error,
             "type": "invalid_tool_call",
-            **copy_json(self.rest),
+            **copy_json(self.extra_fields),
         }
 
     def is_followed_by(self, part: Mapping[str, Any]) -> bool:
-        """Say whether a slice of the same id is a whole call of its own: this one is whole already."""
+        """Whether a slice with the same id is another complete call, because this one is already complete."""
         if not (self.pieces and part.get("name") and part.get("args")):
             return False
         if self.index is not None and str(self.index) == str(part.get("index")):
             return False
         is_object = isinstance(self._args_so_far(self.pieces), dict)
-        is_whole = is_object and self.parser is not None and self.parser.is_complete
-        return is_whole and isinstance(parse_tool_args(part["args"]), dict)
+        is_complete = is_object and self.parser is not None and self.parser.is_complete
+        return is_complete and isinstance(parse_tool_args(part["args"]), dict)
 
     def _args_so_far(self, pieces: list[str]) -> object:
         if self.parser is None:
-            from foldline.utils.json import PartialJson  # noqa: PLC0415  for calls that come in slices
+            from foldline.utils.json import PartialJson  # noqa: PLC0415  only for streamed calls
 
             self.parser = PartialJson()
         while self.fed < len(pieces):
@@ -125,7 +125,7 @@ class GrowingCall:
 
 
 class CallsGrowth:
-    """The tool calls of a message that still grows."""
+    """The tool calls of a message that is being streamed."""
 
     __slots__ = ("_by_id", "_by_index", "_calls")
 
@@ -135,7 +135,7 @@ class CallsGrowth:
         self._by_index: dict[str, GrowingCall] = {}
 
     def add(self, part: Mapping[str, Any]) -> None:
-        """Take in one more slice."""
+        """Add a slice."""
         call = self._call_of(part)
         call.grow(part)
         if call.id:
@@ -146,18 +146,18 @@ class CallsGrowth:
         return [call.chunk() for call in self._calls]
 
     def parsed(self) -> ParsedCalls:
-        """Return the best guess at each call."""
+        """Return each call so far, with its arguments parsed as far as possible."""
         return split_calls([call.parsed() for call in self._calls])
 
     def final(self) -> ParsedCalls:
-        """Return each call as it is once nothing more comes: truncated arguments are invalid."""
+        """Return each call at the end of the stream: truncated arguments are invalid."""
         return parse_calls(self.chunks())
 
     def _call_of(self, part: Mapping[str, Any]) -> GrowingCall:
         id, index = part.get("id"), part.get("index")
         if id and id in self._by_id:
-            known = self._by_id[id]
-            return self._new(index) if known.is_followed_by(part) else known
+            same_id = self._by_id[id]
+            return self._new(index) if same_id.is_followed_by(part) else same_id
         if index is not None:
             call = self._by_index.get(str(index))
             if call is None or (id and call.id):
@@ -174,12 +174,12 @@ class CallsGrowth:
 
 
 def parse_calls(chunks: Sequence[ToolCallChunk]) -> ParsedCalls:
-    """Promote whole slices to calls; what is not a JSON object or has no name is invalid."""
+    """Return complete slices as calls; a call without a name or with arguments that are not an object is invalid."""
     return split_calls([final_call(cast("dict[str, Any]", chunk)) for chunk in chunks])
 
 
 def final_call(block: dict[str, Any]) -> dict[str, Any]:
-    """Promote one growing call; where its stream already said what is wrong with it, that stands."""
+    """Return a streamed call as a finished one; an error that the stream reported is kept."""
     final = promote({"type": "tool_call_chunk", **block})
     if "error" not in block:
         return final
@@ -188,7 +188,7 @@ def final_call(block: dict[str, Any]) -> dict[str, Any]:
 
 
 def split_calls(blocks: Sequence[Mapping[str, Any]]) -> ParsedCalls:
-    """Part the calls that can be run from those that cannot."""
+    """Split calls into valid and invalid ones."""
     calls: list[ToolCall] = []
     invalid: list[InvalidToolCall] = []
     for block in blocks:
@@ -202,16 +202,20 @@ def split_calls(blocks: Sequence[Mapping[str, Any]]) -> ParsedCalls:
 
 
 def add_calls_of_blocks(blocks: Sequence[Mapping[str, Any]], kwargs: dict[str, Any]) -> None:
-    """Take tool calls out of content blocks, where the caller did not give them apart."""
-    found: dict[str, list[Any]] = {"tool_call": [], "invalid_tool_call": [], "tool_call_chunk": []}
+    """Add the tool calls of content blocks to the message's arguments, unless they are passed separately."""
+    by_type: dict[str, list[Any]] = {
+        "tool_call": [],
+        "invalid_tool_call": [],
+        "tool_call_chunk": [],
+    }
     for block in blocks:
-        if (kind := dict(block).get("type")) in found:
-            found[str(kind)].append(dict(block))
-    calls, invalid = split_calls([*found["tool_call"], *found["invalid_tool_call"]])
+        if (kind := dict(block).get("type")) in by_type:
+            by_type[str(kind)].append(dict(block))
+    calls, invalid = split_calls([*by_type["tool_call"], *by_type["invalid_tool_call"]])
     for name, value in (
         ("tool_calls", calls),
         ("invalid_tool_calls", invalid),
-        ("tool_call_chunks", found["tool_call_chunk"]),
+        ("tool_call_chunks", by_type["tool_call_chunk"]),
     ):
         if value and not kwargs.get(name):
             kwargs[name] = value
@@ -220,7 +224,7 @@ def add_calls_of_blocks(blocks: Sequence[Mapping[str, Any]], kwargs: dict[str, A
 def slices_of_calls(
     calls: Sequence[ToolCall], invalid: Sequence[InvalidToolCall]
 ) -> list[ToolCallChunk]:
-    """Say whole calls as slices, as a chunk does."""
+    """Return complete calls as slices, as chunks contain them."""
     slices: list[dict[str, Any]] = [
         {**call, "args": json.dumps(to_jsonable(call["args"]))} for call in calls
     ]

@@ -1,8 +1,7 @@
-"""How content grows when pieces of a message are added up. Per piece the work is that of the piece.
+"""Merge the content of the pieces of a message. Adding a piece costs time proportional to the piece.
 
-Blocks with the same kind and `index` are one block, unless their ids say otherwise; blocks without an `index` stay
-apart. The rule of each field is in `foldline.protocol.merge`; only text that is appended waits here, as pieces, to be
-joined when somebody reads it.
+Blocks with the same kind and `index` are one block, unless their ids differ; blocks without an `index` stay separate.
+The rule of each field is in `foldline.protocol.merge`; only appended text is collected here and joined on reading.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ merge_kwargs = merge_dicts
 
 
 class GrowingBlock:
-    """A block whose texts are kept as pieces until it is read."""
+    """A block whose texts are stored as pieces until it is read."""
 
     __slots__ = ("fields", "pieces")
 
@@ -50,29 +49,29 @@ class GrowingBlock:
         self.pieces: dict[str, list[str]] = {}
 
     def grow(self, part: dict[str, Any]) -> None:
-        """Take in one more piece of this block."""
+        """Add a piece of this block."""
         fields = self.fields
-        rest = {}
+        changes = {}
         for key, value in part.items():
             if key in APPENDED and type(value) is str and type(fields.get(key)) is str:
                 self.pieces.setdefault(key, []).append(value)
             elif key not in fields or (value is not None and value != fields[key]):
-                rest[key] = value
-        if rest:
-            if "name" in rest:  # whether a name still grows depends on the arguments seen
+                changes[key] = value
+        if changes:
+            if "name" in changes:  # whether a name is appended to depends on the arguments so far
                 self._join()
-            if str(rest.get("type", "")).endswith("_delta"):
-                del rest["type"]  # `input_json_delta` grows the block it belongs to
-            merge_block(fields, rest)
+            if str(changes.get("type", "")).endswith("_delta"):
+                del changes["type"]  # `input_json_delta` is merged into its block
+            merge_block(fields, changes)
 
     def value(self) -> dict[str, Any]:
-        """Return the block so far, owned by the caller."""
+        """Return a copy of the block so far."""
         self._join()
-        grown: dict[str, Any] = copy_json(self.fields)
+        block: dict[str, Any] = copy_json(self.fields)
         for key in APPENDED:
-            if type(text := grown.get(key)) is str and not text.isascii():
-                grown[key] = mend_so_far(text)
-        return grown
+            if type(text := block.get(key)) is str and not text.isascii():
+                block[key] = mend_so_far(text)
+        return block
 
     def _join(self) -> None:
         for key, pieces in self.pieces.items():
@@ -81,7 +80,7 @@ class GrowingBlock:
 
 
 class ContentGrowth:
-    """The content of a message that still grows."""
+    """The content of a message that is being streamed."""
 
     __slots__ = ("_is_list", "_items", "_open")
 
@@ -91,22 +90,22 @@ class ContentGrowth:
         self._is_list = False
 
     def add(self, content: Content) -> None:
-        """Take in the content of one more piece."""
+        """Add the content of a piece."""
         if isinstance(content, str):
             self._add_text(content)
             return
-        adopting = self._adopt_text(content) if self._items and not self._is_list else None
+        adopted = self._adopt_text(content) if self._items and not self._is_list else None
         self._is_list = True
         for item in content:
-            if adopting is not None and item is adopting[0]:
-                self._items.append(adopting[1])
+            if adopted is not None and item is adopted[0]:
+                self._items.append(adopted[1])
             elif isinstance(item, str):
                 self._items.append([item])
             elif isinstance(item, dict):
                 self._add_block(item)
 
     def value(self) -> Content:
-        """Return the content so far: a string while nothing else was said."""
+        """Return the content so far: a string while it is only text."""
         if not self._is_list:
             return self._run(0) if self._items else ""
         return [
@@ -133,21 +132,23 @@ class ContentGrowth:
     def _adopt_text(
         self, content: list[str | dict[Any, Any]]
     ) -> tuple[dict[Any, Any], GrowingBlock] | None:
-        # An indexed text block that opens empty takes in the bare text that came before it: this is how a stream
-        # that began as plain text goes on as blocks (see `_view`). Only blocks of lower indexes stand before it.
-        before: list[Any] = []
+        # An indexed text block that starts empty absorbs the plain text before it: this is how a stream that began
+        # as plain text continues as blocks (see `_view`). Only blocks with lower indexes may precede it.
+        preceding: list[Any] = []
         for item in content:
             index = item.get("index") if isinstance(item, dict) else None
             if index is None or not isinstance(item, dict):
                 return None
             if item.get("type") == "text" and item.get("text") == "":
-                if not all(type(place) is type(index) and place < index for place in before):
+                if not all(
+                    type(previous) is type(index) and previous < index for previous in preceding
+                ):
                     return None
                 block = GrowingBlock({"type": "text", "text": self._run(0), "index": index})
                 self._items.clear()
                 self._open[str(index)] = [block]
                 return item, block
-            before.append(index)
+            preceding.append(index)
         return None
 
     def _add_block(self, item: dict[str, Any]) -> None:
@@ -166,15 +167,15 @@ class ContentGrowth:
 
 
 def _continues(block: dict[str, Any], part: dict[str, Any]) -> bool:
-    kind, other = block.get("type"), part.get("type")
-    if kind != other and other is not None and not str(other).endswith("_delta"):
+    kind, part_kind = block.get("type"), part.get("type")
+    if kind != part_kind and part_kind is not None and not str(part_kind).endswith("_delta"):
         return False
-    one, two = block.get("id"), part.get("id")
-    return not one or not two or one == two
+    block_id, part_id = block.get("id"), part.get("id")
+    return not block_id or not part_id or block_id == part_id
 
 
 def mend_so_far(text: str) -> str:
-    """Join the halves of characters that were cut between two pieces; a last half waits for its other."""
+    """Join surrogate pairs that were split between pieces; a lone one at the end is kept for the next piece."""
     if text.isascii():
         return text
     if "\ud800" <= text[-1] <= "\udbff":
@@ -183,7 +184,7 @@ def mend_so_far(text: str) -> str:
 
 
 def merge_content(first_content: Content, *contents: Content) -> Content:
-    """Join the contents of several pieces."""
+    """Return the merged content of several pieces."""
     growth = ContentGrowth()
     for content in (first_content, *contents):
         growth.add(content)
@@ -191,23 +192,23 @@ def merge_content(first_content: Content, *contents: Content) -> Content:
 
 
 def id_rank(id: str) -> int:
-    """Say how good an id is: a provider's is best, then one of a run, then a made-up one."""
+    """Return the rank of an id: 0 for a provider's, 1 for one of a run, 2 for a generated one."""
     if id.startswith(("lc_run-", "run-")):
         return 1
     return 2 if id.startswith("lc_") else 0
 
 
 def grow_id(left: str | None, right: str | None) -> str | None:
-    """Keep the first id of the best kind."""
+    """Return the first id of the best rank."""
     if not left or not right:
         return left or right
     return right if id_rank(right) < id_rank(left) else left
 
 
 def reduce_pairs(merge: Callable[[T, T], T], items: Sequence[T]) -> T:
-    """Merge neighbours, then neighbours of those: an associative merge that copies costs n log n, not n²."""
+    """Merge items pairwise, then the results: with an associative merge that copies, this costs n log n, not n²."""
     while len(items) > 1:
-        pairs = [merge(items[at], items[at + 1]) for at in range(0, len(items) - 1, 2)]
+        pairs = [merge(items[index], items[index + 1]) for index in range(0, len(items) - 1, 2)]
         items = pairs if len(items) % 2 == 0 else [*pairs, items[-1]]
     return items[0]
 

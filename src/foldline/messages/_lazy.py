@@ -1,9 +1,9 @@
-"""Fields of a Pydantic model that are filled in when somebody looks.
+"""Fields of a Pydantic model that are computed on first access.
 
-A chunk of a stream is made and added far more often than it is read. `LazyFields` lets its `__dict__` hold only what
-was said: a missing field is worked out at the first look (`_lazy_value`) and then stays. Everything that wants the
-whole (`model_dump`, `==`, `repr`, `copy`, `pickle`, iteration) goes through `__dict__`, which here is a property that
-completes the fields first. This file knows Pydantic's slots and nothing of messages.
+A chunk of a stream is created and added far more often than it is read. With `LazyFields` its real `__dict__` contains
+only the fields that were set: a missing field is computed at first access (`_lazy_value`) and stored. Operations on all
+fields (`model_dump`, `==`, `repr`, `copy`, `pickle`, iteration) use `__dict__`, which is a property here that computes
+all missing fields first. This file depends on Pydantic's slots and not on messages.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["LazyFields", "default_of", "real_extra", "real_fields", "set_real_fi
 
 Fields = dict[str, Any]
 
-# The descriptor behind `instance.__dict__`, reached past the property below.
+# The descriptor of the real `instance.__dict__`, which the property below hides.
 _dict_slot: Final[Any] = BaseModel.__dict__["__dict__"]
 real_fields: Final[Callable[[BaseModel], Fields]] = _dict_slot.__get__
 set_real_fields: Final[Callable[[BaseModel, Fields], None]] = _dict_slot.__set__
@@ -35,7 +35,7 @@ PYDANTIC_SLOTS: Final = frozenset(
 
 
 class LazyFields(BaseModel):
-    """A model whose missing fields are worked out when they are read."""
+    """A model whose missing fields are computed when they are read."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(defer_build=True)
     __signature__: ClassVar[ClassSignature] = SIGNATURE
@@ -49,11 +49,11 @@ class LazyFields(BaseModel):
         def __init__(self, *args: object, **kwargs: object) -> None: ...
 
     def _lazy_value(self, name: str) -> object:
-        """Work out a field that was not said."""
+        """Return the value of a field that was not set."""
         return default_of(type(self), name)
 
     def _lazy_values(self) -> Fields:
-        """Work out all fields at once, in the order of the model; those that were said may stay defaults."""
+        """Return the values of all fields, in the model's order; those that were set may be defaults here."""
         return {name: make() for name, make in _factories(type(self)).items()}
 
     def _lazy_fields_set(self) -> set[str]:
@@ -63,16 +63,16 @@ class LazyFields(BaseModel):
         return {}
 
     def _fill_slots(self) -> None:
-        """Give Pydantic the bookkeeping that a quick constructor left out."""
+        """Set Pydantic's slots, which the fast constructors leave out."""
         for name in PYDANTIC_SLOTS:
             getattr(self, name)
 
     def __getattr__(self, name: str) -> object:
-        """Work out what is missing."""
+        """Compute a missing field or slot."""
         if name in PYDANTIC_SLOTS:
             return self._fill_slot(name)
         if name in type(self).__pydantic_fields__:
-            self.__pydantic_fields_set__  # noqa: B018  before looking counts as saying
+            self.__pydantic_fields_set__  # noqa: B018  computed now: a field that is only read must not count as set
             value = real_fields(self)[name] = self._lazy_value(name)
             return value
         return super().__getattr__(name)  # type: ignore[misc]
@@ -86,15 +86,15 @@ class LazyFields(BaseModel):
         return value
 
     def _fill_fields(self) -> None:
-        """Work out every field that is missing."""
+        """Compute every missing field."""
         fields = real_fields(self)
         names = type(self).__pydantic_fields__
         if len(fields) < len(names):
             self._fill_slots()
-            whole = self._lazy_values()
-            whole.update(fields)
+            values = self._lazy_values()
+            values.update(fields)
             fields.clear()
-            fields.update(whole)
+            fields.update(values)
 
     @property
     def __dict__(self) -> Fields:
@@ -109,7 +109,7 @@ class LazyFields(BaseModel):
 
 @cache
 def _factories(cls: type[BaseModel]) -> dict[str, Callable[[], Any]]:
-    """Return a maker of the default of each field; asking Pydantic each time costs 20 µs a field."""
+    """Return a factory of each field's default; asking Pydantic each time takes 20 µs per field."""
     return {
         name: cast("Callable[[], Any]", field.default_factory)
         if field.default_factory is not None
@@ -119,10 +119,10 @@ def _factories(cls: type[BaseModel]) -> dict[str, Callable[[], Any]]:
 
 
 def _constant(value: object) -> Callable[[], Any]:
-    is_fixed = value is None or isinstance(value, str | int | float | tuple | frozenset)
-    return (lambda: value) if is_fixed else (lambda: copy(value))
+    is_immutable = value is None or isinstance(value, str | int | float | tuple | frozenset)
+    return (lambda: value) if is_immutable else (lambda: copy(value))
 
 
 def default_of(cls: type[BaseModel], name: str) -> object:
-    """Return the default of a field, a new one where it could be changed in place."""
+    """Return the default of a field; a new object if it is mutable."""
     return _factories(cls)[name]()

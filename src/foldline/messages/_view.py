@@ -1,8 +1,8 @@
-"""Events as chunks: what `stream()` yields is a view of the event stream, and adds up to the same message.
+"""Events as chunks: `stream()` yields a view of the event stream, whose chunks add up to the same message.
 
-Under "v0" text is plain `str` content for as long as a message is one plain text and tool calls; the first thing that
-is more than that turns the view to lists, repeating as blocks what was said so far as text. Under "v1" content is
-always a list. Blocks carry their `index`; slices of tool calls also go in `tool_call_chunks`.
+Under "v0" the content is a `str` as long as a message is only plain text and tool calls; the first other block switches
+the view to lists, and repeats the text so far as a block. Under "v1" the content is always a list. Blocks have their
+`index`; slices of tool calls are also in `tool_call_chunks`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal, assert_never
 from foldline.messages._lazy import real_fields, set_real_fields
 from foldline.messages.ai_chunk import AIMessageChunk, set_sum, slice_chunk
 from foldline.messages.ai_message import is_plain
-from foldline.messages.native_content import holds_calls
-from foldline.messages.usage import whole_usage
+from foldline.messages.native_content import has_calls_in_content
+from foldline.messages.usage import complete_usage
 from foldline.protocol.events import DELTA_FIELDS, DeltaKind, EventKind
 from foldline.protocol.folded import MESSAGE_KEYS, RESPONSE_KEYS
 from foldline.protocol.merge import append, copy_json, extend, first, leaf_rule, merge_block
@@ -26,14 +26,14 @@ __all__ = ["ChunkView"]
 
 Block = dict[str, Any]
 
-GROWING = {"tool_call": "tool_call_chunk", "server_tool_call": "server_tool_call_chunk"}
-CALL_SLICES = frozenset(GROWING.values())
+CHUNK_KINDS = {"tool_call": "tool_call_chunk", "server_tool_call": "server_tool_call_chunk"}
+CALL_SLICES = frozenset(CHUNK_KINDS.values())
 INVALID = "invalid_tool_call"
 SLICE_KEYS = frozenset({"type", "index"})
 
 
 class _BlockView:
-    """What the view has shown of one block."""
+    """The part of one block that the view has shown."""
 
     __slots__ = ("fields", "is_client_call", "kind", "pieces", "target")
 
@@ -41,10 +41,10 @@ class _BlockView:
         self.kind = kind
         self.is_client_call = is_client_call
         self.fields: Block = {"type": kind}
-        self.target = ""  # the field that grows by deltas
+        self.target = ""  # the field that deltas are appended to
         self.pieces: list[str] = []
 
-    def shown(self) -> Block:
+    def shown_fields(self) -> Block:
         """Return the block as shown so far."""
         if self.pieces:
             merge_block(self.fields, {self.target: "".join(self.pieces)})
@@ -53,7 +53,7 @@ class _BlockView:
 
 
 class ChunkView:
-    """Turns events into chunks, one at a time.
+    """Converts events into chunks.
 
     ```python
     from foldline.messages._view import ChunkView
@@ -75,11 +75,11 @@ class ChunkView:
 
     __slots__ = (
         "_blocks",
-        "_growing",
         "_id",
         "_is_list",
         "_metadata",
         "_name",
+        "_plain_index",
         "_plain_text",
         "_status",
         "_version",
@@ -94,18 +94,18 @@ class ChunkView:
         self._metadata: Block = {}
         self._blocks: dict[int, _BlockView] = {}
         self._plain_text: _BlockView | None = None
-        self._growing = -1
-        """The index of the plain text while it is that, and has begun; -1 where there is no such."""
+        self._plain_index = -1
+        """The index of the plain text block while the view is plain and the block has started; otherwise -1."""
 
     def feed(self, event: Mapping[str, Any]) -> AIMessageChunk | None:
-        """Return the chunk that shows this event, or None where there is nothing to show."""
+        """Return the chunk of an event, or None if there is nothing to show."""
         chunks = self.show((event,))
         return chunks[0] if chunks else None
 
     def show(self, events: Iterable[Mapping[str, Any]]) -> list[AIMessageChunk]:
-        """Return the chunks that show some events; text that comes with the end of its message carries the end.
+        """Return the chunks of events; the end of a message is merged into the last text chunk of the same batch.
 
-        A slice of a call does not: a sum tells its calls when the end is added.
+        It is not merged into a slice of a call: a sum finishes its calls when the end is added.
         """
         chunks: list[AIMessageChunk] = []
         for event in events:
@@ -120,11 +120,11 @@ class ChunkView:
             else:
                 delta = event["delta"]
                 if (
-                    event["index"] == self._growing
+                    event["index"] == self._plain_index
                     and delta["type"] == "text-delta"
                     and (text := delta["text"])
                 ):
-                    # The hot path: one more piece of the one plain text. Here, because a call costs every piece.
+                    # The hot path: a piece of the plain text. Inlined, because a function call per piece is too slow.
                     self._plain_text.pieces.append(text)  # type: ignore[union-attr]
                     piece = bare(AIMessageChunk)
                     set_real_fields(piece, {"id": self._id, "content": text})
@@ -137,7 +137,7 @@ class ChunkView:
         return chunks
 
     def _boundary(self, event: Mapping[str, Any]) -> AIMessageChunk | None:
-        """Show where something begins or ends."""
+        """Return the chunk of a start or end event."""
         kind: EventKind = event["event"]
         match kind:
             case "content-block-start":
@@ -151,17 +151,17 @@ class ChunkView:
             case "message-reset":
                 return self._drop(event)
             case "content-block-delta" | "error":
-                pass  # `show` takes deltas; the stream raises the error
+                pass  # `show` handles deltas; the stream raises errors
             case _:
                 if TYPE_CHECKING:
                     assert_never(kind)
         return None
 
     def _drop(self, event: Mapping[str, Any]) -> AIMessageChunk:
-        """Begin again, and say so: a chunk with `response_metadata["reset"]` drops all before it from a sum."""
-        self.__init__(self._version)  # type: ignore[misc]  # everything it has seen is void
-        told = {"attempt": event.get("attempt"), "reason": event.get("reason")}
-        return AIMessageChunk(content="", response_metadata={"reset": told})
+        """Start again; return a chunk with `response_metadata["reset"]`, which drops what is before it in a sum."""
+        self.__init__(self._version)  # type: ignore[misc]  # resets all fields
+        details = {"attempt": event.get("attempt"), "reason": event.get("reason")}
+        return AIMessageChunk(content="", response_metadata={"reset": details})
 
     def _begin(self, event: Mapping[str, Any]) -> None:
         self._id = event.get("id") or None
@@ -176,26 +176,26 @@ class ChunkView:
 
     def _start(self, index: int, content: Block) -> AIMessageChunk | None:
         kind = str(content["type"])
-        kind = GROWING.get(kind, kind)
+        kind = CHUNK_KINDS.get(kind, kind)
         is_client = kind in ("tool_call_chunk", INVALID) and not is_server_call(content)
         block = _BlockView(kind, is_client_call=is_client)
         if kind == "text" and not self._is_list and self._plain_text is None:
             self._plain_text = block
         self._blocks[index] = block
         if self._is_list and content.keys() <= {"type", "index", kind} and not content.get(kind):
-            return None  # a text that begins empty is shown with its first words, or when it is finished
+            return None  # an empty text is shown with its first delta, or when it is finished
         return self._show(index, block, {**content, "type": kind})
 
     def _delta(self, index: int, delta: Block) -> AIMessageChunk | None:
         block = self._blocks.get(index)
-        if block is None:  # the fold says what is wrong with such a stream
+        if block is None:  # the fold reports such a stream as malformed
             return None
         kind: DeltaKind = delta["type"]
         match kind:
             case "text-delta" | "reasoning-delta" | "tool-call-delta" | "data-delta":
                 field, target = DELTA_FIELDS[kind]
             case "block-delta":
-                return self._show(index, block, _news(block.shown(), delta["fields"]))
+                return self._show(index, block, _additions(block.shown_fields(), delta["fields"]))
             case _:
                 if TYPE_CHECKING:
                     assert_never(kind)
@@ -207,24 +207,24 @@ class ChunkView:
             block.target = target
             merge_block(block.fields, {target: piece})
             if target == "text" and block is self._plain_text and not self._is_list:
-                self._growing = index
+                self._plain_index = index
         if block.is_client_call and not self._is_list and target == "args":
             return slice_chunk(piece, index, self._id)
         return self._chunk(index, block, {target: piece}, [])
 
     def _finish(self, index: int, content: Block) -> AIMessageChunk | None:
-        """Show what the finished block says beyond what was shown of it."""
+        """Return the chunk with the parts of a finished block that were not shown yet."""
         block = self._blocks.get(index)
         if block is None:
             return None
         content = dict(content)
         if isinstance(content.get("args"), dict):
-            # Slices that were shown are the same arguments as text; only a whole call still owes them.
+            # Slices already contain the arguments as text; only a call without slices still needs them.
             args = content.pop("args")
-            if args and not block.shown().get("args"):
+            if args and not block.shown_fields().get("args"):
                 content["args"] = json.dumps(args, ensure_ascii=False)
         content["type"] = block.kind
-        return self._show(index, block, _news(block.shown(), content))
+        return self._show(index, block, _additions(block.shown_fields(), content))
 
     def _end(self, event: Mapping[str, Any]) -> AIMessageChunk:
         metadata = {**self._metadata, **(event.get("metadata") or {})}
@@ -241,89 +241,89 @@ class ChunkView:
         if self._name:
             fields["name"] = self._name
         if event.get("usage"):
-            fields["usage_metadata"] = whole_usage(copy_json(event["usage"]))
+            fields["usage_metadata"] = complete_usage(copy_json(event["usage"]))
         if event.get("additional_kwargs"):
             fields["additional_kwargs"] = copy_json(event["additional_kwargs"])
         if event.get("finish_reason"):
             fields["finish_reason"] = event["finish_reason"]
         return AIMessageChunk._trusted(**fields)
 
-    def _show(self, index: int, block: _BlockView, news: Block) -> AIMessageChunk | None:
-        news = copy_json(news)
+    def _show(self, index: int, block: _BlockView, additions: Block) -> AIMessageChunk | None:
+        additions = copy_json(additions)
         is_new = set(block.fields) == {"type"} and not block.pieces
-        news.pop("type", None)
-        if not news and not is_new:
+        additions.pop("type", None)
+        if not additions and not is_new:
             return None
-        before: list[Block] = []
-        if not self._is_list and not self._stays_plain(block, news):
-            before = self._turn_to_lists(index, is_new=is_new)
-        merge_block(block.shown(), news)
-        return self._chunk(index, block, news, before)
+        repeated: list[Block] = []
+        if not self._is_list and not self._stays_plain(block, additions):
+            repeated = self._turn_to_lists(index, is_new=is_new)
+        merge_block(block.shown_fields(), additions)
+        return self._chunk(index, block, additions, repeated)
 
-    def _stays_plain(self, block: _BlockView, news: Block) -> bool:
+    def _stays_plain(self, block: _BlockView, additions: Block) -> bool:
         if block.kind == "text" and block is not self._plain_text:
             return False
         kind = {"tool_call_chunk": "tool_call"}.get(block.kind, block.kind)
-        if block.is_client_call and holds_calls(self._metadata):
+        if block.is_client_call and has_calls_in_content(self._metadata):
             return False
-        return is_plain([{**news, "type": kind}])
+        return is_plain([{**additions, "type": kind}])
 
     def _turn_to_lists(self, index: int, *, is_new: bool) -> list[Block]:
-        """Say as blocks what was said as text: the empty text block takes the text in (see `_growth`)."""
-        self._is_list, self._growing = True, -1
+        """Return the blocks so far: an empty text block absorbs the text that was sent as a string (see `_growth`)."""
+        self._is_list, self._plain_index = True, -1
         items: list[Block] = []
-        for place, block in self._blocks.items():
-            if place == index and is_new:
+        for block_index, block in self._blocks.items():
+            if block_index == index and is_new:
                 continue
-            shown = {**copy_json(block.shown()), "index": place}
+            shown = {**copy_json(block.shown_fields()), "index": block_index}
             items.append({**shown, "text": ""} if block.kind == "text" else shown)
         return items
 
     def _chunk(
-        self, index: int, block: _BlockView, news: Block, before: list[Block]
+        self, index: int, block: _BlockView, additions: Block, repeated: list[Block]
     ) -> AIMessageChunk | None:
         fields: Block = {"id": self._id} if self._id else {}
         if block.is_client_call:
-            fields["tool_call_chunks"] = [_slice(news, index)]
+            fields["tool_call_chunks"] = [_slice(additions, index)]
         if self._is_list:
-            fields["content"] = [*before, {"type": block.kind, **news, "index": index}]
+            fields["content"] = [*repeated, {"type": block.kind, **additions, "index": index}]
             if block.kind == "text":
                 fields["content"][-1].setdefault("text", "")
         else:
-            fields["content"] = news.get("text", "") if block.kind == "text" else ""
+            fields["content"] = additions.get("text", "") if block.kind == "text" else ""
             if not fields["content"] and not block.is_client_call:
                 return None
         return AIMessageChunk._trusted(**fields)
 
 
 def _close(last: AIMessageChunk, end: AIMessageChunk | None) -> AIMessageChunk:
-    """Return the last piece of content with what the end of the message says."""
-    assert end is not None  # a message's end is always shown
+    """Return the last chunk of content, merged with the end of the message."""
+    assert end is not None  # the end of a message always has a chunk
     return AIMessageChunk._trusted(**{**real_fields(end), **real_fields(last)})
 
 
-def _slice(news: Block, index: int) -> Block:
-    rest = {key: value for key, value in news.items() if key not in SLICE_KEYS}
+def _slice(additions: Block, index: int) -> Block:
+    fields = {key: value for key, value in additions.items() if key not in SLICE_KEYS}
     return {
         "name": None,
         "args": None,
         "id": None,
         "index": index,
         "type": "tool_call_chunk",
-        **rest,
+        **fields,
     }
 
 
-def _news(shown: Block, says: Mapping[str, Any]) -> Block:
-    """Return what must be added to what was shown so that it says this; what contradicts it cannot be added."""
-    news = {}
-    for key, value in says.items():
+def _additions(shown: Block, current: Mapping[str, Any]) -> Block:
+    """Return what must be added to the shown fields to get the current ones, as far as addition can."""
+    additions = {}
+    for key, value in current.items():
         if key in ("type", "index"):
             continue
         old = shown.get(key)
         if key == "name" and isinstance(old, str) and shown.get("type") in CALL_SLICES:
             if not shown.get("args") and str(value).startswith(old) and value != old:
-                news[key] = value[len(old) :]  # a sum joins the slices of a name
+                additions[key] = value[len(old) :]  # a sum joins slices of a name
             continue
         if value is None:
             new, is_new = None, key not in shown
@@ -331,8 +331,8 @@ def _news(shown: Block, says: Mapping[str, Any]) -> Block:
             new = value if old is None else _addition(key, old, value)
             is_new = new is not None
         if is_new:
-            news[key] = new
-    return news
+            additions[key] = new
+    return additions
 
 
 def _addition(key: str, old: object, new: object) -> object:
@@ -340,20 +340,20 @@ def _addition(key: str, old: object, new: object) -> object:
     if old == new or (rule is first and old != ""):
         return None
     if isinstance(old, dict) and isinstance(new, dict):
-        return _news(old, new) or None
+        return _additions(old, new) or None
     if isinstance(old, list) and isinstance(new, list):
         return _items_added(old, new)
     if isinstance(old, str) and isinstance(new, str) and rule not in (first, extend):
-        grows = rule is append or rule.__name__ == "deep"
-        return (new[len(old) :] if new.startswith(old) else None) if grows else new
+        is_appended = rule is append or rule.__name__ == "deep"
+        return (new[len(old) :] if new.startswith(old) else None) if is_appended else new
     return new
 
 
 def _items_added(old: list[Any], new: list[Any]) -> list[Any] | None:
-    """Return the items to add; of one that has grown where it stands, and is known by its index, what it says more."""
+    """Return the items to add; for an item that grew in place and has an index, only its additions."""
     if new[: len(old)] == old:
         return new[len(old) :] or None
-    grown: list[Any] = []
+    additions: list[Any] = []
     for before, after in zip(old, new, strict=False):
         if before == after:
             continue
@@ -361,5 +361,5 @@ def _items_added(old: list[Any], new: list[Any]) -> list[Any] | None:
             return new
         if after.get("index") is None or before.get("index") != after["index"]:
             return new
-        grown.append({"index": after["index"], **_news(before, after)})
-    return [*grown, *new[len(old) :]]
+        additions.append({"index": after["index"], **_additions(before, after)})
+    return [*additions, *new[len(old) :]]

@@ -1,4 +1,4 @@
-"""What a model says, whole and in pieces, under LangChain's path."""
+"""`AIMessage`, `AIMessageChunk` and usage, under LangChain's path."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""`AIMessageChunk`: the piece of a model's message that arrives in a stream; public as `foldline.messages.ai`.
+"""`AIMessageChunk`: a piece of a streamed message; public as `foldline.messages.ai`.
 
-A chunk made from plain text checks nothing but that it is text, and adding two chunks only notes both (see `_sum`),
-because a stream makes and adds thousands of them.
+A chunk of plain text is created without validation, and adding two chunks only records both (see `_sum`), because a
+stream creates and adds thousands of them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pydantic import Field
 
 from foldline.messages._calls import slices_of_calls
 from foldline.messages._lazy import LazyFields, default_of, real_extra, real_fields, set_real_fields
-from foldline.messages._sum import ChunkLog, Held, Part, slice_part, snapshot
+from foldline.messages._sum import ChunkLog, Part, SumState, slice_part, snapshot
 from foldline.messages.ai_message import AIMessage
 from foldline.messages.base import BaseMessageChunk, Content
 from foldline.protocol.blocks import ContentBlock, InvalidToolCall, ToolCall, ToolCallChunk
@@ -23,7 +23,7 @@ from foldline.utils.trusted import bare
 
 __all__ = ["AIMessageChunk", "add_ai_message_chunks", "set_sum", "slice_chunk"]
 
-CHECKED_WHEN_ADDED = (
+MUTABLE_FIELDS = (
     "tool_call_chunks",
     "response_metadata",
     "additional_kwargs",
@@ -46,13 +46,13 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
     __slots__ = ("_sum",)
 
     if TYPE_CHECKING:
-        _sum: Held | None
+        _sum: SumState | None
 
     type: Literal["AIMessageChunk"] = "AIMessageChunk"  # type: ignore[assignment]
     tool_call_chunks: list[ToolCallChunk] = Field(default_factory=list)
     """Slices of tool calls, arguments as JSON text."""
     chunk_position: Literal["last"] | None = None
-    """"last" on the final piece of a stream: nothing more comes, tool calls are whole."""
+    """"last" on the final chunk of a stream: tool calls are complete."""
 
     def __init__(
         self,
@@ -60,40 +60,42 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
         content_blocks: Sequence[ContentBlock] | None = None,
         **kwargs: Any,
     ) -> None:
-        """Make a piece; plain text, and slices of calls as models send them, take a short way past validation."""
+        """Create a chunk; plain text and slices of calls, as models send them, are not validated."""
         if type(content) is str and not kwargs and content_blocks is None:
             set_real_fields(self, {"content": content})
             set_sum(self, None)
             return
         if type(content) is str and content_blocks is None and _is_simple(kwargs):
             if "tool_call_chunks" in kwargs:
-                kwargs["tool_call_chunks"] = [dict(one) for one in kwargs["tool_call_chunks"]]
+                kwargs["tool_call_chunks"] = [
+                    dict(call_slice) for call_slice in kwargs["tool_call_chunks"]
+                ]
             set_real_fields(self, {"content": content, **kwargs})
             set_sum(self, None)
             return
         super().__init__(content, content_blocks, **kwargs)
-        self._agree_on_calls()
+        self._sync_calls()
 
     @classmethod
     def _trusted(cls, **fields: object) -> Self:
-        """Make a piece from fields that need no checking; those left out take their defaults when read."""
+        """Create a chunk from valid fields; missing fields get their defaults when they are read."""
         chunk = bare(cls)
         set_real_fields(chunk, fields)
         set_sum(chunk, None)
         return chunk
 
     def __add__(self, other: object) -> Self:
-        """Join two pieces; the work is done when the sum is read."""
-        # The hot path: a sum nobody has read, and one more plain piece. (Pydantic's isinstance alone
-        # costs as much as all of this.)
+        """Add two chunks; they are merged when the sum is read."""
+        # The hot path: a sum that was not read, and a plain chunk. (Pydantic's isinstance alone costs as much as
+        # all of this.)
         cls = type(self)
         if type(other) is cls:
             try:
-                held, right = self._sum, other._sum
+                state, other_state = self._sum, other._sum
             except AttributeError:
                 return self._plus(other)
-            if right is None and (held is None or len(held) == 2):
-                log, length = held or (ChunkLog([self._part()]), 1)
+            if other_state is None and (state is None or len(state) == 2):
+                log, length = state or (ChunkLog([self._part()]), 1)
                 fields = real_fields(other)
                 part = None
                 if len(fields) == 2 and fields.get("id") == log.id is not None:
@@ -103,7 +105,7 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
                 parts, is_added = log.parts, False
                 if (
                     len(parts) == length
-                ):  # as nearly always: nobody added to it. Else `append` makes a log of its own
+                ):  # nearly always. Else something was added, and `append` copies the log
                     parts.append(part)
                     is_added = parts[length] is part
                 chunk = bare(cls)
@@ -116,9 +118,11 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
             return reduce(type(self).__add__, other, self)
         if not isinstance(other, AIMessageChunk):
             return super().__add__(other)
-        held, right = self._unchanged(), other._unchanged()
-        log, length = (ChunkLog([self._part()]), 1) if held is None else held[:2]
-        for part in (other._part(),) if right is None else right[0].parts[: right[1]]:
+        state, other_state = self._unchanged(), other._unchanged()
+        log, length = (ChunkLog([self._part()]), 1) if state is None else state[:2]
+        for part in (
+            (other._part(),) if other_state is None else other_state[0].parts[: other_state[1]]
+        ):
             log = log.append(length, part)
             length += 1
         chunk = bare(type(self))
@@ -126,10 +130,10 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
         return chunk
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Set a field; a sum becomes a plain piece first."""
-        self._settle()
+        """Set a field; a sum is converted to a plain chunk first."""
+        self._to_plain_chunk()
         if name not in type(self).__pydantic_fields__:
-            self._fill_fields()  # a piece of one field is taken to be plain text, see `_part`
+            self._fill_fields()  # a chunk with one field counts as plain text, see `_part`
             super().__setattr__(name, value)
             return
         self.__pydantic_fields_set__.add(name)
@@ -139,35 +143,37 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
             fields.pop("tool_calls", None)
             fields.pop("invalid_tool_calls", None)
 
-    def _held(self) -> Held | None:
-        """Return the log of a sum; None for a plain piece."""
+    def _sum_state(self) -> SumState | None:
+        """Return the state of a sum; None for a plain chunk."""
         try:
-            held: Held | None = self._sum
-        except AttributeError:  # made by Pydantic, by copy or by pickle
+            state: SumState | None = self._sum
+        except AttributeError:  # created by Pydantic, copy or pickle
             return None
-        return held
+        return state
 
-    def _unchanged(self) -> Held | None:
-        """Return the log of a sum, unless somebody changed a field in place after reading it."""
-        held = self._held()
-        if held is None or len(held) == 2:
-            return held
+    def _unchanged(self) -> SumState | None:
+        """Return the state of a sum, unless a field was changed in place after it was read."""
+        state = self._sum_state()
+        if state is None or len(state) == 2:
+            return state
         fields = real_fields(self)
-        looked = [name for name in CHECKED_WHEN_ADDED if type(fields.get(name)) in (list, dict)]
-        if not looked or held[0].read(held[1], looked) == [fields[name] for name in looked]:
-            return held
-        self._settle()
+        read_names = [name for name in MUTABLE_FIELDS if type(fields.get(name)) in (list, dict)]
+        if not read_names or state[0].read(state[1], read_names) == [
+            fields[name] for name in read_names
+        ]:
+            return state
+        self._to_plain_chunk()
         return None
 
-    def _read(self, held: Held, names: Sequence[str]) -> list[Any]:
-        """Read fields of a sum, and remember that somebody may now change them."""
-        if len(held) == 2:
-            set_sum(self, (*held, "read"))
-        return held[0].read(held[1], names)
+    def _read(self, state: SumState, names: Sequence[str]) -> list[Any]:
+        """Return fields of a sum, and record that the caller may now change them."""
+        if len(state) == 2:
+            set_sum(self, (*state, "read"))
+        return state[0].read(state[1], names)
 
-    def _settle(self) -> None:
-        """Turn a sum into a plain piece that holds its own fields."""
-        if self._held() is not None:
+    def _to_plain_chunk(self) -> None:
+        """Convert a sum into a plain chunk with its own fields."""
+        if self._sum_state() is not None:
             complete = self.__dict__
             set_sum(self, None)
             set_real_fields(self, complete)
@@ -175,7 +181,9 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
     def _part(self) -> Part:
         fields = real_fields(self)
         if len(fields) == 1 and type(text := fields.get("content")) is str:
-            return text  # made from plain text; a chunk with extra fields has all the others too
+            return (
+                text  # created from plain text; a chunk with extra fields has all other fields too
+            )
         if len(fields) <= 3 and (part := slice_part(fields)) is not None:
             return part
         try:
@@ -184,8 +192,8 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
             extra = None
         return snapshot(fields, extra)
 
-    def _agree_on_calls(self) -> None:
-        """Keep calls and slices of calls in step: slices lead, calls follow when read."""
+    def _sync_calls(self) -> None:
+        """Make calls and slices of calls consistent: calls are computed from slices when they are read."""
         fields = real_fields(self)
         if not fields["tool_call_chunks"]:
             fields["tool_call_chunks"] = slices_of_calls(
@@ -196,7 +204,7 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
 
     @property
     def content_blocks(self) -> list[ContentBlock]:
-        """The content, reasoning and tool calls as standard blocks; of the last piece, calls are whole."""
+        """The content, reasoning and tool calls as standard blocks; in the last chunk, calls are complete."""
         blocks = super().content_blocks
         if self.chunk_position != "last":
             return blocks
@@ -206,53 +214,53 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
         ]
 
     def _calls_of_blocks(self) -> list[Any]:
-        """Return slices while more may come: a call whose arguments are still arriving is no call yet."""
+        """Return slices until the last chunk: a call with incomplete arguments is not a call yet."""
         if self.chunk_position == "last" or not self.tool_call_chunks:
             return super()._calls_of_blocks()
-        return [{**one, "type": "tool_call_chunk"} for one in self.tool_call_chunks]
+        return [{**call_slice, "type": "tool_call_chunk"} for call_slice in self.tool_call_chunks]
 
     def _lazy_value(self, name: str) -> object:
-        held = self._held()
+        state = self._sum_state()
         is_call = name in ("tool_calls", "invalid_tool_calls")
-        if held is None:
+        if state is None:
             return (
-                self._own_calls()[name == "invalid_tool_calls"]
+                self._calls_of_slices()[name == "invalid_tool_calls"]
                 if is_call
                 else default_of(type(self), name)
             )
         if is_call:
-            calls, invalid = self._read(held, ["tool_calls", "invalid_tool_calls"])
+            calls, invalid = self._read(state, ["tool_calls", "invalid_tool_calls"])
             fields = real_fields(self)
             fields.setdefault("tool_calls", calls)
             fields.setdefault("invalid_tool_calls", invalid)
             return fields[name]
-        value = self._read(held, [name])[0]
+        value = self._read(state, [name])[0]
         return default_of(type(self), name) if value is None else value
 
     def _lazy_values(self) -> dict[str, Any]:
         values = super()._lazy_values()
-        held = self._held()
-        if held is not None:
-            for name, value in zip(values, self._read(held, list(values)), strict=True):
+        state = self._sum_state()
+        if state is not None:
+            for name, value in zip(values, self._read(state, list(values)), strict=True):
                 if value is not None:
                     values[name] = value
         elif real_fields(self).get("tool_call_chunks"):
-            values["tool_calls"], values["invalid_tool_calls"] = self._own_calls()
+            values["tool_calls"], values["invalid_tool_calls"] = self._calls_of_slices()
         return values
 
     def _lazy_fields_set(self) -> set[str]:
-        held = self._held()
+        state = self._sum_state()
         return (
             super()._lazy_fields_set()
-            if held is None
-            else {"content", *self._read(held, ["__names__"])[0]}
+            if state is None
+            else {"content", *self._read(state, ["__names__"])[0]}
         )
 
     def _lazy_extra(self) -> dict[str, Any]:
-        held = self._held()
-        return {} if held is None else self._read(held, ["__extra__"])[0] or {}
+        state = self._sum_state()
+        return {} if state is None else self._read(state, ["__extra__"])[0] or {}
 
-    def _own_calls(self) -> tuple[list[ToolCall], list[InvalidToolCall]]:
+    def _calls_of_slices(self) -> tuple[list[ToolCall], list[InvalidToolCall]]:
         if not self.tool_call_chunks:
             return [], []
         log = ChunkLog([snapshot({"content": "", **_calls_part(self)}, None)])
@@ -260,39 +268,39 @@ class AIMessageChunk(LazyFields, AIMessage, BaseMessageChunk):
         return calls, invalid
 
 
-set_sum: Callable[[AIMessageChunk, Held | None], None] = vars(AIMessageChunk)["_sum"].__set__
+set_sum: Callable[[AIMessageChunk, SumState | None], None] = vars(AIMessageChunk)["_sum"].__set__
 
 
 def add_ai_message_chunks(left: AIMessageChunk, *others: AIMessageChunk) -> AIMessageChunk:
-    """Add up pieces."""
+    """Return the sum of chunks."""
     for other in others:
         left = left + other
     return left
 
 
 def _is_simple(kwargs: dict[str, Any]) -> bool:
-    """Say whether fields need no checking: what models put on every chunk."""
+    """Whether fields need no validation: the ones that models set on every chunk."""
     for name, value in kwargs.items():
         if name == "tool_call_chunks":
             if type(value) is not list or not value:
                 return False
-            for one in value:
-                if type(one) is not dict or not _is_simple_slice(one):
+            for call_slice in value:
+                if type(call_slice) is not dict or not _is_simple_slice(call_slice):
                     return False
         elif name not in ("id", "name") or not (value is None or type(value) is str):
             return False
     return True
 
 
-def _is_simple_slice(one: dict[str, Any]) -> bool:
-    """Say whether a slice of a call needs no checking: all its fields are there, and plain."""
+def _is_simple_slice(call_slice: dict[str, Any]) -> bool:
+    """Whether a slice of a call needs no validation: it has all fields, of plain types."""
     return (
-        len(one) == 5
-        and one.get("type") == "tool_call_chunk"
-        and type(one.get("index")) in PLAIN_INDEX
-        and type(one.get("args", 0)) in PLAIN_TEXT
-        and type(one.get("name", 0)) in PLAIN_TEXT
-        and type(one.get("id", 0)) in PLAIN_TEXT
+        len(call_slice) == 5
+        and call_slice.get("type") == "tool_call_chunk"
+        and type(call_slice.get("index")) in PLAIN_INDEX
+        and type(call_slice.get("args", 0)) in PLAIN_TEXT
+        and type(call_slice.get("name", 0)) in PLAIN_TEXT
+        and type(call_slice.get("id", 0)) in PLAIN_TEXT
     )
 
 
@@ -301,7 +309,7 @@ PLAIN_INDEX = (int, type(None))
 
 
 def slice_chunk(args: str, index: int, id: str | None) -> AIMessageChunk:
-    """Make a piece that is more of a call's arguments, as a stream does for every delta of them."""
+    """Return a chunk with a slice of a call's arguments; used for every delta of a stream."""
     chunk = bare(AIMessageChunk)
     slices = [{"name": None, "args": args, "id": None, "index": index, "type": "tool_call_chunk"}]
     fields: dict[str, Any] = {"content": "", "tool_call_chunks": slices}

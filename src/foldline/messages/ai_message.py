@@ -1,4 +1,4 @@
-"""`AIMessage`: what a model says. It checks what it is given, as any Pydantic model; its pieces are in `ai_chunk`."""
+"""`AIMessage`: a message of a model. Its chunks are in `ai_chunk`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any, Literal, Self, cast
 from pydantic import Field, model_validator
 
 from foldline.messages._calls import add_calls_of_blocks, split_calls
-from foldline.messages.base import BaseMessage, BaseMessageChunk, Content, given_blocks, shown
+from foldline.messages.base import BaseMessage, BaseMessageChunk, Content, check_blocks, safe_repr
 from foldline.messages.tool import default_tool_chunk_parser, default_tool_parser
-from foldline.messages.usage import UsageMetadata, whole_usage
+from foldline.messages.usage import UsageMetadata, complete_usage
 from foldline.protocol.blocks import ContentBlock, InvalidToolCall, ToolCall
 from foldline.protocol.events import FinishReason
 from foldline.protocol.fold import FoldedMessage
@@ -22,16 +22,16 @@ from foldline.utils.trusted import build_trusted
 __all__ = ["LC_AUTO_PREFIX", "LC_ID_PREFIX", "AIMessage", "defaults_of"]
 
 LC_AUTO_PREFIX = "lc_"
-"""Ids that begin so were made up, because no provider gave one."""
+"""The prefix of generated ids, used if the provider sends none."""
 LC_ID_PREFIX = f"{LC_AUTO_PREFIX}run-"
-"""Ids that begin so name the run that made the message."""
+"""The prefix of ids that contain the id of the run."""
 
 CALL_FIELDS = {
     "tool_calls": "tool_call",
     "invalid_tool_calls": "invalid_tool_call",
     "tool_call_chunks": "tool_call_chunk",
 }
-SAYING_CALLS = frozenset({*CALL_FIELDS, "additional_kwargs"})
+FIELDS_WITH_CALLS = frozenset({*CALL_FIELDS, "additional_kwargs"})
 
 
 class AIMessage(BaseMessage):
@@ -51,9 +51,9 @@ class AIMessage(BaseMessage):
     invalid_tool_calls: list[InvalidToolCall] = Field(default_factory=list)
     """Calls whose arguments did not parse."""
     usage_metadata: UsageMetadata | None = None
-    """How many tokens this message cost."""
+    """The token counts of this message."""
     finish_reason: FinishReason | None = None
-    """Why the model stopped, in foldline's words; the provider's own word is in `response_metadata`."""
+    """Why the model stopped, the same for all providers; the provider's own reason is in `response_metadata`."""
     status: Literal["complete", "incomplete"] = "complete"
     """Whether the model finished: an interrupted stream leaves an incomplete message."""
     type: Literal["ai"] = "ai"
@@ -64,19 +64,19 @@ class AIMessage(BaseMessage):
         content_blocks: Sequence[ContentBlock] | None = None,
         **kwargs: object,
     ) -> None:
-        """Make a message; tool calls among `content_blocks` are also `tool_calls`."""
+        """Create a message; tool calls in `content_blocks` are also set as `tool_calls`."""
         if content_blocks is not None:
-            add_calls_of_blocks(given_blocks(content_blocks), kwargs)
+            add_calls_of_blocks(check_blocks(content_blocks), kwargs)
         super().__init__(content, content_blocks, **kwargs)
 
     @model_validator(mode="before")
     @classmethod
     def _read_calls(cls, values: object) -> object:
-        if not isinstance(values, dict) or not SAYING_CALLS & values.keys():
+        if not isinstance(values, dict) or not FIELDS_WITH_CALLS & values.keys():
             return values
         values = dict(values)
-        beside = values.get("additional_kwargs")
-        raw = beside.get("tool_calls") if isinstance(beside, dict) else None
+        additional_kwargs = values.get("additional_kwargs")
+        raw = additional_kwargs.get("tool_calls") if isinstance(additional_kwargs, dict) else None
         has_calls = any(values.get(name) for name in CALL_FIELDS)
         if isinstance(raw, list) and not has_calls:
             _calls_of_kwargs(cls, raw, values)
@@ -92,13 +92,13 @@ class AIMessage(BaseMessage):
 
     @classmethod
     def from_fold(cls, folded: FoldedMessage, output_version: Literal["v0", "v1"] = "v0") -> Self:
-        """Make a message from folded events, which need no checking."""
+        """Create a message from folded events, without validation."""
         fields = fields_of_fold(folded, output_version)
-        plain, unsaid = defaults_of(cls, ALWAYS_FOLDED)
-        whole = plain | fields
-        for name, make in unsaid:
-            whole[name] = make()
-        return build_trusted(cls, whole, set(fields), {})
+        plain, factories = defaults_of(cls, ALWAYS_FOLDED)
+        values = plain | fields
+        for name, make in factories:
+            values[name] = make()
+        return build_trusted(cls, values, set(fields), {})
 
     @classmethod
     def _defaults(cls) -> dict[str, Any]:
@@ -107,18 +107,20 @@ class AIMessage(BaseMessage):
 
     @property
     def lc_attributes(self) -> dict[str, Any]:
-        """What is written besides the fields."""
+        """Fields that are serialized although they may be empty."""
         return {"tool_calls": self.tool_calls, "invalid_tool_calls": self.invalid_tool_calls}
 
     @property
     def content_blocks(self) -> list[ContentBlock]:
-        """The content, reasoning and tool calls as standard blocks, whatever provider wrote them."""
-        from foldline.messages.block_translators import REGISTERED, standard_blocks  # noqa: PLC0415  as in base
+        """The content, reasoning and tool calls as standard blocks, for any provider."""
+        from foldline.messages.block_translators import CUSTOM_TRANSLATORS, standard_blocks  # noqa: PLC0415  see base.py
 
         provider = self.response_metadata.get("model_provider")
-        if provider in REGISTERED:
+        if provider in CUSTOM_TRANSLATORS:
             is_chunk = isinstance(self, BaseMessageChunk)
-            return REGISTERED[provider][f"translate_content{'_chunk' if is_chunk else ''}"](self)
+            return CUSTOM_TRANSLATORS[provider][f"translate_content{'_chunk' if is_chunk else ''}"](
+                self
+            )
         return standard_blocks(
             self.content,
             provider,
@@ -129,48 +131,48 @@ class AIMessage(BaseMessage):
         )
 
     def _calls_of_blocks(self) -> list[Any]:
-        """Return the calls as `content_blocks` shows them."""
+        """Return the calls for `content_blocks`."""
         return [*self.tool_calls, *self.invalid_tool_calls]
 
     def pretty_repr(self, html: bool = False) -> str:  # noqa: FBT001, FBT002  LangChain's signature
-        """Show the message and its tool calls under a title line."""
+        """Return the message and its tool calls under a title line."""
         lines = [super().pretty_repr(html=html)]
         if self.tool_calls:
             lines.append("Tool Calls:")
             for call in self.tool_calls:
                 lines += [f"  {call['name']} ({call['id']})", f" Call ID: {call['id']}", "  Args:"]
                 lines += [
-                    f"    {name}: {value if isinstance(value, str) else shown(value)}"
+                    f"    {name}: {value if isinstance(value, str) else safe_repr(value)}"
                     for name, value in call["args"].items()
                 ]
         if self.invalid_tool_calls:
             lines.append("Invalid Tool Calls:")
-            for wrong in self.invalid_tool_calls:
-                lines += [f"  {wrong['name']} ({wrong['id']})", f" Call ID: {wrong['id']}"]
-                lines += [f"  Error: {wrong['error']}"] if wrong.get("error") else []
-                lines += ["  Args:", f"    {wrong['args']}"]
+            for invalid_call in self.invalid_tool_calls:
+                lines += [
+                    f"  {invalid_call['name']} ({invalid_call['id']})",
+                    f" Call ID: {invalid_call['id']}",
+                ]
+                lines += [f"  Error: {invalid_call['error']}"] if invalid_call.get("error") else []
+                lines += ["  Args:", f"    {invalid_call['args']}"]
         return "\n".join(lines).strip()
 
 
 @cache
 def defaults_of(
-    cls: type[AIMessage], beside: frozenset[str] = frozenset()
+    cls: type[AIMessage], excluded: frozenset[str] = frozenset()
 ) -> tuple[dict[str, Any], list[tuple[str, Callable[[], Any]]]]:
-    """Return the fields of a class with their defaults, and the factories of those that are made anew each time.
-
-    Those `beside` are left out: who asks has them.
-    """
+    """Return the default values of a class's fields, and the factories of mutable defaults, without `excluded`."""
     fields = cls.model_fields
     factories = [
         (name, cast("Callable[[], Any]", field.default_factory))
         for name, field in fields.items()
-        if field.default_factory is not None and name not in beside
+        if field.default_factory is not None and name not in excluded
     ]
     return {name: field.default for name, field in fields.items()}, factories
 
 
 def _calls_of_kwargs(cls: type[AIMessage], raw: list[Any], values: dict[str, Any]) -> None:
-    """Read the calls that older programs leave in `additional_kwargs`."""
+    """Set the calls that older programs pass in `additional_kwargs`."""
     if issubclass(cls, BaseMessageChunk):
         values["tool_call_chunks"] = default_tool_chunk_parser(
             [call for call in raw if isinstance(call, dict)]
@@ -187,27 +189,27 @@ CALL_TYPES = frozenset({"tool_call", "invalid_tool_call"})
 ALWAYS_FOLDED = frozenset(
     {"additional_kwargs", "response_metadata", "tool_calls", "invalid_tool_calls"}
 )
-"""Fields with a default that every folded message says."""
+"""Fields with a default factory that every folded message sets."""
 TEXT_KEYS = frozenset({"type", "text"})
 PLAIN_TEXT_KEYS = frozenset({"type", "text", "index"})
 
 
 def fields_of_fold(folded: FoldedMessage, output_version: str) -> dict[str, Any]:
-    """Return the fields that a folded message says."""
+    """Return the fields of a folded message."""
     blocks: list[dict[str, Any]] = folded.blocks  # type: ignore[assignment]
     is_text = len(blocks) == 1 and blocks[0].keys() == TEXT_KEYS and blocks[0]["type"] == "text"
-    called = [] if is_text else client_calls(blocks)
-    calls, invalid = split_calls(copy_json(called)) if called else ([], [])
+    call_blocks = [] if is_text else client_calls(blocks)
+    calls, invalid = split_calls(copy_json(call_blocks)) if call_blocks else ([], [])
     metadata = dict(folded.metadata)
     if output_version == "v1":
         metadata["output_version"] = "v1"
     if is_text and output_version == "v0":
-        content, beside = blocks[0]["text"], folded.additional_kwargs
+        content, additional_kwargs = blocks[0]["text"], folded.additional_kwargs
     else:
-        content, beside = _content(folded, output_version)
+        content, additional_kwargs = _content(folded, output_version)
     fields: dict[str, Any] = {
         "content": content,
-        "additional_kwargs": beside,
+        "additional_kwargs": additional_kwargs,
         "response_metadata": metadata,
         "id": folded.id,
         "tool_calls": calls,
@@ -215,7 +217,7 @@ def fields_of_fold(folded: FoldedMessage, output_version: str) -> dict[str, Any]
         "status": folded.status,
     }
     if folded.usage is not None:
-        fields["usage_metadata"] = whole_usage(folded.usage)
+        fields["usage_metadata"] = complete_usage(folded.usage)
     if folded.finish_reason is not None:
         fields["finish_reason"] = folded.finish_reason
     if folded.fields.get("name"):
@@ -224,7 +226,7 @@ def fields_of_fold(folded: FoldedMessage, output_version: str) -> dict[str, Any]
 
 
 def client_calls(blocks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the calls among blocks that the program, not the provider, should run."""
+    """Return the calls among blocks that the program, not the provider, runs."""
     return [
         dict(block)
         for block in blocks
@@ -233,7 +235,7 @@ def client_calls(blocks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def is_plain(blocks: Sequence[Mapping[str, Any]]) -> bool:
-    """Say whether blocks are one plain text at most, and tool calls without extras."""
+    """Whether blocks are at most one plain text, and tool calls without extras."""
     texts = 0
     for block in blocks:
         if block.get("type") == "text":
@@ -248,16 +250,18 @@ def is_plain(blocks: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def _content(folded: FoldedMessage, output_version: str) -> tuple[Any, dict[str, Any]]:
-    """Return the content in the form that is asked for, and what stands beside it in `additional_kwargs`."""
-    from foldline.messages.native_content import native_content  # noqa: PLC0415  it knows the translators
+    """Return the content in the requested version, and its `additional_kwargs`."""
+    from foldline.messages.native_content import native_content  # noqa: PLC0415  it imports the translators
 
     blocks: list[dict[str, Any]] = folded.blocks  # type: ignore[assignment]
-    beside = folded.additional_kwargs
+    additional_kwargs = folded.additional_kwargs
     if output_version == "v1":
-        return blocks, beside
+        return blocks, additional_kwargs
     native = native_content(blocks, folded.metadata)
     if native is not None:
-        return native[0], {**beside, **native[1]} if native[1] else beside
+        return native[0], {**additional_kwargs, **native[1]} if native[1] else additional_kwargs
     if not is_plain(blocks):
-        return blocks, beside
-    return "".join(block["text"] for block in blocks if block.get("type") == "text"), beside
+        return blocks, additional_kwargs
+    return "".join(
+        block["text"] for block in blocks if block.get("type") == "text"
+    ), additional_kwargs

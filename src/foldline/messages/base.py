@@ -1,6 +1,6 @@
-"""What every message is: content, a role, a name, an id and metadata.
+"""The base classes of messages: content, type, name, id and metadata.
 
-`BaseMessage` is a Pydantic model for its users; this file does not know about roles, providers or streaming.
+Nothing here is specific to roles, providers or streaming.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from foldline.exceptions import LimitExceededError, UsageError
 from foldline.load.serializable import Serializable
 from foldline.messages import _growth
 from foldline.messages._growth import merge_content
-from foldline.messages._verbs import runnable_verb
+from foldline.messages._runnable_function import runnable_function
 from foldline.protocol.blocks import ContentBlock
 from foldline.utils import _surrogates
 
@@ -32,13 +32,13 @@ __all__ = [
 ]
 
 Content: TypeAlias = str | list[str | dict[Any, Any]]
-"""What a message says: text, or a list of texts and blocks."""
+"""The content of a message: text, or a list of texts and blocks."""
 
 TITLE_WIDTH = 80
 
 
 class TextAccessor(str):
-    """The text of a message: a string that may also be called, as older programs do (`message.text()`)."""
+    """The text of a message: a string that can also be called, as older programs do (`message.text()`)."""
 
     __slots__ = ()
 
@@ -59,19 +59,19 @@ class BaseMessage(Serializable):
     """
 
     content: Content
-    """What was said, as text or as a list of blocks (standard ones, or the provider's own)."""
+    """The content: text, or a list of blocks (standard ones, or the provider's own)."""
     additional_kwargs: dict[Any, Any] = Field(default_factory=dict)
-    """What the provider said besides, in its own words."""
+    """Further fields of the provider's message."""
     response_metadata: dict[Any, Any] = Field(default_factory=dict)
-    """How the answer came about: model name, finish reason, log probabilities."""
+    """Metadata of the answer: model name, finish reason, log probabilities."""
     type: str
-    """The kind of message, for serialisation."""
+    """The type of message, used for serialization."""
     name: str | None = None
-    """Who speaks, where the provider can tell people apart."""
+    """The name of the speaker, for providers that support it."""
     id: Annotated[str | None, Field(coerce_numbers_to_str=True)] = None
-    """A unique name of this message, the provider's where there is one."""
+    """The unique id of this message; the provider's, if it sends one."""
 
-    # Pydantic builds a class when it is first used, not when it is imported: most programs use three of fifteen.
+    # Pydantic builds a class on first use, not on import: most programs use three of fifteen.
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow", defer_build=True)
 
     def __init__(
@@ -80,11 +80,11 @@ class BaseMessage(Serializable):
         content_blocks: Sequence[ContentBlock] | None = None,
         **kwargs: object,
     ) -> None:
-        """Make a message from `content`, or from standard `content_blocks`."""
+        """Create a message from `content`, or from standard `content_blocks`."""
         if content_blocks is not None:
             if content is not None:
                 raise UsageError("give content or content_blocks, not both")
-            content = cast("Content", given_blocks(content_blocks))
+            content = cast("Content", check_blocks(content_blocks))
         super().__init__(content=content, **kwargs)
 
     @field_validator("additional_kwargs", "response_metadata", mode="before")
@@ -94,25 +94,25 @@ class BaseMessage(Serializable):
 
     @field_validator("content", mode="after")
     @classmethod
-    def _mend(cls, content: Content) -> Content:
-        # Half a character cannot be stored or sent; in a chunk its other half may still come.
+    def _fix_surrogates(cls, content: Content) -> Content:
+        # A lone surrogate cannot be stored or sent; in a chunk the other half may follow in the next chunk.
         if issubclass(cls, BaseMessageChunk):
             return content
         if isinstance(content, str):
             return _surrogates.mend_surrogates(content)
         return [
-            _surrogates.mend_surrogates(item) if isinstance(item, str) else _mended(item)
+            _surrogates.mend_surrogates(item) if isinstance(item, str) else _fix_block(item)
             for item in content
         ]
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
-        """Say that messages can be written and read back."""
+        """Return True: messages can be serialized."""
         return True
 
     @property
     def text(self) -> TextAccessor:
-        """The text of the message, all text blocks joined; media and reasoning stay out."""
+        """The text of the message: all text blocks joined, without media and reasoning."""
         content = self.content
         if isinstance(content, str):
             return TextAccessor(content)
@@ -120,19 +120,21 @@ class BaseMessage(Serializable):
 
     @property
     def content_blocks(self) -> list[ContentBlock]:
-        """The content as standard blocks, whatever provider wrote it; nothing is lost."""
+        """The content as standard blocks, for any provider, without loss."""
         content = self.content
         if isinstance(content, str):
             return [{"type": "text", "text": content}] if content else []
-        from foldline.messages.block_translators import standard_blocks  # noqa: PLC0415  most messages never ask
+        from foldline.messages.block_translators import standard_blocks  # noqa: PLC0415  rarely used
 
         return standard_blocks(content, None)
 
     def __repr_str__(self, join_str: str) -> str:
         try:
             return cast("str", cast("Any", super()).__repr_str__(join_str))
-        except RecursionError:  # JSON nested thousands deep, which a message may carry
-            return join_str.join(f"{name}={shown(value)}" for name, value in self.__repr_args__())
+        except RecursionError:  # a message may contain deeply nested JSON
+            return join_str.join(
+                f"{name}={safe_repr(value)}" for name, value in self.__repr_args__()
+            )
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
         try:
@@ -144,14 +146,14 @@ class BaseMessage(Serializable):
             ) from None
 
     def __add__(self, other: object) -> object:
-        """Begin a prompt: `SystemMessage(...) + HumanMessage(...)` is a `ChatPromptTemplate`."""
+        """Return a prompt: `SystemMessage(...) + HumanMessage(...)` is a `ChatPromptTemplate`."""
         return extension("add_messages")(self, other)
 
     def pretty_repr(self, html: bool = False) -> str:  # noqa: FBT001, FBT002  LangChain's signature
-        """Show the message under a title line; `html=True` makes the title bold on a terminal."""
+        """Return the message under a title line; `html=True` makes the title bold on a terminal."""
         title = get_msg_title_repr(f"{self.type.title()} Message", bold=html)
         name = f"\nName: {self.name}" if self.name is not None else ""
-        content = self.content if isinstance(self.content, str) else shown(self.content)
+        content = self.content if isinstance(self.content, str) else safe_repr(self.content)
         return f"{title}{name}\n\n{content}"
 
     def pretty_print(self) -> None:
@@ -165,19 +167,19 @@ class BaseMessage(Serializable):
 
 
 class BaseMessageChunk(BaseMessage):
-    """A piece of a message; pieces add up with `+`."""
+    """A piece of a message; chunks are added with `+`."""
 
     def __add__(self, other: object) -> Self:
-        """Join two pieces, or a piece and a list of pieces."""
+        """Return the sum of two chunks, or of a chunk and a list of chunks."""
         others = other if isinstance(other, list | tuple) else [other]
-        whole = self
+        total = self
         for part in others:
             if not isinstance(part, BaseMessageChunk):
                 raise TypeError(
                     f"cannot add {type(part).__name__} to {type(self).__name__}: only chunks add up"
                 )
-            whole = whole._joined(part)
-        return whole
+            total = total._concat(part)
+        return total
 
     def __radd__(self, other: object) -> Self:
         """Let `sum(chunks)` work."""
@@ -185,7 +187,7 @@ class BaseMessageChunk(BaseMessage):
             return self
         return NotImplemented
 
-    def _joined(self, other: BaseMessageChunk) -> Self:
+    def _concat(self, other: BaseMessageChunk) -> Self:
         return self.model_copy(
             update={
                 "content": _growth.merge_content(self.content, other.content),
@@ -204,23 +206,27 @@ class BaseMessageChunk(BaseMessage):
 def get_msg_title_repr(title: str, *, bold: bool = False) -> str:
     """Return a title in the middle of a line of equals signs."""
     padded = f" {title} "
-    left = "=" * ((TITLE_WIDTH - len(padded)) // 2)
-    right = left + "=" if len(padded) % 2 else left
-    return f"{left}\x1b[1m{padded}\x1b[0m{right}" if bold else f"{left}{padded}{right}"
+    left_rule = "=" * ((TITLE_WIDTH - len(padded)) // 2)
+    right_rule = left_rule + "=" if len(padded) % 2 else left_rule
+    return (
+        f"{left_rule}\x1b[1m{padded}\x1b[0m{right_rule}"
+        if bold
+        else f"{left_rule}{padded}{right_rule}"
+    )
 
 
 def message_to_dict(message: BaseMessage) -> dict[str, Any]:
-    """Write a message as `{"type": ..., "data": ...}`."""
+    """Return a message as `{"type": ..., "data": ...}`."""
     return {"type": message.type, "data": message.model_dump()}
 
 
-@runnable_verb
+@runnable_function
 def messages_to_dict(messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:
-    """Write messages as dicts; `messages_from_dict` reads them."""
+    """Return messages as dicts, for `messages_from_dict`."""
     return [message_to_dict(message) for message in messages]
 
 
-def _mended(block: dict[Any, Any]) -> dict[Any, Any]:
+def _fix_block(block: dict[Any, Any]) -> dict[Any, Any]:
     text = block.get("text")
     if isinstance(text, str) and _surrogates.has_surrogates(text):
         return {**block, "text": _surrogates.mend_surrogates(text)}
@@ -234,18 +240,18 @@ def _text_of(item: str | dict[Any, Any]) -> str:
     return text if isinstance(text, str) else ""
 
 
-def given_blocks(blocks: object) -> list[dict[str, Any]]:
-    """Check what was given as `content_blocks`: a list of dicts."""
+def check_blocks(blocks: object) -> list[dict[str, Any]]:
+    """Return `content_blocks`; raise unless they are a list of dicts."""
     if isinstance(blocks, list | tuple) and all(isinstance(block, dict) for block in blocks):
         return list(blocks)
     raise UsageError(
         'content_blocks is a list of dicts such as {"type": "text", "text": "hi"}, '
-        f"not {shown(blocks):.80}"
+        f"not {safe_repr(blocks):.80}"
     )
 
 
-def shown(value: object) -> str:
-    """Return what `repr` gives, or say that it cannot: JSON may be nested thousands deep."""
+def safe_repr(value: object) -> str:
+    """Return `repr(value)`, or a placeholder for values that are nested too deep."""
     try:
         return repr(value)
     except RecursionError:

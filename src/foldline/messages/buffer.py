@@ -1,4 +1,4 @@
-"""A conversation as one string, for prompts that want text: `Human: ...` lines, or XML."""
+"""A conversation as one string, for text prompts: `Human: ...` lines, or XML."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from foldline.exceptions import LimitExceededError, UsageError
-from foldline.messages._verbs import runnable_verb
+from foldline.messages._runnable_function import runnable_function
 from foldline.messages.ai_message import AIMessage
 from foldline.messages.base import BaseMessage
 from foldline.messages.chat import ChatMessage
@@ -17,7 +17,7 @@ __all__ = ["get_buffer_string"]
 CALL_KEYS = ("name", "args", "id", "type")
 
 
-@runnable_verb
+@runnable_function
 def get_buffer_string(
     messages: Sequence[BaseMessage],
     human_prefix: str = "Human",
@@ -29,7 +29,7 @@ def get_buffer_string(
     message_separator: str = "\n",
     format: Literal["prefix", "xml"] = "prefix",
 ) -> str:
-    """Write messages one after the other."""
+    """Return messages as one string."""
     prefixes = {
         "human": human_prefix,
         "ai": ai_prefix,
@@ -63,8 +63,8 @@ def _as_line(message: BaseMessage, speaker: str) -> str:
     line = f"{speaker}: {message.text}"
     if isinstance(message, AIMessage):
         if message.tool_calls:
-            shown = [{key: dict(call).get(key) for key in CALL_KEYS} for call in message.tool_calls]
-            return f"{line}{shown}"
+            calls = [{key: dict(call).get(key) for key in CALL_KEYS} for call in message.tool_calls]
+            return f"{line}{calls}"
         if function_call := message.additional_kwargs.get("function_call"):
             return f"{line}{function_call}"
     return line

@@ -1,4 +1,4 @@
-"""A message of a role that has no class of its own."""
+"""A message with an arbitrary role."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class ChatMessage(BaseMessage):
     """
 
     role: str
-    """Who speaks."""
+    """The role of the speaker."""
     type: Literal["chat"] = "chat"
 
-    if TYPE_CHECKING:  # checkers write their own `__init__` for a model that has none
+    if TYPE_CHECKING:  # type checkers generate an `__init__` for a model that has none
 
         def __init__(
             self,
@@ -40,11 +40,11 @@ class ChatMessage(BaseMessage):
 
 
 class ChatMessageChunk(ChatMessage, BaseMessageChunk):
-    """A piece of a chat message; pieces of different roles do not add up."""
+    """A piece of a chat message; chunks of different roles cannot be added."""
 
     type: Literal["ChatMessageChunk"] = "ChatMessageChunk"  # type: ignore[assignment]
 
-    if TYPE_CHECKING:  # checkers write their own `__init__` for a model that has none
+    if TYPE_CHECKING:  # type checkers generate an `__init__` for a model that has none
 
         def __init__(
             self,
@@ -53,9 +53,9 @@ class ChatMessageChunk(ChatMessage, BaseMessageChunk):
             **kwargs: object,
         ) -> None: ...
 
-    def _joined(self, other: BaseMessageChunk) -> Self:
+    def _concat(self, other: BaseMessageChunk) -> Self:
         if isinstance(other, ChatMessageChunk) and other.role != self.role:
             raise UsageError(
                 f"Cannot concatenate ChatMessageChunks with different roles: {self.role!r} and {other.role!r}"
             )
-        return super()._joined(other)
+        return super()._concat(other)

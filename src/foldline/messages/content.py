@@ -1,7 +1,7 @@
-"""Content blocks under LangChain's path: their types, and functions that make them.
+"""Content blocks under LangChain's path: their types, and functions that create them.
 
-The types live in `foldline.protocol.blocks`; this file adds only makers and small questions about blocks. A maker
-gives every block an id and puts arguments it does not know in `extras`.
+The types are defined in `foldline.protocol.blocks`. A `create_*` function gives every block an id and puts unknown
+arguments in `extras`.
 """
 
 from __future__ import annotations
@@ -74,19 +74,19 @@ __all__ = [
 ]
 
 KNOWN_BLOCK_TYPES: set[str] = set(BLOCK_TYPES)
-"""Every block type with a standard meaning; anything else travels as `non_standard`."""
+"""Every standard block type; all others are sent as `non_standard`."""
 
 DATA_BLOCK_TYPES = MEDIA_TYPES | {"text-plain"}
 PAYLOAD_KEYS = ("url", "base64", "file_id", "fileId", "text", "data", "source_type")
 
 
 def ensure_id(id_val: str | None) -> str:
-    """Return the id back, or a new one that says by its `lc_` prefix that no provider made it."""
+    """Return the id, or a new one with the prefix `lc_`, which marks generated ids."""
     return id_val or f"lc_{uuid4()}"
 
 
 def is_data_content_block(block: Mapping[str, Any]) -> bool:
-    """Say whether a block carries media or a document, in today's or the older spelling."""
+    """Whether a block is media or a document, in the current or the older spelling."""
     kind = block.get("type")
     if kind not in DATA_BLOCK_TYPES:
         return False
@@ -105,7 +105,7 @@ def create_text_block(
     index: BlockIndex | None = None,
     **kwargs: object,
 ) -> TextContentBlock:
-    """Make a text block."""
+    """Return a text block."""
     fields = {"text": text, "id": ensure_id(id), "annotations": annotations, "index": index}
     return cast("TextContentBlock", _block("text", fields, kwargs))
 
@@ -116,7 +116,7 @@ def create_reasoning_block(
     index: BlockIndex | None = None,
     **kwargs: object,
 ) -> ReasoningContentBlock:
-    """Make a reasoning block."""
+    """Return a reasoning block."""
     fields = {"reasoning": reasoning or "", "id": ensure_id(id), "index": index}
     return cast("ReasoningContentBlock", _block("reasoning", fields, kwargs))
 
@@ -131,7 +131,7 @@ def create_image_block(
     index: BlockIndex | None = None,
     **kwargs: object,
 ) -> ImageContentBlock:
-    """Make an image block from one of `url`, `base64` or `file_id`."""
+    """Return an image block from one of `url`, `base64` or `file_id`."""
     fields = _media(url, base64, file_id, mime_type, id, index)
     return cast("ImageContentBlock", _block("image", fields, kwargs))
 
@@ -146,8 +146,8 @@ def create_video_block(
     index: BlockIndex | None = None,
     **kwargs: object,
 ) -> VideoContentBlock:
-    """Make a video block from one of `url`, `base64` (with `mime_type`) or `file_id`."""
-    _need_mime_type(base64, mime_type)
+    """Return a video block from one of `url`, `base64` (with `mime_type`) or `file_id`."""
+    _require_mime_type(base64, mime_type)
     fields = _media(url, base64, file_id, mime_type, id, index)
     return cast("VideoContentBlock", _block("video", fields, kwargs))
 
@@ -162,8 +162,8 @@ def create_audio_block(
     index: BlockIndex | None = None,
     **kwargs: object,
 ) -> AudioContentBlock:
-    """Make an audio block from one of `url`, `base64` (with `mime_type`) or `file_id`."""
-    _need_mime_type(base64, mime_type)
+    """Return an audio block from one of `url`, `base64` (with `mime_type`) or `file_id`."""
+    _require_mime_type(base64, mime_type)
     fields = _media(url, base64, file_id, mime_type, id, index)
     return cast("AudioContentBlock", _block("audio", fields, kwargs))
 
@@ -178,8 +178,8 @@ def create_file_block(
     index: BlockIndex | None = None,
     **kwargs: object,
 ) -> FileContentBlock:
-    """Make a file block from one of `url`, `base64` (with `mime_type`) or `file_id`."""
-    _need_mime_type(base64, mime_type)
+    """Return a file block from one of `url`, `base64` (with `mime_type`) or `file_id`."""
+    _require_mime_type(base64, mime_type)
     fields = _media(url, base64, file_id, mime_type, id, index)
     return cast("FileContentBlock", _block("file", fields, kwargs))
 
@@ -195,7 +195,7 @@ def create_plaintext_block(
     index: BlockIndex | None = None,
     **kwargs: object,
 ) -> PlainTextContentBlock:
-    """Make a plain-text document block."""
+    """Return a plain-text document block."""
     fields = {
         "mime_type": "text/plain",
         "id": ensure_id(id),
@@ -218,7 +218,7 @@ def create_tool_call(
     index: BlockIndex | None = None,
     **kwargs: object,
 ) -> ToolCall:
-    """Make a tool call block."""
+    """Return a tool call block."""
     fields = {"name": name, "args": args, "id": ensure_id(id), "index": index}
     return cast("ToolCall", _block("tool_call", fields, kwargs))
 
@@ -226,7 +226,7 @@ def create_tool_call(
 def create_non_standard_block(
     value: dict[str, Any], *, id: str | None = None, index: BlockIndex | None = None
 ) -> NonStandardContentBlock:
-    """Wrap a provider's own block."""
+    """Return a provider's own block, wrapped."""
     fields = {"value": value, "id": ensure_id(id), "index": index}
     return cast("NonStandardContentBlock", _block("non_standard", fields, {}))
 
@@ -241,7 +241,7 @@ def create_citation(
     id: str | None = None,
     **kwargs: object,
 ) -> Citation:
-    """Make a citation, to be put in the `annotations` of a text block."""
+    """Return a citation for the `annotations` of a text block."""
     fields = {
         "id": ensure_id(id),
         "url": url,
@@ -255,10 +255,10 @@ def create_citation(
 
 def _block(kind: str, fields: dict[str, Any], extras: dict[str, Any]) -> dict[str, Any]:
     block = {"type": kind, **{name: value for name, value in fields.items() if value is not None}}
-    kept = {name: value for name, value in extras.items() if value is not None}
-    if isinstance(kept.get("extras"), dict):  # extras={...} means what it says
-        kept.update(kept.pop("extras"))
-    return {**block, "extras": kept} if kept else block
+    set_extras = {name: value for name, value in extras.items() if value is not None}
+    if isinstance(set_extras.get("extras"), dict):  # extras={...} is not nested
+        set_extras.update(set_extras.pop("extras"))
+    return {**block, "extras": set_extras} if set_extras else block
 
 
 def _media(
@@ -281,6 +281,6 @@ def _media(
     }
 
 
-def _need_mime_type(base64: str | None, mime_type: str | None) -> None:
+def _require_mime_type(base64: str | None, mime_type: str | None) -> None:
     if base64 is not None and not mime_type:
         raise UsageError("mime_type is required with base64 data, e.g. mime_type='audio/wav'")

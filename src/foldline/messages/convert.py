@@ -1,7 +1,4 @@
-"""Anything that means a message -> a message: strings, (role, content) pairs, dicts in OpenAI's form.
-
-Roles are rows of a table. What cannot be a message says what it should have been.
-"""
+"""Convert strings, (role, content) pairs and dicts in OpenAI's format to messages."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 from foldline.exceptions import UsageError
-from foldline.messages._verbs import runnable_verb
+from foldline.messages._runnable_function import runnable_function
 from foldline.messages.ai_message import AIMessage
 from foldline.messages.base import BaseMessage
 from foldline.messages.chat import ChatMessage
@@ -26,10 +23,10 @@ __all__ = ["MessageLikeRepresentation", "convert_to_message", "convert_to_messag
 MessageLikeRepresentation: TypeAlias = (
     BaseMessage | list[str] | tuple[str, str] | str | dict[str, Any]
 )
-"""What may stand for a message."""
+"""Values that can be converted to a message."""
 
 COERCION_CODE = " (MESSAGE_COERCION_FAILURE)"
-"""The code by which LangChain's users look such an error up."""
+"""LangChain's code of this error, for looking it up."""
 ROLES: dict[str, type[BaseMessage]] = {
     "human": HumanMessage,
     "user": HumanMessage,
@@ -43,7 +40,7 @@ ROLES: dict[str, type[BaseMessage]] = {
     "tool": ToolMessage,
     "remove": RemoveMessage,
 }
-OWN_FIELDS = frozenset(
+MESSAGE_FIELDS = frozenset(
     {
         "name",
         "id",
@@ -62,7 +59,7 @@ CONSTRUCTOR = "constructor"
 
 @runtime_checkable
 class HasMessages(Protocol):
-    """A prompt value, which lives a layer above: it can say itself as messages."""
+    """A prompt value, which this layer cannot import: it can be converted to messages."""
 
     def to_messages(self) -> list[BaseMessage]:
         """Return the messages."""
@@ -75,10 +72,10 @@ else:
     Messages = Iterable
 
 
-@runnable_verb
+@runnable_function
 def convert_to_messages(messages: Messages) -> list[BaseMessage]:
-    """Turn whatever stands for messages into messages; a lone string is one human message."""
-    if type(messages) is list:  # by far the most; to ask for a protocol takes 25 µs
+    """Return messages converted from any accepted form; a single string is one human message."""
+    if type(messages) is list:  # the most frequent; a protocol check takes 25 µs
         return [convert_to_message(message) for message in messages]
     if isinstance(messages, str | BaseMessage | Mapping):
         return [convert_to_message(messages)]
@@ -93,7 +90,7 @@ def convert_to_messages(messages: Messages) -> list[BaseMessage]:
 
 
 def convert_to_message(message: object) -> BaseMessage:
-    """Turn one thing into a message."""
+    """Return a message converted from any accepted form."""
     if isinstance(message, BaseMessage):
         return message
     if isinstance(message, str):
@@ -105,7 +102,7 @@ def convert_to_message(message: object) -> BaseMessage:
             raise UsageError(
                 f"a pair that means a message is (role, content), not {message!r:.200}{COERCION_CODE}"
             )
-        return _of_role(message[0], message[1], {})
+        return _message_of_role(message[0], message[1], {})
     template = getattr(message, "to_message", None)
     if callable(template):
         return convert_to_message(template())
@@ -123,47 +120,53 @@ def _from_dict(fields: dict[str, Any]) -> BaseMessage:
     role = fields.pop("role", None) or fields.pop("type", None)
     calls = fields.get("tool_calls")
     if role is None or ("content" not in fields and not calls and role != "remove"):
-        shown = {"role": role, **fields}
+        all_fields = {"role": role, **fields}
         raise UsageError(
-            f"Message dict must contain 'role' and 'content' keys, this has neither or one: {shown!r:.200}"
+            f"Message dict must contain 'role' and 'content' keys, this has neither or one: {all_fields!r:.200}"
             f"{COERCION_CODE}"
         )
     if not isinstance(role, str):
         raise UsageError(f"the role of a message is a string, not {role!r:.80}")
-    return _of_role(role, fields.pop("content", None), fields)
+    return _message_of_role(role, fields.pop("content", None), fields)
 
 
 def _from_constructor(fields: dict[str, Any]) -> BaseMessage:
-    """Read a serialised message; only the name of a message class counts, nothing is imported by name."""
+    """Return a serialized message; only names of message classes are accepted, nothing is imported."""
     ids = fields.get("id") or []
     by_name = {cls.__name__: cls for cls in MESSAGE_CLASSES.values()}
     cls = by_name.get(ids[-1]) if isinstance(ids, list) and ids else None
     if cls is None:
         raise UsageError(f"{ids!r:.200} names no message class{COERCION_CODE}")
     kwargs = dict(fields["kwargs"])
-    beside = kwargs.get("additional_kwargs")
-    if cls is ToolMessage and isinstance(beside, dict) and "artifact" in beside:
-        # Some front ends keep the artifact there.
-        kwargs.setdefault("artifact", beside["artifact"])
-        kwargs["additional_kwargs"] = {k: v for k, v in beside.items() if k != "artifact"}
+    additional_kwargs = kwargs.get("additional_kwargs")
+    if (
+        cls is ToolMessage
+        and isinstance(additional_kwargs, dict)
+        and "artifact" in additional_kwargs
+    ):
+        # Some front ends store the artifact there.
+        kwargs.setdefault("artifact", additional_kwargs["artifact"])
+        kwargs["additional_kwargs"] = {
+            k: v for k, v in additional_kwargs.items() if k != "artifact"
+        }
     return cls(**kwargs)
 
 
-def _of_role(role: str, content: Any, fields: dict[str, Any]) -> BaseMessage:  # noqa: ANN401  content as a caller wrote it; the message's class checks it
+def _message_of_role(role: str, content: Any, fields: dict[str, Any]) -> BaseMessage:  # noqa: ANN401  the caller's content; the message class validates it
     cls = ROLES.get(role) or MESSAGE_CLASSES.get(role)
     if cls is None:
-        known = ", ".join(repr(name) for name in ROLES)
+        roles = ", ".join(repr(name) for name in ROLES)
         raise UsageError(
-            f"unknown role or type of a message: {role!r:.80}; use one of {known}{COERCION_CODE}"
+            f"unknown role or type of a message: {role!r:.80}; use one of {roles}{COERCION_CODE}"
         )
-    kwargs, extra = _sorted_fields(cls, fields)
+    kwargs, extra = _split_fields(cls, fields)
     if role == "developer":
         extra["__openai_role__"] = "developer"
     if extra:
-        beside = kwargs.get("additional_kwargs") or {}
-        if not isinstance(beside, dict):
-            raise UsageError(f"additional_kwargs is a dict, not {beside!r:.80}")
-        kwargs["additional_kwargs"] = {**beside, **extra}
+        additional_kwargs = kwargs.get("additional_kwargs") or {}
+        if not isinstance(additional_kwargs, dict):
+            raise UsageError(f"additional_kwargs is a dict, not {additional_kwargs!r:.80}")
+        kwargs["additional_kwargs"] = {**additional_kwargs, **extra}
     if issubclass(cls, RemoveMessage):
         return _removal(kwargs)
     if issubclass(cls, ToolMessage) and not kwargs.get("tool_call_id"):
@@ -175,18 +178,18 @@ def _of_role(role: str, content: Any, fields: dict[str, Any]) -> BaseMessage:  #
     return cls(content, **kwargs)
 
 
-def _sorted_fields(
+def _split_fields(
     cls: type[BaseMessage], fields: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Part a message's own fields from what the provider's dialect adds, which is kept beside."""
+    """Split fields into those of the message class and provider-specific ones, for `additional_kwargs`."""
     kwargs: dict[str, Any] = {}
     extra: dict[str, Any] = {}
     for name, value in fields.items():
-        is_own = name in cls.model_fields or name in OWN_FIELDS
+        is_message_field = name in cls.model_fields or name in MESSAGE_FIELDS
         if name == "tool_calls" and not issubclass(cls, AIMessage):
-            is_own = False
+            is_message_field = False
         if name != "type":
-            (kwargs if is_own else extra)[str(name)] = value
+            (kwargs if is_message_field else extra)[str(name)] = value
     if issubclass(cls, ChatMessage) and "role" in extra:
         kwargs["role"] = extra.pop("role")
     return {name: value for name, value in kwargs.items() if value is not None}, extra
@@ -199,7 +202,7 @@ def _removal(kwargs: dict[str, Any]) -> RemoveMessage:
 
 
 def _read_calls(kwargs: dict[str, Any]) -> None:
-    """Read tool calls in OpenAI's form or in ours; one that does not parse is kept as invalid."""
+    """Parse tool calls in OpenAI's format or ours; one that does not parse becomes an invalid call."""
     calls = kwargs.get("tool_calls")
     if calls is None:
         return

@@ -1,4 +1,4 @@
-"""How many tokens messages are, roughly: by counting characters, without any model."""
+"""Estimate the tokens of messages by counting characters, without a model."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 from foldline.exceptions import LimitExceededError
-from foldline.messages._verbs import runnable_verb
+from foldline.messages._runnable_function import runnable_function
 from foldline.messages.ai_message import AIMessage
 from foldline.messages.base import BaseMessage
 from foldline.messages.convert import MessageLikeRepresentation, convert_to_messages
@@ -17,14 +17,14 @@ from foldline.messages.tool import ToolMessage
 
 __all__ = ["count_tokens_approximately"]
 
-MOST_SCALING = 1.25
+MAX_SCALING = 1.25
 IMAGE_TYPES = frozenset({"image", "image_url"})
-PAYLOADS = frozenset({"base64", "data", "file_data"})
+PAYLOAD_KEYS = frozenset({"base64", "data", "file_data"})
 Tool: TypeAlias = Any
-"""A dict, or a tool object, which lives a layer above."""
+"""A dict, or a tool object, which this layer cannot import."""
 
 
-@runnable_verb
+@runnable_function
 def count_tokens_approximately(
     messages: Iterable[MessageLikeRepresentation],
     *,
@@ -35,7 +35,7 @@ def count_tokens_approximately(
     use_usage_metadata_scaling: bool = False,
     tools: Sequence[Tool] | None = None,
 ) -> int:
-    """Estimate the tokens of messages, and of tools sent with them."""
+    """Return the estimated tokens of messages, and of tools sent with them."""
     if chars_per_token <= 0:
         raise ValueError(f"chars_per_token is more than 0, not {chars_per_token!r}")
     converted = convert_to_messages(messages)
@@ -60,7 +60,7 @@ def count_tokens_approximately(
 
 
 def _size(message: BaseMessage, *, count_name: bool) -> tuple[int, int]:
-    """Return the characters and the images of a message."""
+    """Return the number of characters and of images of a message."""
     characters = images = 0
     content = message.content
     for item in [content] if isinstance(content, str) else content:
@@ -71,8 +71,8 @@ def _size(message: BaseMessage, *, count_name: bool) -> tuple[int, int]:
         elif item.get("type") == "text":
             characters += len(str(item.get("text") or ""))
         else:
-            light, payloads = _without_payloads(item)
-            characters += len(repr(light))
+            reduced, payloads = _without_payloads(item)
+            characters += len(repr(reduced))
             images += payloads
     if isinstance(message, AIMessage) and isinstance(content, str) and message.tool_calls:
         characters += len(repr(message.tool_calls))
@@ -84,38 +84,38 @@ def _size(message: BaseMessage, *, count_name: bool) -> tuple[int, int]:
 
 
 def _without_payloads(item: object) -> tuple[Any, int]:
-    """Leave out the base64 of files and sounds, and count it as pictures are: its characters are no tokens."""
+    """Return a block without base64 data, and the number of payloads, which are counted like images."""
     if not isinstance(item, dict):
         return item, 0
-    light, count = {}, 0
+    reduced, count = {}, 0
     for key, value in item.items():
-        if key in PAYLOADS and isinstance(value, str) and " " not in value[:200]:
+        if key in PAYLOAD_KEYS and isinstance(value, str) and " " not in value[:200]:
             count += 1
             continue
-        light[key], inside = _without_payloads(value)
-        count += inside
-    return light, count
+        reduced[key], nested_count = _without_payloads(value)
+        count += nested_count
+    return reduced, count
 
 
 def _scale(messages: Sequence[BaseMessage], sums: Sequence[float]) -> float:
-    """Compare the estimate with what the provider last counted; an estimate is only ever raised."""
-    answers = [at for at, message in enumerate(messages) if isinstance(message, AIMessage)]
-    providers = {messages[at].response_metadata.get("model_provider") for at in answers}
+    """Return the ratio of the provider's last count to the estimate, at least 1."""
+    answers = [index for index, message in enumerate(messages) if isinstance(message, AIMessage)]
+    providers = {messages[index].response_metadata.get("model_provider") for index in answers}
     if len(messages) < 2 or len(providers) != 1 or None in providers:
         return 1.0
-    for at in reversed(answers):
-        usage = getattr(messages[at], "usage_metadata", None)
+    for index in reversed(answers):
+        usage = getattr(messages[index], "usage_metadata", None)
         if usage and usage["total_tokens"]:
-            return float(min(MOST_SCALING, max(1.0, usage["total_tokens"] / sums[at])))
+            return float(min(MAX_SCALING, max(1.0, usage["total_tokens"] / sums[index])))
     return 1.0
 
 
 def _schema(tool: Tool) -> object:
     if isinstance(tool, dict):
         return tool
-    described = {
+    function = {
         "name": getattr(tool, "name", getattr(tool, "__name__", type(tool).__name__)),
         "description": getattr(tool, "description", getattr(tool, "__doc__", "")),
         "parameters": getattr(tool, "args", {}),
     }
-    return {"type": "function", "function": described}
+    return {"type": "function", "function": function}

@@ -1,4 +1,4 @@
-"""Messages from the dicts that `message_to_dict` writes, and wholes from pieces."""
+"""Convert dicts of `message_to_dict` to messages, and chunks to messages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from foldline.exceptions import UsageError
 from foldline.messages._calls import final_call, parse_calls
-from foldline.messages._verbs import runnable_verb
+from foldline.messages._runnable_function import runnable_function
 from foldline.messages.ai_chunk import AIMessageChunk
 from foldline.messages.ai_message import AIMessage
 from foldline.messages.base import BaseMessage, BaseMessageChunk
@@ -26,17 +26,17 @@ __all__ = [
     "messages_from_dict",
 ]
 
-PIECE_ONLY = ("type", "tool_call_chunks", "chunk_position")
+CHUNK_FIELDS = ("type", "tool_call_chunks", "chunk_position")
 
 
 def message_from_dict(message: object) -> BaseMessage:
-    """Read one message from `{"type": ..., "data": ...}`."""
+    """Return the message of `{"type": ..., "data": ...}`."""
     if not isinstance(message, Mapping) or "type" not in message:
         raise UsageError(f"a message dict needs 'type' and 'data': {message!r:.200}")
     cls = MESSAGE_CLASSES.get(message["type"]) if isinstance(message["type"], str) else None
     if cls is None:
-        known = ", ".join(sorted(MESSAGE_CLASSES))
-        raise UsageError(f"no message of the type {message['type']!r}; there are: {known}")
+        types = ", ".join(sorted(MESSAGE_CLASSES))
+        raise UsageError(f"no message of the type {message['type']!r}; there are: {types}")
     data = message.get("data")
     if not isinstance(data, Mapping):
         raise UsageError(f"the 'data' of a message dict is a dict, not {type(data).__name__}")
@@ -45,23 +45,23 @@ def message_from_dict(message: object) -> BaseMessage:
     return cls(**{str(name): value for name, value in data.items()})
 
 
-@runnable_verb
+@runnable_function
 def messages_from_dict(messages: Sequence[Mapping[str, Any]]) -> list[BaseMessage]:
-    """Read messages from dicts; `messages_to_dict` writes them."""
+    """Return messages from the dicts of `messages_to_dict`."""
     return [message_from_dict(message) for message in messages]
 
 
 def finished_blocks(message: BaseMessage) -> list[ContentBlock]:
-    """Return the content as standard blocks, with whole calls also of a piece that no stream marked as its last."""
+    """Return the content as standard blocks; calls are complete even in a chunk that is not marked as the last."""
     if isinstance(message, AIMessageChunk):
         return message_chunk_to_message(message).content_blocks
     return message.content_blocks
 
 
 def message_chunk_to_message(chunk: BaseMessage) -> BaseMessage:
-    """Turn a piece, or the sum of pieces, into a message; a message comes back as it is.
+    """Return a chunk, or a sum of chunks, as a message; a message is returned unchanged.
 
-    The sum is taken to be whole: tool calls whose arguments were cut off are invalid calls.
+    The sum is considered complete: tool calls with truncated arguments become invalid calls.
     """
     if not isinstance(chunk, BaseMessageChunk):
         if not isinstance(chunk, BaseMessage):
@@ -70,7 +70,7 @@ def message_chunk_to_message(chunk: BaseMessage) -> BaseMessage:
             )
         return chunk
     cls = next(CHUNK_TO_MESSAGE[kind] for kind in type(chunk).__mro__ if kind in CHUNK_TO_MESSAGE)
-    fields = {name: value for name, value in dict(chunk).items() if name not in PIECE_ONLY}
+    fields = {name: value for name, value in dict(chunk).items() if name not in CHUNK_FIELDS}
     if isinstance(chunk, AIMessageChunk):
         fields |= _message_fields(chunk)
         if cls is AIMessage and not chunk.model_extra:
@@ -79,14 +79,14 @@ def message_chunk_to_message(chunk: BaseMessage) -> BaseMessage:
 
 
 def message_to_chunk(message: BaseMessage) -> BaseMessageChunk:
-    """Turn a message into a piece; a piece comes back as it is."""
+    """Return a message as a chunk; a chunk is returned unchanged."""
     if isinstance(message, BaseMessageChunk):
         return message
     for kind in type(message).__mro__:
         if kind in MESSAGE_TO_CHUNK:
             fields = {name: value for name, value in dict(message).items() if name != "type"}
             return MESSAGE_TO_CHUNK[kind](**fields)
-    raise UsageError(f"a {type(message).__name__} has no pieces")
+    raise UsageError(f"a {type(message).__name__} has no chunk class")
 
 
 def _message_fields(chunk: AIMessageChunk) -> dict[str, Any]:
@@ -98,22 +98,22 @@ def _message_fields(chunk: AIMessageChunk) -> dict[str, Any]:
 
 
 def _trusted_message(fields: dict[str, Any]) -> AIMessage:
-    said = AIMessage._defaults() | fields
-    return AIMessage.model_construct(**said)
+    values = AIMessage._defaults() | fields
+    return AIMessage.model_construct(**values)
 
 
 def _message_content(content: str | list[Any]) -> object:
     if isinstance(content, str):
         return mend_value(content)
-    places = [item.get("index") for item in content if isinstance(item, dict)]
-    is_numbered = bool(places) and all(type(place) is int for place in places)
-    if is_numbered and len(places) == len(content):
+    indexes = [item.get("index") for item in content if isinstance(item, dict)]
+    is_numbered = bool(indexes) and all(type(index) is int for index in indexes)
+    if is_numbered and len(indexes) == len(content):
         content = sorted(content, key=lambda item: cast("int", item["index"]))
     return [_message_item(item, is_numbered=is_numbered) for item in content]
 
 
 def _message_item(item: object, *, is_numbered: bool) -> object:
-    """Take off what only a stream needs: the `index`, growing calls, bare text among numbered blocks."""
+    """Return an item without streaming details: no `index`, finished calls, text as blocks among indexed blocks."""
     if isinstance(item, str):
         return {"type": "text", "text": mend_value(item)} if is_numbered else mend_value(item)
     block = cast("dict[str, Any]", mend_value(item))

@@ -1,11 +1,11 @@
-"""Choosing messages by name, kind, id or tool call. An exclusion always wins over an inclusion."""
+"""Select messages by name, type, id or tool call. An exclusion overrides an inclusion."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from typing import TypeVar, cast
 
-from foldline.messages._verbs import runnable_verb
+from foldline.messages._runnable_function import runnable_function
 from foldline.messages.ai_chunk import AIMessageChunk
 from foldline.messages.ai_message import AIMessage
 from foldline.messages.base import BaseMessage
@@ -23,7 +23,7 @@ CALL_BLOCKS = frozenset(
 )
 
 
-@runnable_verb
+@runnable_function
 def filter_messages(
     messages: Messages,
     *,
@@ -35,33 +35,33 @@ def filter_messages(
     exclude_ids: str | Sequence[str] | None = None,
     exclude_tool_calls: str | Sequence[str] | bool | None = None,
 ) -> list[BaseMessage]:
-    """Keep the messages that fit one of the inclusions (all, where there are none) and no exclusion.
+    """Return the messages that match an inclusion (all, if there are none) and no exclusion.
 
-    A single name, kind or id stands for a list of one.
+    A single name, type or id is the same as a list of one.
     """
     include_names, exclude_names = _as_list(include_names), _as_list(exclude_names)
     include_types, exclude_types = _as_list(include_types), _as_list(exclude_types)
     include_ids, exclude_ids = _as_list(include_ids), _as_list(exclude_ids)
     if isinstance(exclude_tool_calls, str):
         exclude_tool_calls = [exclude_tool_calls]
-    kept = []
+    selected = []
     for message in convert_to_messages(messages):
-        if _fits(message, exclude_names, exclude_types, exclude_ids):
+        if _matches(message, exclude_names, exclude_types, exclude_ids):
             continue
         remaining = _without_calls(message, exclude_tool_calls)
-        wanted = not (include_names or include_types or include_ids)
+        includes_all = not (include_names or include_types or include_ids)
         if remaining is not None and (
-            wanted or _fits(message, include_names, include_types, include_ids)
+            includes_all or _matches(message, include_names, include_types, include_ids)
         ):
-            kept.append(remaining)
-    return kept
+            selected.append(remaining)
+    return selected
 
 
 def _as_list(value: Item | Sequence[Item] | None) -> Sequence[Item] | None:
     return [value] if isinstance(value, str | type) else cast("Sequence[Item]", value)
 
 
-def _fits(
+def _matches(
     message: BaseMessage,
     names: Sequence[str] | None,
     types: Sequence[str | type[BaseMessage]] | None,
@@ -75,15 +75,17 @@ def _fits(
 
 
 def _without_calls(message: BaseMessage, calls: Sequence[str] | bool | None) -> BaseMessage | None:  # noqa: FBT001  True means all
-    """Take calls (and their results) out of a message; None if nothing is left of it."""
+    """Return a message without some calls (or their results); None if nothing remains."""
     if calls and isinstance(message, ToolMessage):
         return None if calls is True or message.tool_call_id in calls else message
     if not calls or not isinstance(message, AIMessage) or not message.tool_calls:
         return message
-    left = [call for call in message.tool_calls if calls is not True and call["id"] not in calls]
-    if calls is True or not left:
+    remaining_calls = [
+        call for call in message.tool_calls if calls is not True and call["id"] not in calls
+    ]
+    if calls is True or not remaining_calls:
         return None
-    update = {"tool_calls": left, "content": _content_without(message, calls)}
+    update = {"tool_calls": remaining_calls, "content": _content_without(message, calls)}
     if isinstance(message, AIMessageChunk):
         update["tool_call_chunks"] = [
             chunk for chunk in message.tool_call_chunks if chunk["id"] not in calls

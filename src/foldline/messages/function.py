@@ -1,4 +1,4 @@
-"""The result of a function call, in the manner before tools; new programs use `ToolMessage`."""
+"""The result of a function call, the predecessor of tool calls; new programs use `ToolMessage`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["FunctionMessage", "FunctionMessageChunk"]
 
 
 class FunctionMessage(BaseMessage):
-    """What a function returned to the model.
+    """The result of a function for the model.
 
     ```python
     from foldline.messages import FunctionMessage
@@ -29,7 +29,7 @@ class FunctionMessage(BaseMessage):
     """The function that was called."""
     type: Literal["function"] = "function"
 
-    if TYPE_CHECKING:  # checkers write their own `__init__` for a model that has none
+    if TYPE_CHECKING:  # type checkers generate an `__init__` for a model that has none
 
         def __init__(
             self,
@@ -40,11 +40,11 @@ class FunctionMessage(BaseMessage):
 
 
 class FunctionMessageChunk(FunctionMessage, BaseMessageChunk):
-    """A piece of a function message; pieces of different functions do not add up."""
+    """A piece of a function message; chunks of different functions cannot be added."""
 
     type: Literal["FunctionMessageChunk"] = "FunctionMessageChunk"  # type: ignore[assignment]
 
-    if TYPE_CHECKING:  # checkers write their own `__init__` for a model that has none
+    if TYPE_CHECKING:  # type checkers generate an `__init__` for a model that has none
 
         def __init__(
             self,
@@ -53,9 +53,9 @@ class FunctionMessageChunk(FunctionMessage, BaseMessageChunk):
             **kwargs: object,
         ) -> None: ...
 
-    def _joined(self, other: BaseMessageChunk) -> Self:
+    def _concat(self, other: BaseMessageChunk) -> Self:
         if isinstance(other, FunctionMessageChunk) and other.name != self.name:
             raise UsageError(
                 f"Cannot concatenate FunctionMessageChunks with different names: {self.name!r} and {other.name!r}"
             )
-        return super()._joined(other)
+        return super()._concat(other)

@@ -1,4 +1,4 @@
-"""What a person says."""
+"""Messages of the user."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class HumanMessage(BaseMessage):
 
     type: Literal["human"] = "human"
 
-    if TYPE_CHECKING:  # checkers write their own `__init__` for a model that has none
+    if TYPE_CHECKING:  # type checkers generate an `__init__` for a model that has none
 
         def __init__(
             self,
@@ -41,7 +41,7 @@ class HumanMessageChunk(HumanMessage, BaseMessageChunk):
 
     type: Literal["HumanMessageChunk"] = "HumanMessageChunk"  # type: ignore[assignment]
 
-    if TYPE_CHECKING:  # checkers write their own `__init__` for a model that has none
+    if TYPE_CHECKING:  # type checkers generate an `__init__` for a model that has none
 
         def __init__(
             self,

@@ -1,4 +1,4 @@
-"""Every class of message in one place: the union, the names, and which piece makes which whole."""
+"""All message classes: their union, their types, and the class of each chunk."""
 
 from __future__ import annotations
 
@@ -68,18 +68,18 @@ AnyMessage: TypeAlias = Annotated[
     | Annotated[ToolMessageChunk, Tag("ToolMessageChunk")],
     Discriminator(_tag),
 ]
-"""Any message, told apart by `type`: a field of this type reads and writes every kind."""
+"""Any message, discriminated by `type`: the type of a Pydantic field that accepts every message class."""
 
 MessageTypes: TypeAlias = "str | type[BaseMessage] | tuple[Any, ...] | list[Any]"
-"""How a caller names kinds of messages: `"human"`, `HumanMessage`, or several of these."""
+"""Types of messages: `"human"`, `HumanMessage`, or several of these."""
 
 
 def is_message_type(message: BaseMessage, types: MessageTypes) -> bool:
-    """Say whether a message is of one of the kinds; a chunk counts as its whole."""
+    """Whether a message is of one of the types; a chunk counts as its message class."""
     for kind in [types] if isinstance(types, str | type) else types:
         if isinstance(kind, str):
-            whole = CHUNK_TO_MESSAGE.get(type(message), type(message))
-            if kind == message.type or kind == whole.__pydantic_fields__["type"].default:
+            message_class = CHUNK_TO_MESSAGE.get(type(message), type(message))
+            if kind == message.type or kind == message_class.__pydantic_fields__["type"].default:
                 return True
         elif isinstance(message, kind):
             return True

@@ -1,4 +1,4 @@
-"""Messages that change a list of messages instead of standing in it."""
+"""Messages that modify a list of messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["RemoveMessage"]
 
 
 class RemoveMessage(BaseMessage):
-    """Asks whoever keeps the messages to forget the one with this id.
+    """Removes the message with this id from a stored conversation.
 
     ```python
     from foldline.messages import RemoveMessage
@@ -24,7 +24,7 @@ class RemoveMessage(BaseMessage):
     type: Literal["remove"] = "remove"
 
     def __init__(self, id: str, **kwargs: Any) -> None:
-        """Name the message to remove."""
+        """Create the removal of the message with this id."""
         if kwargs.pop("content", None):
             raise UsageError("RemoveMessage says nothing: leave out `content`")
         super().__init__("", id=id, **kwargs)

@@ -1,7 +1,7 @@
-"""Content in a provider's own words, as messages hold it under "v0": `thinking`, `tool_use`, `reasoning_content`.
+"""Content in a provider's own format, as messages have it under "v0": `thinking`, `tool_use`, `reasoning_content`.
 
-The inverse of `block_translators`, and held to it: a block is written natively only where its translator reads it back
-the same, so `content_blocks` loses nothing. What has no native form stays a standard block. Pure.
+The inverse of `block_translators`: a block is encoded natively only if its translator returns the same block, so that
+`content_blocks` loses nothing. A block without a native form stays a standard block. Pure.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from foldline.messages.block_translators import standard_blocks
 
-__all__ = ["holds_calls", "is_native", "native_content"]
+__all__ = ["has_calls_in_content", "is_native", "native_content"]
 
 Block = dict[str, Any]
 Writer = Callable[[Block], Block]
@@ -21,8 +21,8 @@ Content = str | list[Any]
 
 CALLS: Final = frozenset({"tool_call", "invalid_tool_call"})
 DOCUMENT_LOCATIONS: Final = frozenset({"char_location", "page_location", "content_block_location"})
-"""Anthropic's citations of a document, which has a `document_title` where other sources have a `title`."""
-REASONING_BESIDE: Final = frozenset(
+"""Anthropic's citations of a document: these have a `document_title`, others a `title`."""
+REASONING_IN_KWARGS: Final = frozenset(
     {
         "cerebras", "deepseek", "fireworks", "groq", "lmstudio", "moonshot", "nvidia", "ollama", "openrouter", "qwen",
         "sambanova", "together", "vllm", "xai",
@@ -32,13 +32,13 @@ REASONING_BESIDE: Final = frozenset(
 
 
 def is_native(metadata: Mapping[str, Any]) -> bool:
-    """Return whether a message of this metadata is in its provider's words."""
+    """Whether a message with this metadata has native content."""
     provider = metadata.get("model_provider")
-    return isinstance(provider, str) and (provider in WRITERS or provider in REASONING_BESIDE)
+    return isinstance(provider, str) and (provider in WRITERS or provider in REASONING_IN_KWARGS)
 
 
-def holds_calls(metadata: Mapping[str, Any]) -> bool:
-    """Return whether the provider's content holds its tool calls."""
+def has_calls_in_content(metadata: Mapping[str, Any]) -> bool:
+    """Whether the provider's content includes tool calls."""
     provider = metadata.get("model_provider")
     return isinstance(provider, str) and provider in CALLS_IN_CONTENT
 
@@ -46,24 +46,28 @@ def holds_calls(metadata: Mapping[str, Any]) -> bool:
 def native_content(
     blocks: list[Block], metadata: Mapping[str, Any]
 ) -> tuple[Content, dict[str, Any]] | None:
-    """Return the content that a provider's own messages have, and what stands beside it; None for one without.
+    """Return native content and `additional_kwargs`; None for a provider without native content.
 
-    `blocks` are standard and whole, calls among them.
+    `blocks` are complete standard blocks, including calls.
     """
     provider = str(metadata.get("model_provider"))
-    if provider in REASONING_BESIDE:
-        return _with_reasoning_beside(blocks, provider)
+    if provider in REASONING_IN_KWARGS:
+        return _with_reasoning_in_kwargs(blocks, provider)
     writers = WRITERS.get(provider)
     if writers is None:
         return None
-    inside = provider in CALLS_IN_CONTENT or any(
+    includes_calls = provider in CALLS_IN_CONTENT or any(
         block["type"] in CALLS and block.get("extras") for block in blocks
     )
-    told = blocks if inside else [block for block in blocks if block["type"] not in CALLS]
-    if all(_is_plain_text(block) for block in told) and len(told) < 2:
-        return (told[0]["text"] if told else ""), {}
+    content_blocks = (
+        blocks if includes_calls else [block for block in blocks if block["type"] not in CALLS]
+    )
+    if all(_is_plain_text(block) for block in content_blocks) and len(content_blocks) < 2:
+        return (content_blocks[0]["text"] if content_blocks else ""), {}
     return [
-        item for group in _groups(told) for item in _write_natively(group, provider, writers)
+        item
+        for group in _groups(content_blocks)
+        for item in _encode_group(group, provider, writers)
     ], {}
 
 
@@ -74,58 +78,58 @@ def _is_plain_text(block: Block) -> bool:
 
 
 def _groups(blocks: list[Block]) -> list[list[Block]]:
-    """Part blocks so that the summaries of one reasoning item stay together."""
+    """Return groups of blocks: the summaries of a reasoning item are one group."""
     groups: list[list[Block]] = []
     for key, group in groupby(
         blocks, lambda block: (block["type"] == "reasoning", block.get("id"))
     ):
-        together = list(group)
-        groups += [together] if key[0] and key[1] else [[block] for block in together]
+        members = list(group)
+        groups += [members] if key[0] and key[1] else [[block] for block in members]
     return groups
 
 
-def _write_natively(
-    group: list[Block], provider: str, writers: Mapping[str, Writer]
-) -> list[Block]:
-    """Write blocks natively where they are read back the same."""
+def _encode_group(group: list[Block], provider: str, writers: Mapping[str, Writer]) -> list[Block]:
+    """Return blocks in native form if they translate back to the same blocks."""
     writer = writers.get(group[0]["type"])
     if writer is None:
         return group
-    plain = [{key: value for key, value in block.items() if key != "index"} for block in group]
-    native = writer(plain[0] if len(plain) == 1 else {**plain[0], "blocks": plain})
-    if standard_blocks([native], provider) != plain:
+    standard = [{key: value for key, value in block.items() if key != "index"} for block in group]
+    native = writer(standard[0] if len(standard) == 1 else {**standard[0], "blocks": standard})
+    if standard_blocks([native], provider) != standard:
         return (
             group
             if len(group) == 1
-            else [item for one in group for item in _write_natively([one], provider, writers)]
+            else [item for block in group for item in _encode_group([block], provider, writers)]
         )
     return [{**native, "index": group[0]["index"]} if "index" in group[0] else native]
 
 
-def _with_reasoning_beside(
+def _with_reasoning_in_kwargs(
     blocks: list[Block], provider: str
 ) -> tuple[Content, dict[str, Any]] | None:
-    told = [block for block in blocks if block["type"] not in CALLS]
-    reasoning = [block for block in told if block["type"] == "reasoning"]
-    texts = [block for block in told if block["type"] == "text"]
+    content_blocks = [block for block in blocks if block["type"] not in CALLS]
+    reasoning = [block for block in content_blocks if block["type"] == "reasoning"]
+    texts = [block for block in content_blocks if block["type"] == "text"]
     if (
         not reasoning
         or len(texts) > 1
         or not all(map(_is_plain_text, texts))
-        or len(told) != len(reasoning) + len(texts)
+        or len(content_blocks) != len(reasoning) + len(texts)
     ):
         return None
-    beside: dict[str, Any] = {
+    additional_kwargs: dict[str, Any] = {
         "reasoning_content": "".join(str(block.get("reasoning") or "") for block in reasoning)
     }
     details = (reasoning[0].get("extras") or {}).get("reasoning_details")
     if details:
-        beside["reasoning_details"] = details
+        additional_kwargs["reasoning_details"] = details
     content = texts[0]["text"] if texts else ""
     calls = [block for block in blocks if block["type"] in CALLS]
-    read = standard_blocks(content, provider, additional_kwargs=beside, calls=calls)
-    same = [{key: value for key, value in block.items() if key != "index"} for block in blocks]
-    return (content, beside) if read == same else None
+    translated = standard_blocks(
+        content, provider, additional_kwargs=additional_kwargs, calls=calls
+    )
+    expected = [{key: value for key, value in block.items() if key != "index"} for block in blocks]
+    return (content, additional_kwargs) if translated == expected else None
 
 
 # -- Anthropic
@@ -141,24 +145,24 @@ def _thinking(block: Block) -> Block:
 
 
 def _cited_text(block: Block) -> Block:
-    rest = {key: value for key, value in block.items() if key != "annotations"}
+    fields = {key: value for key, value in block.items() if key != "annotations"}
     if not block.get("annotations"):
         return block
-    return {**rest, "citations": [_citation(note) for note in block["annotations"]]}
+    return {**fields, "citations": [_citation(annotation) for annotation in block["annotations"]]}
 
 
-def _citation(note: Block) -> Block:
-    if note.get("type") != "citation":
-        return note
-    extras = dict(note.get("extras") or {})
+def _citation(annotation: Block) -> Block:
+    if annotation.get("type") != "citation":
+        return annotation
+    extras = dict(annotation.get("extras") or {})
     kind = extras.pop("citation_type", None)
     title = "document_title" if kind in DOCUMENT_LOCATIONS else "title"
-    known = {
-        title if key == "title" else key: note[key]
+    fields = {
+        title if key == "title" else key: annotation[key]
         for key in ("url", "title", "cited_text")
-        if key in note
+        if key in annotation
     }
-    return {**({"type": kind} if kind is not None else {}), **known, **extras}
+    return {**({"type": kind} if kind is not None else {}), **fields, **extras}
 
 
 def _tool_use(block: Block) -> Block:
@@ -210,7 +214,9 @@ def _reasoning_content(block: Block) -> Block:
 def _reasoning_item(block: Block) -> Block:
     blocks = block.get("blocks") or [block]
     summary = [
-        {"type": "summary_text", "text": one["reasoning"]} for one in blocks if "reasoning" in one
+        {"type": "summary_text", "text": part["reasoning"]}
+        for part in blocks
+        if "reasoning" in part
     ]
     return {
         "type": "reasoning",
@@ -260,6 +266,6 @@ WRITERS: Final[dict[str, Mapping[str, Writer]]] = {
     "google_vertexai": GEMINI,
     "gemini": GEMINI,
 }
-"""Provider -> kind of block -> how it is written in the provider's words."""
+"""Provider -> block type -> encoder of the native form."""
 CALLS_IN_CONTENT: Final = frozenset({"anthropic", "aws_bedrock", "bedrock", "bedrock_converse"})
-"""Providers whose content holds the tool calls too."""
+"""Providers whose content includes tool calls."""

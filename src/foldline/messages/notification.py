@@ -1,6 +1,6 @@
-"""Marking human messages that no human typed: a summary, a background task's news.
+"""Mark human messages that no human wrote: summaries, results of background tasks.
 
-The mark is for programs, not for trust: whoever writes input can write it too.
+The mark is not proof: anyone who can write input can write it too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SOURCE, DATA = "lc_source", "lc_data"
 
 
 class NotificationMetadata(TypedDict):
-    """Which feature added a message, and what it noted."""
+    """The feature that added a message, and its data."""
 
     source: str
     data: NotRequired[dict[str, Any]]
@@ -29,7 +29,7 @@ class NotificationMetadata(TypedDict):
 def add_notification_metadata(
     message: HumanMessage, *, source: str, data: dict[str, Any] | None = None
 ) -> HumanMessage:
-    """Return a copy of `message` that says which feature added it."""
+    """Return a copy of `message` marked with the feature that added it."""
     if not source:
         raise UsageError(f"source names the feature that added the message, {source!r} does not")
     kwargs = {
@@ -42,7 +42,7 @@ def add_notification_metadata(
 
 
 def get_notification_metadata(message: BaseMessage) -> NotificationMetadata | None:
-    """Return the mark of a message, or None if it bears none."""
+    """Return the mark of a message, or None."""
     source = message.additional_kwargs.get(SOURCE)
     if not isinstance(source, str):
         return None

@@ -1,6 +1,6 @@
-"""Messages -> dicts in OpenAI's chat form, whatever provider's blocks they hold.
+"""Convert messages to dicts in OpenAI's chat format, from any provider's blocks.
 
-A block that OpenAI has no word for passes as it is, unless `pass_through_unknown_blocks=False`.
+A block without an equivalent is passed on unchanged, unless `pass_through_unknown_blocks=False`.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from typing import Any, Literal, cast
 
 from foldline.exceptions import UsageError
-from foldline.messages._verbs import runnable_verb
+from foldline.messages._runnable_function import runnable_function
 from foldline.messages.ai_message import AIMessage
 from foldline.messages.base import BaseMessage
 from foldline.messages.block_translators.openai import (
     convert_to_openai_data_block,
     convert_to_openai_image_block,
-    unnamed_file,
+    default_file_name,
 )
 from foldline.messages.chat import ChatMessage
 from foldline.messages.content import is_data_content_block
@@ -42,13 +42,13 @@ OPENAI_ROLES = {
 NATIVE_TYPES = frozenset(
     {"text", "image_url", "input_audio", "refusal", "input_text", "output_text"}
 )
-PASSING_TYPES = frozenset({"thinking", "reasoning", "redacted_thinking", "document"})
+PASS_THROUGH_TYPES = frozenset({"thinking", "reasoning", "redacted_thinking", "document"})
 CALL_TYPES = frozenset({"tool_call", "invalid_tool_call", "tool_call_chunk"})
 TextFormat = Literal["string", "block"]
 Dict = dict[str, Any]
 
 
-@runnable_verb
+@runnable_function
 def convert_to_openai_messages(
     messages: object,
     *,
@@ -56,26 +56,26 @@ def convert_to_openai_messages(
     include_id: bool = False,
     pass_through_unknown_blocks: bool = True,
 ) -> Dict | list[Dict]:
-    """Write messages as chat completions want them; one message gives one dict, a list a list."""
+    """Return messages in the format of chat completions: a dict for one message, a list for a list."""
     if text_format not in ("string", "block"):
         raise UsageError(f"Unrecognized text_format={text_format!r}: write 'string' or 'block'")
-    alone = isinstance(messages, BaseMessage | str | dict) or _is_pair(messages)
-    converted = [convert_to_message(messages)] if alone else convert_to_messages(messages)
-    written: list[Dict] = []
-    for place, message in enumerate(converted):
-        where = f"messages[{place}]"
-        written += _write_message(
+    is_single = isinstance(messages, BaseMessage | str | dict) or _is_pair(messages)
+    converted = [convert_to_message(messages)] if is_single else convert_to_messages(messages)
+    dicts: list[Dict] = []
+    for index, message in enumerate(converted):
+        location = f"messages[{index}]"
+        dicts += _write_message(
             message,
-            where,
+            location,
             text_format,
             include_id=include_id,
             strict=not pass_through_unknown_blocks,
         )
-    return written[0] if alone and len(written) == 1 else written
+    return dicts[0] if is_single and len(dicts) == 1 else dicts
 
 
 def openai_role(message: BaseMessage) -> str:
-    """Return the role of a message in OpenAI's words."""
+    """Return OpenAI's role of a message."""
     if (role := OPENAI_ROLES.get(message.type)) is not None:
         return str(message.additional_kwargs.get("__openai_role__") or role)
     if isinstance(message, ChatMessage):
@@ -91,7 +91,7 @@ def _is_pair(messages: object) -> bool:
 
 
 def _write_message(
-    message: BaseMessage, where: str, text_format: TextFormat, *, include_id: bool, strict: bool
+    message: BaseMessage, location: str, text_format: TextFormat, *, include_id: bool, strict: bool
 ) -> list[Dict]:
     head: Dict = {"role": openai_role(message)}
     if message.name:
@@ -103,7 +103,7 @@ def _write_message(
     calls = [_call(call["name"], call["args"], call["id"]) for call in _calls(message)]
     if isinstance(message, AIMessage) and message.additional_kwargs.get("refusal"):
         head["refusal"] = message.additional_kwargs["refusal"]
-    blocks, results = _blocks(message, where, calls, strict=strict)
+    blocks, results = _blocks(message, location, calls, strict=strict)
     if calls:
         head["tool_calls"] = calls
     answers = [_tool_answer(result, text_format) for result in results]
@@ -122,35 +122,37 @@ def _call(name: str, args: object, id: object) -> Dict:
     return {"type": "function", "id": id, "function": function}
 
 
-def _json(value: object, what: str) -> str:
+def _json(value: object, subject: str) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise UsageError(
-            f"{what} cannot be written as JSON: {error}; give plain values, not too deep"
+            f"{subject} cannot be written as JSON: {error}; give plain values, not too deep"
         ) from error
 
 
 def _blocks(
-    message: BaseMessage, where: str, calls: list[Dict], *, strict: bool
+    message: BaseMessage, location: str, calls: list[Dict], *, strict: bool
 ) -> tuple[list[Dict], list[Dict]]:
-    """Return the content blocks in OpenAI's form, and apart the tool results that Anthropic keeps among them."""
+    """Return the content blocks in OpenAI's format, and separately tool results that are in the content."""
     content = message.content
     items = [content] if isinstance(content, str) else content
     blocks: list[Dict] = []
     results: list[Dict] = []
-    for place, item in enumerate(items):
+    for index, item in enumerate(items):
         if isinstance(item, str):
             blocks += [{"type": "text", "text": item}] if item else []
         elif item.get("type") == "tool_result":
             results.append(item)
-        elif item.get("type") == "function_call":  # of the Responses API, where blocks may pass
+        elif (
+            item.get("type") == "function_call"
+        ):  # of the Responses API, if blocks are passed through
             _add_responses_call(item, calls)
             blocks += [] if strict else [item]
         elif item.get("type") == "tool_use" or (item.get("type") in CALL_TYPES and calls):
             _add_call(item, calls)
         else:
-            blocks.append(_block(item, f"{where}.content[{place}]", strict=strict))
+            blocks.append(_block(item, f"{location}.content[{index}]", strict=strict))
     return blocks, results
 
 
@@ -166,18 +168,18 @@ def _add_responses_call(item: Dict, calls: list[Dict]) -> None:
 
 
 def _name_file(item: Dict) -> Dict:
-    """Return the block with a name for its file, without which OpenAI refuses the data."""
+    """Return the block with a file name, without which OpenAI refuses the data."""
     file = item["file"]
     if "file_data" not in file or file.get("filename"):
         return item
-    return {**item, "file": {**file, "filename": unnamed_file()}}
+    return {**item, "file": {**file, "filename": default_file_name()}}
 
 
-def _block(item: Dict, where: str, *, strict: bool) -> Dict:
+def _block(item: Dict, location: str, *, strict: bool) -> Dict:
     kind = item.get("type")
     if kind == "text" or (kind in (None, "text-plain") and isinstance(item.get("text"), str)):
         if not isinstance(item.get("text"), str):
-            raise UsageError(f"{where} is a text block without 'text': {item!r:.200}")
+            raise UsageError(f"{location} is a text block without 'text': {item!r:.200}")
         return {"type": "text", "text": item["text"]}
     if kind == "file" and isinstance(item.get("file"), dict):
         return _name_file(item)
@@ -185,19 +187,19 @@ def _block(item: Dict, where: str, *, strict: bool) -> Dict:
         return item
     if is_data_content_block(item):
         return convert_to_openai_data_block(item)
-    foreign = _foreign(item)
-    if foreign is not None:
-        return foreign
-    if strict and kind not in PASSING_TYPES:
+    translated = _translate_foreign(item)
+    if translated is not None:
+        return translated
+    if strict and kind not in PASS_THROUGH_TYPES:
         raise UsageError(
-            f"{where}: Unrecognized content block. It is none of OpenAI, Anthropic, Bedrock or Gemini that could be"
+            f"{location}: Unrecognized content block. It is none of OpenAI, Anthropic, Bedrock or Gemini that could be"
             f" written: {item!r:.200}"
         )
     return item
 
 
-def _foreign(item: Dict) -> Dict | None:
-    """Read the shapes of Anthropic, Bedrock and Gemini that have a place in OpenAI's form."""
+def _translate_foreign(item: Dict) -> Dict | None:
+    """Return a block of Anthropic, Bedrock or Gemini in OpenAI's format, or None."""
     source = item.get("source")
     if item.get("type") == "image" and isinstance(source, dict):
         return _image(source.get("media_type"), source.get("data"), source.get("url"))

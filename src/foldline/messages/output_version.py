@@ -1,6 +1,6 @@
-"""Which form a model's content takes: "v0", plain text where it is plain text, or "v1", always standard blocks.
+"""The form of a model's content: "v0", a string if it is plain text, or "v1", always standard blocks.
 
-Said per model or per call; else by the environment: `FOLDLINE_OUTPUT_VERSION`, then LangChain's `LC_OUTPUT_VERSION`.
+Set per model or per call; else by the environment: `FOLDLINE_OUTPUT_VERSION`, then LangChain's `LC_OUTPUT_VERSION`.
 """
 
 from __future__ import annotations
@@ -17,19 +17,17 @@ OutputVersion: TypeAlias = Literal["v0", "v1"]
 VARIABLES = ("FOLDLINE_OUTPUT_VERSION", "LC_OUTPUT_VERSION")
 
 
-def output_version(asked: str | None = None) -> OutputVersion:
-    """Return the version asked for, else the environment's, else "v0"."""
-    where = "output_version"
+def output_version(version: str | None = None) -> OutputVersion:
+    """Return the requested version, else the environment's, else "v0"."""
+    source = "output_version"
     for variable in VARIABLES:
-        if asked:
+        if version:
             break
-        where, asked = variable, os.environ.get(variable)
-    if not asked:
+        source, version = variable, os.environ.get(variable)
+    if not version:
         return "v0"
-    if (
-        asked == "responses/v1"
-    ):  # LangChain's, of one interface: what it adds, the standard blocks have
+    if version == "responses/v1":  # LangChain's, for one API; standard blocks contain the same
         return "v1"
-    if asked not in ("v0", "v1"):
-        raise UsageError(f"{where} is 'v0' or 'v1', not {asked!r}")
-    return cast("OutputVersion", asked)
+    if version not in ("v0", "v1"):
+        raise UsageError(f"{source} is 'v0' or 'v1', not {version!r}")
+    return cast("OutputVersion", version)

@@ -1,4 +1,4 @@
-"""Instructions to the model."""
+"""System messages: instructions for the model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["SystemMessage", "SystemMessageChunk"]
 
 
 class SystemMessage(BaseMessage):
-    """How the model should behave; usually the first message.
+    """Instructions for the model; usually the first message.
 
     ```python
     from foldline.messages import SystemMessage
@@ -26,7 +26,7 @@ class SystemMessage(BaseMessage):
 
     type: Literal["system"] = "system"
 
-    if TYPE_CHECKING:  # checkers write their own `__init__` for a model that has none
+    if TYPE_CHECKING:  # type checkers generate an `__init__` for a model that has none
 
         def __init__(
             self,
@@ -41,7 +41,7 @@ class SystemMessageChunk(SystemMessage, BaseMessageChunk):
 
     type: Literal["SystemMessageChunk"] = "SystemMessageChunk"  # type: ignore[assignment]
 
-    if TYPE_CHECKING:  # checkers write their own `__init__` for a model that has none
+    if TYPE_CHECKING:  # type checkers generate an `__init__` for a model that has none
 
         def __init__(
             self,

@@ -1,4 +1,4 @@
-"""Calls of tools and what they returned: `ToolMessage`, and makers for the call dicts."""
+"""Tool results (`ToolMessage`), and functions that create tool calls."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ __all__ = [
     "tool_call_chunk",
 ]
 
-# Pydantic would silently drop keys that a TypedDict does not name; a provider's extra keys must stay.
+# By default Pydantic silently drops unknown keys of a TypedDict; a provider's extra keys must be kept.
 for _shape in (ToolCall, ToolCallChunk, InvalidToolCall):
     with_config(ConfigDict(extra="allow"))(_shape)
 
 
 class ToolOutputMixin:
-    """What a tool may return as it is; anything else is wrapped in a `ToolMessage`."""
+    """The base of values that a tool may return directly; others are wrapped in a `ToolMessage`."""
 
     __slots__ = ()
 
 
 class ToolMessage(BaseMessage, ToolOutputMixin):
-    """What a tool returned, on its way to the model.
+    """The result of a tool for the model.
 
     ```python
     from foldline.messages import ToolMessage
@@ -50,16 +50,16 @@ class ToolMessage(BaseMessage, ToolOutputMixin):
     """
 
     tool_call_id: str
-    """The id of the call this answers."""
+    """The id of the call that this answers."""
     type: Literal["tool"] = "tool"
     artifact: Any = None
-    """What the program keeps of the tool's work and the model never sees."""
+    """Further output for the program, which is not sent to the model."""
     status: Literal["success", "error"] = "success"
-    """Whether the tool did its work."""
+    """Whether the tool succeeded."""
     additional_kwargs: dict[Any, Any] = Field(default_factory=dict, repr=False)
     response_metadata: dict[Any, Any] = Field(default_factory=dict, repr=False)
 
-    if TYPE_CHECKING:  # checkers write their own `__init__` for a model that has none
+    if TYPE_CHECKING:  # type checkers generate an `__init__` for a model that has none
 
         def __init__(
             self,
@@ -80,11 +80,11 @@ class ToolMessage(BaseMessage, ToolOutputMixin):
 
 
 class ToolMessageChunk(ToolMessage, BaseMessageChunk):
-    """A piece of a tool message; pieces of different calls do not add up."""
+    """A piece of a tool message; chunks of different calls cannot be added."""
 
     type: Literal["ToolMessageChunk"] = "ToolMessageChunk"  # type: ignore[assignment]
 
-    if TYPE_CHECKING:  # checkers write their own `__init__` for a model that has none
+    if TYPE_CHECKING:  # type checkers generate an `__init__` for a model that has none
 
         def __init__(
             self,
@@ -93,26 +93,26 @@ class ToolMessageChunk(ToolMessage, BaseMessageChunk):
             **kwargs: object,
         ) -> None: ...
 
-    def _joined(self, other: BaseMessageChunk) -> Self:
-        whole = super()._joined(other)
+    def _concat(self, other: BaseMessageChunk) -> Self:
+        total = super()._concat(other)
         if not isinstance(other, ToolMessageChunk):
-            return whole
+            return total
         if other.tool_call_id != self.tool_call_id:
             raise UsageError(
                 f"cannot join results of the calls {self.tool_call_id!r} and {other.tool_call_id!r}:"
                 " keep them apart"
             )
-        failed = "error" in (self.status, other.status)
+        is_failed = "error" in (self.status, other.status)
         artifact = other.artifact if self.artifact is None else self.artifact
         if isinstance(self.artifact, dict) and isinstance(other.artifact, dict):
             artifact = {**self.artifact, **other.artifact}
-        return whole.model_copy(
-            update={"artifact": artifact, "status": "error" if failed else "success"}
+        return total.model_copy(
+            update={"artifact": artifact, "status": "error" if is_failed else "success"}
         )
 
 
 def tool_call(*, name: str, args: dict[str, Any], id: str | None) -> ToolCall:
-    """Make a tool call."""
+    """Return a tool call."""
     return ToolCall(name=name, args=args, id=id, type="tool_call")
 
 
@@ -123,7 +123,7 @@ def tool_call_chunk(
     id: str | None = None,
     index: int | str | None = None,
 ) -> ToolCallChunk:
-    """Make a piece of a tool call."""
+    """Return a slice of a tool call."""
     return ToolCallChunk(name=name, args=args, id=id, index=index, type="tool_call_chunk")
 
 
@@ -134,14 +134,14 @@ def invalid_tool_call(
     id: str | None = None,
     error: str | None = None,
 ) -> InvalidToolCall:
-    """Make a call that did not parse."""
+    """Return a call that did not parse."""
     return InvalidToolCall(name=name, args=args, id=id, error=error, type="invalid_tool_call")
 
 
 def default_tool_parser(
     raw_tool_calls: Sequence[Mapping[str, Any]],
 ) -> tuple[list[ToolCall], list[InvalidToolCall]]:
-    """Read calls in OpenAI's form; what is not a JSON object becomes an invalid call."""
+    """Return calls from OpenAI's format; one with arguments that are not an object becomes an invalid call."""
     slices = [
         tool_call_chunk(name=function.get("name"), args=function.get("arguments"), id=raw.get("id"))
         for raw in raw_tool_calls
@@ -151,7 +151,7 @@ def default_tool_parser(
 
 
 def default_tool_chunk_parser(raw_tool_calls: Sequence[Mapping[str, Any]]) -> list[ToolCallChunk]:
-    """Read pieces of calls in OpenAI's form."""
+    """Return slices of calls from OpenAI's format."""
     return [
         tool_call_chunk(
             name=(raw.get("function") or {}).get("name"),
@@ -164,7 +164,7 @@ def default_tool_chunk_parser(raw_tool_calls: Sequence[Mapping[str, Any]]) -> li
 
 
 def _tool_content(content: object) -> object:
-    """Say a tool's result as content: a string, or a list of strings and blocks."""
+    """Return a tool's result as content: a string, or a list of strings and blocks."""
     if isinstance(content, str) or content is None:
         return content
     if not isinstance(content, list | tuple):

@@ -1,4 +1,4 @@
-"""Few-shot examples of tool calls, as the messages a model would have seen."""
+"""Few-shot examples of tool calls, as messages."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def tool_example_to_messages(
     *,
     ai_response: str | None = None,
 ) -> list[BaseMessage]:
-    """Return one example as messages: the question, the calls, their outputs and, where given, the answer.
+    """Return an example as messages: the question, the calls, their outputs and, if set, the answer.
 
     Each call is a model whose class is the tool and whose fields are the arguments. Many chat APIs refuse a call
-    without an output, so a sentence stands for each output that is not given.
+    without an output, so missing outputs are replaced by a fixed sentence.
     """
     outputs = tool_outputs or [CALL_RECEIVED] * len(tool_calls)
     if len(outputs) != len(tool_calls):

@@ -1,4 +1,4 @@
-"""Keeping a conversation within a number of tokens: its first messages, or its last.
+"""Trim a conversation to a number of tokens: keep its first messages, or its last.
 
 A counter is a function of messages (or of one message), `"approximate"`, or a model that can count.
 """
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias
 
 from foldline.exceptions import UsageError
-from foldline.messages._verbs import runnable_verb
+from foldline.messages._runnable_function import runnable_function
 from foldline.messages.base import BaseMessage, Content
 from foldline.messages.convert import Messages, convert_to_messages
 from foldline.messages.count import count_tokens_approximately
@@ -28,7 +28,7 @@ Fits: TypeAlias = Callable[[Content], bool]
 COUNTERS: dict[str, Counter] = {"approximate": count_tokens_approximately}
 
 
-@runnable_verb
+@runnable_function
 def trim_messages(
     messages: Messages,
     *,
@@ -41,22 +41,22 @@ def trim_messages(
     include_system: bool = False,
     text_splitter: object = None,
 ) -> list[BaseMessage]:
-    """Keep as many of the first or last messages as fit in `max_tokens`.
+    """Return as many of the first or last messages as fit in `max_tokens`.
 
-    `allow_partial` keeps a part of the message at the edge; `start_on` and `end_on` name the kinds of
-    message that may stand first and last; `include_system` always keeps a leading system message.
+    `allow_partial` keeps a part of the message at the edge; `start_on` and `end_on` are the types that the first and
+    the last message may have; `include_system` always keeps a leading system message.
     """
     converted = convert_to_messages(messages)
     count, split = _counter(token_counter), _splitter(text_splitter)
     side: Side | None = strategy if allow_partial else None
     if strategy == "first":
-        for name, given in (("start_on", start_on), ("include_system", include_system)):
-            if given:
+        for name, option in (("start_on", start_on), ("include_system", include_system)):
+            if option:
                 raise UsageError(f"{name} is only for strategy='last'")
-        return _first(converted, max_tokens, count, split, side, end_on)
+        return _keep_first(converted, max_tokens, count, split, side, end_on)
     if strategy != "last":
         raise UsageError(f"strategy is 'first' or 'last', not {strategy!r}")
-    converted = _ending_on(converted, end_on)
+    converted = _trim_end(converted, end_on)
     system = converted[:1] if include_system and _starts_with_system(converted) else []
     if system:
         max_tokens = max(0, max_tokens - count(system))
@@ -65,11 +65,11 @@ def trim_messages(
     def count_in_order(backwards: list[BaseMessage]) -> int:
         return count(backwards[::-1])
 
-    kept = _first(newest_first, max_tokens, count_in_order, split, side, start_on)
-    return [*system, *reversed(kept)]
+    trimmed = _keep_first(newest_first, max_tokens, count_in_order, split, side, start_on)
+    return [*system, *reversed(trimmed)]
 
 
-def _first(
+def _keep_first(
     messages: list[BaseMessage],
     max_tokens: int,
     count: Counter,
@@ -77,22 +77,24 @@ def _first(
     side: Side | None,
     end_on: MessageTypes | None,
 ) -> list[BaseMessage]:
-    whole = _most(len(messages), lambda number: count(messages[:number]) <= max_tokens)
-    kept = messages[:whole]
-    if side and whole < len(messages):
-        edge = messages[whole]
+    count_that_fits = _largest(len(messages), lambda number: count(messages[:number]) <= max_tokens)
+    first_messages = messages[:count_that_fits]
+    if side and count_that_fits < len(messages):
+        edge = messages[count_that_fits]
 
         def fits(content: Content) -> bool:
-            return count([*kept, edge.model_copy(update={"content": content})]) <= max_tokens
+            return (
+                count([*first_messages, edge.model_copy(update={"content": content})]) <= max_tokens
+            )
 
         part = _part_of(edge.content, side, split, fits)
         if part is not None:
-            kept = [*kept, edge.model_copy(update={"content": part})]
-    return _ending_on(kept, end_on)
+            first_messages = [*first_messages, edge.model_copy(update={"content": part})]
+    return _trim_end(first_messages, end_on)
 
 
 def _part_of(content: Content, side: Side, split: Splitter, fits: Fits) -> Content | None:
-    """Return the largest part of a content that fits: whole blocks, else pieces of its text."""
+    """Return the largest part of a content that fits: complete blocks, else pieces of its text."""
     if isinstance(content, list):
         for length in range(len(content) - 1, 0, -1):
             blocks = content[:length] if side == "first" else content[-length:]
@@ -101,11 +103,11 @@ def _part_of(content: Content, side: Side, split: Splitter, fits: Fits) -> Conte
     text = _text_at(content, side)
     pieces = split(text) if text else []
 
-    def joined(number: int) -> str:
+    def join_pieces(number: int) -> str:
         return "".join(pieces[:number] if side == "first" else pieces[len(pieces) - number :])
 
-    number = _most(len(pieces), lambda number: number == 0 or fits(joined(number)))
-    return joined(number) if number else None
+    number = _largest(len(pieces), lambda number: number == 0 or fits(join_pieces(number)))
+    return join_pieces(number) if number else None
 
 
 def _text_at(content: Content, side: Side) -> str:
@@ -119,8 +121,8 @@ def _text_at(content: Content, side: Side) -> str:
     return ""
 
 
-def _most(limit: int, holds: Callable[[int], bool]) -> int:
-    """Find the largest number up to `limit` for which a claim still holds, in few questions."""
+def _largest(limit: int, holds: Callable[[int], bool]) -> int:
+    """Return the largest number up to `limit` for which `holds` is true, by binary search."""
     if holds(limit):
         return limit
     low, high = 0, limit
@@ -130,7 +132,7 @@ def _most(limit: int, holds: Callable[[int], bool]) -> int:
     return low
 
 
-def _ending_on(messages: list[BaseMessage], end_on: MessageTypes | None) -> list[BaseMessage]:
+def _trim_end(messages: list[BaseMessage], end_on: MessageTypes | None) -> list[BaseMessage]:
     end = len(messages)
     while end_on and end and not is_message_type(messages[end - 1], end_on):
         end -= 1
@@ -144,8 +146,8 @@ def _starts_with_system(messages: Sequence[BaseMessage]) -> bool:
 def _counter(counter: object) -> Counter:
     if isinstance(counter, str):
         if counter not in COUNTERS:
-            known = ", ".join(map(repr, COUNTERS))
-            raise UsageError(f"Invalid token_counter shortcut {counter!r}; named counters: {known}")
+            names = ", ".join(map(repr, COUNTERS))
+            raise UsageError(f"Invalid token_counter shortcut {counter!r}; named counters: {names}")
         return COUNTERS[counter]
     model = getattr(counter, "get_num_tokens_from_messages", None)
     if callable(model):
@@ -161,7 +163,7 @@ def _counter(counter: object) -> Counter:
 
 
 def _counts_one(counter: Callable[..., int]) -> bool:
-    """Say whether a function counts one message: its first parameter is annotated as a message."""
+    """Whether a function counts a single message: its first parameter is annotated as a message."""
     try:
         parameters = list(inspect.signature(counter).parameters.values())
     except (TypeError, ValueError):  # a builtin

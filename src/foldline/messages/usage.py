@@ -1,4 +1,4 @@
-"""What a message cost: `UsageMetadata`, and how two of them add or subtract.
+"""`UsageMetadata`: the token counts of a message, and their addition and subtraction.
 
 Unknown keys of a provider are kept and counted like the known ones.
 """
@@ -25,7 +25,7 @@ __all__ = [
 
 @with_config(ConfigDict(extra="allow"))
 class InputTokenDetails(TypedDict, total=False):
-    """How the input tokens split; unknown keys of a provider are kept beside these."""
+    """How the input tokens split; a provider's unknown keys are kept."""
 
     audio: int
     cache_creation: int
@@ -34,19 +34,19 @@ class InputTokenDetails(TypedDict, total=False):
 
 @with_config(ConfigDict(extra="allow"))
 class OutputTokenDetails(TypedDict, total=False):
-    """How the output tokens split; unknown keys of a provider are kept beside these."""
+    """How the output tokens split; a provider's unknown keys are kept."""
 
     audio: int
     reasoning: int
 
 
 COST = "total_cost"
-"""What a request cost, where its provider says that; no count, so it is in no form of ours."""
+"""The cost of a request, if its provider reports it; not a count, so not part of `UsageMetadata`."""
 
 
 @with_config(ConfigDict(extra="allow"))
 class UsageMetadata(TypedDict):
-    """Tokens of one message, the same words for every provider."""
+    """Token counts of one message, with the same keys for every provider."""
 
     input_tokens: int
     output_tokens: int
@@ -55,28 +55,28 @@ class UsageMetadata(TypedDict):
     output_token_details: NotRequired[OutputTokenDetails]
 
 
-def whole_usage(usage: Mapping[str, Any]) -> UsageMetadata:
-    """Fill in the three totals where a provider left one out."""
-    given = usage.get("input_tokens") or 0
-    said = usage.get("output_tokens") or 0
+def complete_usage(usage: Mapping[str, Any]) -> UsageMetadata:
+    """Return a usage with all three totals; missing ones are computed."""
+    input_tokens = usage.get("input_tokens") or 0
+    output_tokens = usage.get("output_tokens") or 0
     total = usage.get("total_tokens")
-    if given and said and total is not None:
+    if input_tokens and output_tokens and total is not None:
         return {**usage}  # type: ignore[typeddict-item]
     totals = {
-        "input_tokens": given,
-        "output_tokens": said,
-        "total_tokens": given + said if total is None else total,
+        "input_tokens": input_tokens,
+        "output_tokens": output_tokens,
+        "total_tokens": input_tokens + output_tokens if total is None else total,
     }
     return cast("UsageMetadata", {**usage, **totals})
 
 
 def add_usage(left: UsageMetadata | None, right: UsageMetadata | None) -> UsageMetadata:
-    """Sum two usages, details and unknown keys included; `None` counts as nothing."""
-    return whole_usage(merge_usage(_counts(left), _counts(right)))
+    """Return the sum of two usages, including details and unknown keys; `None` counts as zero."""
+    return complete_usage(merge_usage(_counts(left), _counts(right)))
 
 
 def add_request_usage(left: UsageMetadata | None, right: UsageMetadata | None) -> UsageMetadata:
-    """Sum the usages of two requests; a `total_cost` stays only where both of them say theirs."""
+    """Return the sum of the usages of two requests; `total_cost` is kept only if both have it."""
     sums = cast("dict[str, Any]", add_usage(left, right))
     if left and right and (COST in left) != (COST in right):
         sums.pop(COST, None)
@@ -84,18 +84,18 @@ def add_request_usage(left: UsageMetadata | None, right: UsageMetadata | None) -
 
 
 def subtract_usage(left: UsageMetadata | None, right: UsageMetadata | None) -> UsageMetadata:
-    """Take the right usage from the left one; no count goes below zero."""
-    return whole_usage(_less(_counts(left), _counts(right)))
+    """Return the left usage minus the right one; no count is below zero."""
+    return complete_usage(_subtract(_counts(left), _counts(right)))
 
 
-def _less(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
-    rest = dict(left)
-    for key, taken in right.items():
-        if isinstance(taken, dict):
-            rest[key] = _less(left.get(key) or {}, taken)
-        elif isinstance(taken, int | float):
-            rest[key] = max(0, (left.get(key) or 0) - taken)
-    return rest
+def _subtract(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
+    difference = dict(left)
+    for key, count in right.items():
+        if isinstance(count, dict):
+            difference[key] = _subtract(left.get(key) or {}, count)
+        elif isinstance(count, int | float):
+            difference[key] = max(0, (left.get(key) or 0) - count)
+    return difference
 
 
 def _counts(usage: UsageMetadata | None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""LangChain's path for everything one does with messages; each verb lives in a file of its own."""
+"""Functions of messages, under LangChain's path; each is defined in its own file."""
 
 from foldline.messages.base import message_to_dict, messages_to_dict
 from foldline.messages.block_translators.openai import (

@@ -1,6 +1,6 @@
-"""What a million tokens cost, model by model, and what a usage costs by that.
+"""Prices per million tokens of each model, and the cost of a usage.
 
-The table is data (`prices.json`, with its date and source). What you register or load from a file goes before it.
+The table is data (`prices.json`, with its date and source). Prices that you register or load from a file override it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a usage costs: the one function that every count of money goes through."""
+"""The cost of a usage. Every cost in foldline is computed here."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from foldline.prices.types import VARIANTS, Prices, Rates
 __all__ = ["cost_of", "message_cost", "service_of"]
 
 MILLION: Final = 1_000_000
-USUAL_SERVICE: Final = frozenset({"", "auto", "default", "standard", "standard_only", "on_demand"})
-"""What providers call the service that the plain prices are for."""
-NOTHING: Final[Mapping[str, Any]] = {}
-BY_OUTPUT: Final = frozenset({"output", "reasoning", "output_audio", "output_image"})
+STANDARD_TIERS: Final = frozenset({"", "auto", "default", "standard", "standard_only", "on_demand"})
+"""Providers' names of the service tier that the plain prices are for."""
+NO_COUNTS: Final[Mapping[str, Any]] = {}
+OUTPUT_PRICES: Final = frozenset({"output", "reasoning", "output_audio", "output_image"})
 
 
 def cost_of(
     usage: Mapping[str, Any] | None, prices: Prices | None, *, service: str | None = None
 ) -> float | None:
-    """Return what a usage costs; None, never 0, where a price that it needs is not known.
+    """Return the cost of a usage; None, never 0, if a required price is unknown.
 
-    `service` is "batch", "flex" or "priority" where the request was one of these.
+    `service` is "batch", "flex" or "priority" if the request was one of these.
 
     ```python
     from foldline.prices import cost_of
@@ -34,27 +34,27 @@ def cost_of(
     """
     if not usage:
         return None
-    known = usage.get("total_cost")
-    if isinstance(known, int | float) and not isinstance(known, bool):
-        return float(known)
+    reported_cost = usage.get("total_cost")
+    if isinstance(reported_cost, int | float) and not isinstance(reported_cost, bool):
+        return float(reported_cost)
     if not prices or ("input_tokens" not in usage and "output_tokens" not in usage):
         return None
     rates = _rates(prices, service or "", _count(usage, "input_tokens"))
     if rates is None:
         return None
-    sums = 0.0
+    total = 0.0
     for name, count in _parts(usage, rates):
         if not count:
             continue
         price: Any = rates.get(name)
         if price is None:
             return None
-        sums += count * price
-    return sums / MILLION
+        total += count * price
+    return total / MILLION
 
 
 def message_cost(message: object, prices: Prices | None = None) -> float | None:
-    """Return what the answer of a chat model cost, by its usage and the model it says it is from.
+    """Return the cost of a chat model's answer, from its usage and model name.
 
     ```python
     from foldline.messages import AIMessage
@@ -77,33 +77,33 @@ def message_cost(message: object, prices: Prices | None = None) -> float | None:
     return cost_of(usage, prices, service=service_of(metadata.get("service_tier")))
 
 
-def service_of(word: object) -> str | None:
-    """Return the service that a provider's word means; None for the usual one."""
-    if isinstance(word, Mapping):  # Bedrock: {"type": "priority"}
-        word = word.get("type")
-    text = str(word or "").lower()
-    return None if text in USUAL_SERVICE else text
+def service_of(service_tier: object) -> str | None:
+    """Return the service of a provider's `service_tier`; None for the standard one."""
+    if isinstance(service_tier, Mapping):  # Bedrock: {"type": "priority"}
+        service_tier = service_tier.get("type")
+    text = str(service_tier or "").lower()
+    return None if text in STANDARD_TIERS else text
 
 
 def _rates(prices: Prices, service: str, input_tokens: int) -> Rates | None:
-    """Return the prices of one request: of its service, and of its length."""
+    """Return the prices of one request, which depend on its service and length."""
     rates: Any = prices
     if service:
         variant: Any = prices.get(service)
         if not variant:
             return None
-        rates = _in_proportion(prices, variant)
+        rates = _complete_rates(prices, variant)
     tiers = rates.get("above")
     if not tiers:
         return rates  # type: ignore[no-any-return]
-    passed = [int(start) for start in tiers if input_tokens > int(start)]
-    if not passed:
+    exceeded = [int(start) for start in tiers if input_tokens > int(start)]
+    if not exceeded:
         return rates  # type: ignore[no-any-return]
-    return _in_proportion(rates, tiers[str(max(passed))])  # type: ignore[no-any-return]
+    return _complete_rates(rates, tiers[str(max(exceeded))])  # type: ignore[no-any-return]
 
 
-def _in_proportion(base: Mapping[str, Any], changed: Mapping[str, Any]) -> Any:  # noqa: ANN401  prices of a model or of a service: two TypedDicts with the same keys
-    """Return prices where what `changed` leaves out has grown or shrunk as its input or output has."""
+def _complete_rates(base: Mapping[str, Any], changed: Mapping[str, Any]) -> Any:  # noqa: ANN401  Prices or Rates: two TypedDicts with the same keys
+    """Return `changed` prices; those that it lacks are scaled like its input or output price."""
     merged = dict(changed)
     for name, price in base.items():
         if name in merged or name in VARIANTS:
@@ -120,43 +120,49 @@ def _scaled(
 ) -> dict[str, float]:
     scaled = {}
     for name, price in rates.items():
-        anchor = "output" if name in BY_OUTPUT else "input"
-        is_known = base.get(anchor) and changed.get(anchor) is not None
-        scaled[name] = price * changed[anchor] / base[anchor] if is_known else price
+        anchor = "output" if name in OUTPUT_PRICES else "input"
+        has_both = base.get(anchor) and changed.get(anchor) is not None
+        scaled[name] = price * changed[anchor] / base[anchor] if has_both else price
     return scaled
 
 
 def _parts(usage: Mapping[str, Any], rates: Rates) -> list[tuple[str, int]]:
-    """Split a usage into counts by price; tokens without a price of their own count as plain input or output."""
-    given, made = (_details(usage, f"{way}_token_details") for way in ("input", "output"))
-    read = _count(given, "cache_read")
-    hour = _count(given, "ephemeral_1h_input_tokens")
-    written = max(
-        _count(given, "cache_creation"), hour + _count(given, "ephemeral_5m_input_tokens")
+    """Return the counts of a usage by price; tokens without a separate price count as plain input or output."""
+    input_details, output_details = (
+        _details(usage, f"{direction}_token_details") for direction in ("input", "output")
+    )
+    cache_read = _count(input_details, "cache_read")
+    one_hour_writes = _count(input_details, "ephemeral_1h_input_tokens")
+    cache_writes = max(
+        _count(input_details, "cache_creation"),
+        one_hour_writes + _count(input_details, "ephemeral_5m_input_tokens"),
     )
     parts = [
-        ("cache_read" if "cache_read" in rates else "input", read),
-        ("cache_creation_1h" if "cache_creation_1h" in rates else _cache_write_rate(rates), hour),
-        (_cache_write_rate(rates), written - hour),
+        ("cache_read" if "cache_read" in rates else "input", cache_read),
+        (
+            "cache_creation_1h" if "cache_creation_1h" in rates else _cache_write_rate(rates),
+            one_hour_writes,
+        ),
+        (_cache_write_rate(rates), cache_writes - one_hour_writes),
     ]
-    left = max(0, _count(usage, "input_tokens") - read - written)
+    remaining = max(0, _count(usage, "input_tokens") - cache_read - cache_writes)
     for name in ("audio", "image"):
         if f"input_{name}" in rates:
-            count = min(left, _count(given, name))
+            count = min(remaining, _count(input_details, name))
             parts.append((f"input_{name}", count))
-            left -= count
-    parts.append(("input", left))
-    left = _count(usage, "output_tokens")
+            remaining -= count
+    parts.append(("input", remaining))
+    remaining = _count(usage, "output_tokens")
     for name, price in (
         ("reasoning", "reasoning"),
         ("audio", "output_audio"),
         ("image", "output_image"),
     ):
         if price in rates:
-            count = min(left, _count(made, name))
+            count = min(remaining, _count(output_details, name))
             parts.append((price, count))
-            left -= count
-    parts.append(("output", left))
+            remaining -= count
+    parts.append(("output", remaining))
     return parts
 
 
@@ -167,8 +173,8 @@ def _cache_write_rate(rates: Rates) -> str:
 def _details(usage: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     details = usage.get(name)
     if details is None or type(details) is dict:
-        return details or NOTHING
-    return details if isinstance(details, Mapping) else NOTHING
+        return details or NO_COUNTS
+    return details if isinstance(details, Mapping) else NO_COUNTS
 
 
 def _count(counts: Mapping[str, Any], name: str) -> int:

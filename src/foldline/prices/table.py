@@ -1,7 +1,7 @@
-"""Which prices a model has: yours in code, yours in files, then the table that foldline comes with.
+"""Find the prices of a model: registered in code, loaded from files, then foldline's own table.
 
-A name is looked for as it is, then without its date (`gpt-5-2025-08-07`), and never by its beginning alone: a `mini`
-does not cost what the model that it is made of does.
+A name is looked up unchanged, then without its date (`gpt-5-2025-08-07`), and never by its prefix alone: a `mini` has
+other prices than the full model.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ __all__ = ["PriceTable", "find_prices", "load_prices", "price_table", "register_
 
 FILE: Final = Path(__file__).with_name("prices.json")
 VARIABLE: Final = "FOLDLINE_PRICES"
-"""Names a file of your own prices, read when a price is first looked for."""
+"""The environment variable with the path of a price file, read at the first lookup."""
 UNIT: Final = "per million tokens"
 BEDROCK: Final = "bedrock_converse"
 BEDROCK_VERSIONS: Final = ("", "-v1", "-v1:0", "-v2:0")
-"""How the names of models end on Bedrock."""
+"""Suffixes of model names on Bedrock."""
 SAME_PRICES: Final = {
     "google": "google_genai",
     "google_vertexai": "google_genai",
@@ -39,14 +39,14 @@ SAME_PRICES: Final = {
     "mistralai": "mistral",
     "dashscope": "qwen",
 }
-"""Another name of a provider -> the one its prices stand under."""
+"""Provider name -> the provider name in the price table."""
 DATE: Final = re.compile(r"([-@](\d{8}|\d{4}-\d{2}-\d{2}))?(-v\d+(:\d+)?)?$")
 REGION: Final = re.compile(r"^(us|us-gov|eu|apac|ap|au|ca|jp|sa|global)\.")
 
 
 @dataclass(frozen=True, slots=True)
 class PriceTable:
-    """Prices by provider and model, with the day and the place they are from."""
+    """Prices by provider and model, with their date and source."""
 
     date: str = ""
     source: str = ""
@@ -57,13 +57,13 @@ class PriceTable:
 
 
 _lock = mutex()
-_own: dict[str, dict[str, Prices]] = {}
+_registered: dict[str, dict[str, Prices]] = {}
 _files: list[PriceTable] = []
 _is_variable_read = False
 
 
 def register_prices(provider: str, prices: Mapping[str, Prices]) -> None:
-    """Say what models cost, per million tokens; a name may end in `*` for all that begin so.
+    """Register the prices of models, per million tokens; a name may end in `*` to match a prefix.
 
     ```python
     from foldline.prices import find_prices, register_prices
@@ -76,12 +76,12 @@ def register_prices(provider: str, prices: Mapping[str, Prices]) -> None:
     for model, row in prices.items():
         check_prices(row, f"{provider}:{model}")
     with _lock:
-        _own.setdefault(_provider(provider), {}).update(prices)
+        _registered.setdefault(_provider(provider), {}).update(prices)
     find_prices.cache_clear()
 
 
 def load_prices(path: str | Path) -> PriceTable:
-    """Put the prices of a file before those of foldline's own; the file has the form of `prices.json`.
+    """Load prices from a file in the format of `prices.json`; they override foldline's own.
 
     It is JSON: `{"date": …, "source": …, "unit": "per million tokens", "models": {provider: {model: prices}}}`.
     The environment variable `FOLDLINE_PRICES` names such a file too.
@@ -95,29 +95,31 @@ def load_prices(path: str | Path) -> PriceTable:
 
 @cache
 def price_table() -> PriceTable:
-    """Return the table that foldline comes with."""
+    """Return foldline's own table."""
     return _table(json.loads(FILE.read_text(encoding="utf-8")))
 
 
 @lru_cache(maxsize=1024)
 def find_prices(provider: str | None, model: str | None) -> Prices | None:
-    """Return what a model's tokens cost; None where that is not known."""
+    """Return the prices of a model, or None if they are unknown."""
     if not provider or not model:
         return None
     _read_variable()
-    home = _provider(provider)
-    own = _own.get(home, {})
+    table_provider = _provider(provider)
+    registered = _registered.get(table_provider, {})
     names = list(_names(model))
-    if home == BEDROCK and model.startswith("claude"):  # as Claude names itself in its answers
+    if table_provider == BEDROCK and model.startswith(
+        "claude"
+    ):  # the model name in Claude's answers
         names += [f"anthropic.{model}{version}" for version in BEDROCK_VERSIONS]
     for name in names:
-        if name in own:
-            return own[name]
-    beginnings = [key for key in own if key.endswith("*") and model.startswith(key[:-1])]
-    if beginnings:
-        return own[max(beginnings, key=len)]
+        if name in registered:
+            return registered[name]
+    prefixes = [key for key in registered if key.endswith("*") and model.startswith(key[:-1])]
+    if prefixes:
+        return registered[max(prefixes, key=len)]
     for table in (*_files, price_table()):
-        rows = table.models.get(home, {})
+        rows = table.models.get(table_provider, {})
         for name in names:
             if name in rows:
                 return rows[name]
@@ -125,35 +127,35 @@ def find_prices(provider: str | None, model: str | None) -> Prices | None:
 
 
 def read_table(path: str | Path) -> PriceTable:
-    """Read a file of prices, and check every one."""
-    where = str(path)
+    """Return the table of a price file; raise if a price is invalid."""
+    location = str(path)
     try:
         data = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise UsageError(f"{where}: the prices cannot be read: {error}") from error
+        raise UsageError(f"{location}: the prices cannot be read: {error}") from error
     if not isinstance(data, dict) or not isinstance(data.get("models"), dict):
         raise UsageError(
-            f'{where}: a file of prices is {{"models": {{provider: {{model: prices}}}}}}'
+            f'{location}: a file of prices is {{"models": {{provider: {{model: prices}}}}}}'
         )
     if data.get("unit", UNIT) != UNIT:
         raise UsageError(
-            f'{where}: the unit is {data["unit"]!r}: write prices {UNIT}, and "unit": {UNIT!r}'
+            f'{location}: the unit is {data["unit"]!r}: write prices {UNIT}, and "unit": {UNIT!r}'
         )
     for provider, rows in data["models"].items():
         if not isinstance(rows, dict):
             raise UsageError(
-                f"{where}: {provider}: a dict of models and their prices, not {rows!r:.60}"
+                f"{location}: {provider}: a dict of models and their prices, not {rows!r:.60}"
             )
         for model, row in rows.items():
-            check_prices(row, f"{where}: {provider}:{model}")
+            check_prices(row, f"{location}: {provider}:{model}")
     return _table(data)
 
 
 def _table(data: dict[str, Any]) -> PriceTable:
     models = {_provider(provider): rows for provider, rows in data["models"].items()}
     names = ("date", "source", "currency", "unit")
-    words = {name: str(data[name]) for name in names if name in data}
-    return PriceTable(**words, models=cast("Any", models))
+    texts = {name: str(data[name]) for name in names if name in data}
+    return PriceTable(**texts, models=cast("Any", models))
 
 
 def _read_variable() -> None:
@@ -170,7 +172,7 @@ def _provider(name: str) -> str:
 
 
 def _names(model: str) -> Iterator[str]:
-    """Return the names that a model may stand under, the most exact first."""
+    """Yield the names to look up for a model, the most specific first."""
     name = model.removeprefix("models/")
     if name.startswith("arn:"):
         name = name.rpartition("/")[2]

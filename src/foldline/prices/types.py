@@ -1,4 +1,4 @@
-"""The form of a price: amounts per million tokens. Never per token, never per thousand: see `check_prices`."""
+"""The types of prices: amounts per million tokens, never per token or per thousand (see `check_prices`)."""
 
 from __future__ import annotations
 
@@ -11,52 +11,51 @@ from typing_extensions import TypedDict
 
 from foldline.exceptions import UsageError
 
-__all__ = ["AMOUNTS", "SMALLEST_PRICE", "VARIANTS", "Prices", "Rates", "check_prices"]
+__all__ = ["MIN_PLAUSIBLE_PRICE", "PRICE_NAMES", "VARIANTS", "Prices", "Rates", "check_prices"]
 
 
 class Rates(TypedDict, total=False):
-    """What a million tokens cost, in one currency (the table's is US dollars). What is left out is not known."""
+    """Prices per million tokens, in one currency (the table's is US dollars). Missing prices are unknown."""
 
     input: float
-    """Tokens sent that have no price of their own."""
+    """Input tokens without a separate price."""
     output: float
-    """Tokens received that have no price of their own."""
+    """Output tokens without a separate price."""
     cache_read: float
-    """Tokens that the provider had in its cache."""
+    """Input tokens read from the provider's cache."""
     cache_creation: float
-    """Tokens written to the provider's cache, for the usual time."""
+    """Input tokens written to the provider's cache, with the default lifetime."""
     cache_creation_1h: float
-    """Tokens written to the provider's cache for an hour."""
+    """Input tokens written to the provider's cache for an hour."""
     reasoning: float
-    """Tokens of thinking; counted as output where there is no price of their own."""
+    """Reasoning tokens; priced as output if this is missing."""
     input_audio: float
     output_audio: float
     input_image: float
     output_image: float
     above: dict[str, Rates]
-    """Number of input tokens -> the prices of a whole request that has more of them."""
+    """Number of input tokens -> the prices of a request with more input tokens than this."""
 
 
 class Prices(Rates, total=False):
-    """What a million tokens cost, and what they cost as part of a batch or at another level of service."""
+    """Prices per million tokens, also for batches and other service tiers."""
 
     batch: Rates
     flex: Rates
     priority: Rates
 
 
-AMOUNTS: Final = (
+PRICE_NAMES: Final = (
     "input", "output", "cache_read", "cache_creation", "cache_creation_1h", "reasoning", "input_audio", "output_audio",
     "input_image", "output_image",
 )  # fmt: skip
 VARIANTS: Final = ("batch", "flex", "priority")
-SMALLEST_PRICE: Final = 0.001
-"""A million tokens of input or output for less than a tenth of a cent: no provider sells that, but many write prices
-per token."""
+MIN_PLAUSIBLE_PRICE: Final = 0.001
+"""A lower price for a million input or output tokens is probably a price per token."""
 
 
 def check_prices(prices: Mapping[str, Any], where: str) -> None:
-    """Raise for what is no price; warn of one that looks like a price per token.
+    """Raise on an invalid price; warn about one that looks like a price per token.
 
     ```python
     import warnings
@@ -78,22 +77,22 @@ def check_prices(prices: Mapping[str, Any], where: str) -> None:
         elif name == "above":
             for start, rates in _tiers(value, where):
                 check_prices(rates, f"{where}: above {start}")
-        elif name in AMOUNTS:
+        elif name in PRICE_NAMES:
             _check_amount(name, value, where)
         else:
-            known = ", ".join((*AMOUNTS, "above", *VARIANTS))
-            raise UsageError(f"{where}: {name!r} is no price; known are {known}")
+            names = ", ".join((*PRICE_NAMES, "above", *VARIANTS))
+            raise UsageError(f"{where}: {name!r} is no price; known are {names}")
 
 
-def _tiers(value: object, where: str) -> list[tuple[str, Any]]:
+def _tiers(value: object, location: str) -> list[tuple[str, Any]]:
     if not isinstance(value, Mapping) or not all(str(start).isdigit() for start in value):
         raise UsageError(
-            f"{where}: `above` is a dict of numbers of tokens, as text: {{'200000': {{…}}}}"
+            f"{location}: `above` is a dict of numbers of tokens, as text: {{'200000': {{…}}}}"
         )
     return [(str(start), rates) for start, rates in value.items()]
 
 
-def _check_amount(name: str, value: object, where: str) -> None:
+def _check_amount(name: str, value: object, location: str) -> None:
     if (
         isinstance(value, bool)
         or not isinstance(value, int | float)
@@ -101,11 +100,11 @@ def _check_amount(name: str, value: object, where: str) -> None:
         or value < 0
     ):
         raise UsageError(
-            f"{where}: the price {name}={value!r} is no amount; leave out what is not known"
+            f"{location}: the price {name}={value!r} is no amount; leave out what is not known"
         )
-    if name in ("input", "output") and 0 < value < SMALLEST_PRICE:
+    if name in ("input", "output") and 0 < value < MIN_PLAUSIBLE_PRICE:
         warnings.warn(
-            f"{where}: {name}={value:g} looks like a price per token or per thousand; prices are per million tokens "
+            f"{location}: {name}={value:g} looks like a price per token or per thousand; prices are per million tokens "
             f"(per token, {value:g} would be {name}={value * 1e6:g})",
             UserWarning,
             stacklevel=4,

@@ -67,7 +67,7 @@ REGISTRY: Final[dict[str, str]] = {
     "lmstudio": f"{COMPATIBLE}:ChatLMStudio",
     "llamacpp": f"{COMPATIBLE}:ChatLlamaServer",
 }
-"""Name of a provider -> module and class. Nothing is imported before it is asked for."""
+"""Provider name -> "module:Class". A module is imported when its provider is first used."""
 
 NICKNAMES: Final[dict[str, str]] = {
     "grok": "xai",
@@ -79,41 +79,41 @@ NICKNAMES: Final[dict[str, str]] = {
     "lm_studio": "lmstudio",
     "vertex": "vertexai",
 }
-"""Other words for providers, as people say them; understood, and shown in no list."""
+"""Informal names that are accepted and not listed."""
 
 ADVICE: Final[dict[str, str]] = {
     "langsmith": "LangSmith's gateway speaks OpenAI's wire: 'openai:MODEL' with "
     "base_url='https://gateway.smith.langchain.com/v1', use_responses_api=True and api_key=...",
     "ideogram": "Ideogram makes pictures and has no chat model: call its API from a tool",
 }
-"""Names that others use for what is no provider here -> what to use."""
+"""Names that are not providers here -> what to use instead."""
 
 
 def provider_names() -> list[str]:
-    """Return every provider that can be asked for by name."""
-    return sorted({*REGISTRY, *_announced()})
+    """Return the names of all providers, including those of installed packages."""
+    return sorted({*REGISTRY, *_entry_points()})
 
 
 def find_provider(name: str) -> type[Any]:
-    """Import the class of a provider; ours first, then what installed packages announce."""
+    """Import the class of a provider: built-in ones first, then those of installed packages."""
     word = name.replace("-", "_").lower()
     word = NICKNAMES.get(word, word)
-    target = REGISTRY.get(word) or _announced().get(word) or _announced().get(name)
+    target = REGISTRY.get(word) or _entry_points().get(word) or _entry_points().get(name)
     if target is None:
         if word in ADVICE:
             raise UsageError(f"there is no provider {name!r}: {ADVICE[word]}")
-        known = provider_names()
-        near = suggestion(word, known)
-        raise UsageError(f"there is no provider {name!r}{near}: choose one of {', '.join(known)}")
+        names = provider_names()
+        hint = suggestion(word, names)
+        raise UsageError(f"there is no provider {name!r}{hint}: choose one of {', '.join(names)}")
     module, _, attribute = target.partition(":")
     try:
-        found: type[Any] = getattr(import_module(module), attribute)
+        provider: type[Any] = getattr(import_module(module), attribute)
     except ImportError as error:
         raise _missing(name, module, error) from error
-    return found
+    return provider
 
 
-def _announced() -> dict[str, str]:
+def _entry_points() -> dict[str, str]:
     from importlib.metadata import entry_points  # noqa: PLC0415  a tenth of the time to import a provider
 
     return {entry.name: entry.value for entry in entry_points(group=GROUP)}
@@ -122,18 +122,18 @@ def _announced() -> dict[str, str]:
 def _missing(name: str, module: str, error: ImportError) -> Exception:
     if isinstance(error, MissingExtraError):
         return error
-    missing = error.name or "a package"
-    if missing.startswith("foldline."):
+    package = error.name or "a package"
+    if package.startswith("foldline."):
         return MissingExtraError(
-            f"the provider {name!r} is not part of this version of foldline ({missing} is not there)"
+            f"the provider {name!r} is not part of this version of foldline ({package} is missing)"
         )
-    how = (
+    command = (
         f'pip install "foldline[{name}]"'
         if module.startswith("foldline.")
-        else f"pip install {missing}"
+        else f"pip install {package}"
     )
     return MissingExtraError(
-        f"the provider {name!r} needs {missing}, which is not installed: {how}"
+        f"the provider {name!r} needs {package}, which is not installed: {command}"
     )
 
 

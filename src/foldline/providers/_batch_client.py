@@ -1,7 +1,7 @@
-"""What the clients of providers' batches share: JSON over the model's own connection, with retries; results by line.
+"""The base of the clients of providers' batch APIs: JSON over the model's connection, retries, results as JSON lines.
 
-A request that makes a batch is sent once and not repeated here: whether it was taken is found out by asking the
-provider (`find`).
+A request that creates a batch is sent once and never retried here: whether the provider accepted it is found out by
+asking the provider (`find`).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from foldline.transports import Request, Response, Timeouts
 __all__ = ["BatchClient"]
 
 UPLOAD: Final = Timeouts(connect=10.0, first_byte=600.0, idle=120.0)
-LINE: Final = 64 * 1024 * 1024
-"""The longest line of results."""
+MAX_LINE_BYTES: Final = 64 * 1024 * 1024
+"""The maximum length of a line of results, in bytes."""
 
 
 class BatchClient:
@@ -33,7 +33,7 @@ class BatchClient:
         self.endpoint: Any = endpoint
 
     def headers(self) -> dict[str, str]:
-        """Return what every request of this provider has besides its key."""
+        """Return the headers that every request of this provider has besides its key."""
         return {}
 
     async def ask(
@@ -45,7 +45,7 @@ class BatchClient:
         body: bytes = b"",
         kind: str = "application/json",
         may_repeat: bool = True,
-    ) -> Any:  # noqa: ANN401  whatever JSON the provider answers
+    ) -> Any:  # noqa: ANN401  the provider's JSON
         """Send a request and return the JSON of its answer."""
 
         async def make() -> Request:
@@ -76,7 +76,7 @@ class BatchClient:
             await io.sleep(delay)
 
     async def lines(self, path: str, io: IO) -> AsyncGenerator[Any, None]:
-        """Read JSON lines as they arrive; one that is none is left out, and its request counts as missing."""
+        """Yield the JSON lines as they arrive. A line that is not JSON is skipped: its request counts as missing."""
         request = await self._request(path, io, "GET", b"", "")
         async with self._open(request, io) as response:
             await self._check(response, request)
@@ -87,7 +87,7 @@ class BatchClient:
                     for line in lines:
                         if (row := self._row(line)) is not None:
                             yield row
-                    if len(tail) > LINE:
+                    if len(tail) > MAX_LINE_BYTES:
                         raise self.endpoint._malformed(
                             "a line of the batch's results is longer than 64 MB"
                         )
@@ -109,16 +109,16 @@ class BatchClient:
         headers = endpoint._auth_headers(key) if key else {}
         if body and kind:
             headers["content-type"] = kind
-        more = {name.lower(): value for name, value in endpoint.default_headers.items()}
-        sent = Request(
+        default_headers = {name.lower(): value for name, value in endpoint.default_headers.items()}
+        request = Request(
             url=path if "://" in path else endpoint._url(path),
             method=method,
-            headers={**headers, **self.headers(), **more},
+            headers={**headers, **self.headers(), **default_headers},
             body=body,
             timeouts=UPLOAD,
             limits=endpoint.limits,
         )
-        authorized: Request = await endpoint._authorize(sent, io)
+        authorized: Request = await endpoint._authorize(request, io)
         return authorized
 
     def _open(self, request: Request, io: IO) -> Any:  # noqa: ANN401  a context manager of the transport
@@ -126,6 +126,6 @@ class BatchClient:
 
     async def _check(self, response: Response, request: Request) -> None:
         if response.status >= 400:
-            raise self.endpoint._hidden(
+            raise self.endpoint._redact_error(
                 self.endpoint._status_error(response, await response.read_error()), request
             )

@@ -1,4 +1,4 @@
-"""What a vendor itself says that a request cost. Pure."""
+"""The cost of a request as its vendor reports it. Pure."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Any, Final
 
 __all__ = ["read_cost"]
 
-TICKS: Final = 10_000_000_000
-"""Of xAI's ticks, so many are a dollar."""
-AMOUNTS: Final = ("cost", "estimated_cost")
-"""Where vendors say dollars: OpenRouter and Perplexity; DeepInfra."""
+TICKS_PER_DOLLAR: Final = 10_000_000_000
+"""xAI reports costs in ticks."""
+COST_FIELDS: Final = ("cost", "estimated_cost")
+"""Fields that hold dollars: `cost` of OpenRouter and Perplexity, `estimated_cost` of DeepInfra."""
 
 
 def read_cost(usage: Mapping[str, Any]) -> float | None:
-    """Return the dollars that a usage says a request was charged; None where it says nothing of it.
+    """Return the cost in dollars that a usage reports, or None if it reports none.
 
-    OpenRouter bills a request by the caller's own key of a vendor twice: its fee, and what the vendor takes.
+    With the caller's own vendor key (BYOK), OpenRouter reports its fee and the vendor's charge separately.
     """
-    for name in AMOUNTS:
-        told = usage.get(name)
-        cost = _amount(told.get("total_cost") if isinstance(told, Mapping) else told)
+    for name in COST_FIELDS:
+        value = usage.get(name)
+        cost = _amount(value.get("total_cost") if isinstance(value, Mapping) else value)
         if cost is None:
             continue
         details = usage.get("cost_details")
@@ -29,7 +29,7 @@ def read_cost(usage: Mapping[str, Any]) -> float | None:
             cost += _amount(details.get("upstream_inference_cost")) or 0.0
         return cost
     ticks = _amount(usage.get("cost_in_usd_ticks"))
-    return None if ticks is None else ticks / TICKS
+    return None if ticks is None else ticks / TICKS_PER_DOLLAR
 
 
 def _amount(value: object) -> float | None:

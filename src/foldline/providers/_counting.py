@@ -1,4 +1,4 @@
-"""`Counting`: what a chat model can do whose vendor counts the tokens of a request."""
+"""`Counting`: chat models whose vendor has an endpoint that counts the tokens of a request."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ __all__ = ["Counting"]
 
 
 class Counting(HttpChatModel):
-    """Asks the vendor how many tokens a request has."""
+    """A chat model whose vendor counts tokens."""
 
     def _count_request(self, request: ChatRequest, body: Body) -> tuple[str, Body]:
-        """Return path and body of the question how long a request is."""
+        """Return the path and body of the request that counts tokens."""
         raise NotImplementedError
 
     counted_field: ClassVar[str] = ""
-    """Where the vendor's answer has the number."""
+    """The field of the vendor's answer that holds the number."""
 
     def count_tokens_exactly(
         self,
@@ -35,7 +35,7 @@ class Counting(HttpChatModel):
         config: RunnableConfig | None = None,
         **kwargs: object,
     ) -> int:
-        """Let the vendor count the input tokens of a call: messages, tools, media. Opens a connection."""
+        """Return the input tokens of a call (messages, tools, media) as the vendor counts them. Sends a request."""
         return drive(self._count(input, _io.BLOCKING, config, kwargs))
 
     async def acount_tokens_exactly(
@@ -44,7 +44,7 @@ class Counting(HttpChatModel):
         config: RunnableConfig | None = None,
         **kwargs: object,
     ) -> int:
-        """Let the vendor count the input tokens of a call: messages, tools, media. Opens a connection."""
+        """Return the input tokens of a call (messages, tools, media) as the vendor counts them. Sends a request."""
         return await self._count(input, _io.ASYNC, config, kwargs)
 
     async def _count(
@@ -55,13 +55,15 @@ class Counting(HttpChatModel):
         kwargs: dict[str, Any],
     ) -> int:
         request = (await _explain.prepare(self, input, io, config, kwargs)).replace(stream=False)
-        sent = await self._http_request(request, io)
-        path, body = self._count_request(request, json.loads(sent.body))
-        sent = replace(sent, url=self._url(path), body=dump_body(body))
-        sent = await self._authorize(sent, io)
-        async with self._transport().open(sent, blocking=io.blocking) as response:
+        http_request = await self._http_request(request, io)
+        path, body = self._count_request(request, json.loads(http_request.body))
+        http_request = replace(http_request, url=self._url(path), body=dump_body(body))
+        http_request = await self._authorize(http_request, io)
+        async with self._transport().open(http_request, blocking=io.blocking) as response:
             if response.status >= 400:
-                raise self._hidden(self._status_error(response, await response.read_error()), sent)
+                raise self._redact_error(
+                    self._status_error(response, await response.read_error()), http_request
+                )
             data = self._parse(await response.read())
         if not isinstance(data, dict) or not isinstance(data.get(self.counted_field), int):
             raise self._malformed(

@@ -1,8 +1,8 @@
-"""What embeddings share: one body for sync and async and both kinds of text; the checks of vectors; over HTTP retries.
+"""The base classes of embeddings: one body for sync and async, the checks of vectors, and retries over HTTP.
 
-A provider gives `_embed_some` (one batch), or over HTTP the request of a batch and how its answer reads. A vector that
-is missing, empty, of another length than its neighbours, or holds what is no finite number is an error, never a result:
-it would spoil an index without a word.
+A provider implements `_embed_some` (one batch) or, over HTTP, `_encode` and `_decode`. A vector that is missing, empty,
+of a different length than the others, or that contains anything but finite numbers is an error: stored, it would
+silently corrupt an index.
 """
 
 from __future__ import annotations
@@ -27,32 +27,34 @@ from foldline.language_models.policies.usage import time_left
 from foldline.providers._endpoint import Body, Endpoint
 from foldline.providers._keys import resolve_key
 from foldline.providers._limits import observe_limits
-from foldline.providers._wire import ODD, dump_body, is_error_body, request_id
+from foldline.providers._wire import MALFORMED_PAYLOAD_ERRORS, dump_body, is_error_body, request_id
 from foldline.rate_limiters import BaseRateLimiter
 from foldline.transports import Request, Response
 from foldline.utils.progress import Progress, ProgressOption, show_progress
 
-if TYPE_CHECKING:  # loaded by those who make one
+if TYPE_CHECKING:  # imported only by programs that use one
     from foldline.rate_limiters.limiter import QuotaLimiter
 
 __all__ = ["BatchedEmbeddings", "HttpEmbeddings", "check_texts", "order_rows", "read_vector"]
 
 Vectors = list[list[float]]
 NUMBERS = frozenset({int, float})
-MIXED = "several models answer under this name; vectors of different models cannot be compared"
+MIXED_MODELS = (
+    "several models answer under this name; vectors of different models cannot be compared"
+)
 
 
 class BatchedEmbeddings(Embeddings):
-    """Embeddings that are made batch by batch; a call can be interrupted between two."""
+    """Embeddings computed batch by batch; a call can be interrupted between two batches."""
 
     chunk_size: int
-    """Texts of one batch."""
+    """Texts in one batch."""
 
     async def _embed_some(self, texts: list[str], io: IO, *, is_query: bool) -> Vectors:
         raise NotImplementedError
 
     def _malformed(self, message: str) -> MalformedStreamError:
-        """Return the error of an answer that cannot be used."""
+        """Return the error for an answer that cannot be used."""
         raise NotImplementedError
 
     async def _embed(
@@ -65,14 +67,14 @@ class BatchedEmbeddings(Embeddings):
     ) -> Vectors:
         check_texts(texts)
         await self._prepare(io)
-        with show_progress(progress, len(texts), "embedding") as shown:
-            return await self._embed_shown(texts, io, shown, is_query=is_query)
+        with show_progress(progress, len(texts), "embedding") as progress_bar:
+            return await self._embed_batches(texts, io, progress_bar, is_query=is_query)
 
     async def _prepare(self, io: IO) -> None:
-        """Do what a call needs before its first batch."""
+        """Prepare a call before its first batch."""
 
-    async def _embed_shown(
-        self, texts: list[str], io: IO, shown: Progress, *, is_query: bool
+    async def _embed_batches(
+        self, texts: list[str], io: IO, progress_bar: Progress, *, is_query: bool
     ) -> Vectors:
         batches = self._batches(texts)
 
@@ -84,7 +86,7 @@ class BatchedEmbeddings(Embeddings):
         if limit == 1 or len(batches) < 2:
             for place, batch in enumerate(batches):
                 vectors[place] = await embed_batch(batch)
-                shown.advance(len(batch))
+                progress_bar.advance(len(batch))
         else:
             outcomes = io.as_completed(embed_batch, batches, limit=limit)
             async with aclosing(outcomes):
@@ -92,13 +94,13 @@ class BatchedEmbeddings(Embeddings):
                     if outcome.error is not None:
                         raise outcome.error
                     vectors[outcome.place] = outcome.value
-                    shown.advance(len(outcome.value))
+                    progress_bar.advance(len(outcome.value))
         return self._check_lengths(
             [vector for place in sorted(vectors) for vector in vectors[place]]
         )
 
     async def _embed_batch(self, batch: list[str], io: IO, *, is_query: bool) -> Vectors:
-        """Embed one batch, no longer than the usage scopes around the call allow."""
+        """Embed one batch, within the time limit of the surrounding usage scopes."""
         vectors = await wait_within_deadline(self._embed_some(batch, io, is_query=is_query), io)
         return self._check_count(vectors, len(batch))
 
@@ -110,7 +112,7 @@ class BatchedEmbeddings(Embeddings):
         return self.chunk_size
 
     def _concurrency(self) -> int:
-        """Return how many batches may be under way at once."""
+        """Return how many batches may be in progress at once."""
         return 1
 
     def _check_count(self, vectors: Vectors, count: int) -> Vectors:
@@ -119,41 +121,41 @@ class BatchedEmbeddings(Embeddings):
         return vectors
 
     def _check_lengths(self, vectors: Vectors) -> Vectors:
-        """Raise unless all vectors of a call are of one length, and of the one that was asked for."""
+        """Raise unless all vectors of a call have the same length, and the requested one."""
         lengths = {len(vector) for vector in vectors}
         if len(lengths) > 1:
-            found = " and ".join(map(str, sorted(lengths)))
-            raise self._malformed(f"the vectors of one call have {found} numbers: {MIXED}")
-        wanted = self._requested_length()
-        if wanted is not None and lengths and lengths != {wanted}:
+            numbers = " and ".join(map(str, sorted(lengths)))
+            raise self._malformed(f"the vectors of one call have {numbers} numbers: {MIXED_MODELS}")
+        requested = self._requested_length()
+        if requested is not None and lengths and lengths != {requested}:
             raise self._malformed(
-                f"vectors of {wanted} numbers were asked for and vectors of {lengths.pop()} came: "
+                f"vectors of {requested} numbers were asked for and vectors of {lengths.pop()} came: "
                 "this model has no choice of dimensions; leave the setting out"
             )
         return vectors
 
     def _requested_length(self) -> int | None:
-        """Return how many numbers a vector must have, where that was asked for."""
+        """Return the requested length of vectors, or None."""
         return None
 
     def embed_documents(
         self, texts: list[str], *, progress: ProgressOption = None
     ) -> list[list[float]]:
-        """Embed texts that will be searched; `progress` shows how many are done."""
+        """Embed texts that will be searched; `progress` shows a progress bar."""
         return drive(self._embed(texts, BLOCKING, progress=progress))
 
     async def aembed_documents(
         self, texts: list[str], *, progress: ProgressOption = None
     ) -> list[list[float]]:
-        """Embed texts that will be searched; `progress` shows how many are done."""
+        """Embed texts that will be searched; `progress` shows a progress bar."""
         return await self._embed(texts, ASYNC, progress=progress)
 
     def embed_query(self, text: str) -> list[float]:
-        """Embed what is searched for."""
+        """Embed a search query."""
         return drive(self._embed([text], BLOCKING, is_query=True))[0]
 
     async def aembed_query(self, text: str) -> list[float]:
-        """Embed what is searched for."""
+        """Embed a search query."""
         return (await self._embed([text], ASYNC, is_query=True))[0]
 
 
@@ -172,9 +174,9 @@ class HttpEmbeddings(Endpoint, BatchedEmbeddings, BaseModel):
     chunk_size: int = Field(default=512, ge=1)
     """Texts sent in one request."""
     max_concurrency: int = Field(default=1, ge=1)
-    """Requests under way at once."""
+    """How many requests may be in progress at once."""
     rate_limiter: BaseRateLimiter | None = Field(default=None, exclude=True, repr=False)
-    """Says when a request may be sent."""
+    """Decides when a request may be sent."""
 
     aliases: ClassVar[Mapping[str, str]] = {}
     """Other names that LangChain's constructors accept."""
@@ -192,15 +194,15 @@ class HttpEmbeddings(Endpoint, BatchedEmbeddings, BaseModel):
     # -- what a provider writes: pure
 
     def _encode(self, texts: list[str], *, is_query: bool) -> tuple[str, Body]:
-        """Return path and body of the request."""
+        """Return the path and body of the request."""
         raise NotImplementedError
 
     def _decode(self, answer: Body) -> Vectors:
-        """Read the vectors, in the order of the texts."""
+        """Return the vectors of an answer, in the order of the texts."""
         raise NotImplementedError
 
     def _count(self, answer: Body, headers: Mapping[str, str]) -> int | None:
-        """Return the tokens that an answer says were sent; None where it says nothing of them."""
+        """Return the number of tokens that an answer reports, or None."""
         return None
 
     def _extra_headers(self) -> dict[str, str]:
@@ -209,24 +211,24 @@ class HttpEmbeddings(Endpoint, BatchedEmbeddings, BaseModel):
     # -- limits
 
     def _batches(self, texts: list[str]) -> list[list[str]]:
-        """Split texts so that no request is larger than what the rate limiter lets through at all."""
+        """Split texts so that no request is larger than the rate limiter's quota."""
         batches = super()._batches(texts)
         limiter = self.rate_limiter
         if limiter is None or not limiter.takes_reservations:
             return batches
-        most = cast("QuotaLimiter", limiter).rules.most_tokens
-        return [part for batch in batches for part in split_by_tokens(batch, most)]
+        max_tokens = cast("QuotaLimiter", limiter).rules.most_tokens
+        return [part for batch in batches for part in split_by_tokens(batch, max_tokens)]
 
     def _meter(self, texts: list[str], io: IO) -> RequestMeter:
         tokens = sum(map(count_tokens, texts))
-        where = f"{self._provider}:{self._model_name}"
-        expected = Expectation(tokens, 0, None, None, None, where)
+        model_id = f"{self._provider}:{self._model_name}"
+        expected = Expectation(tokens, 0, None, None, None, model_id)
         return RequestMeter(expected, io, self.rate_limiter, None)
 
     def _usage(self, answer: Body, headers: Mapping[str, str]) -> dict[str, int] | None:
         try:
             tokens = self._count(answer, headers)
-        except ODD:  # what is odd in it must not cost the vectors
+        except MALFORMED_PAYLOAD_ERRORS:  # malformed usage must not lose the vectors
             return None
         return {"total_tokens": tokens} if type(tokens) is int else None
 
@@ -243,8 +245,10 @@ class HttpEmbeddings(Endpoint, BatchedEmbeddings, BaseModel):
                 error.attempts = attempt
                 error.provider = error.provider or self._provider
                 error.model = error.model or self._model_name
-                delay, left = policy.delay(attempt, error), time_left()
-                if not policy.allows(error, attempt) or (left is not None and delay >= left):
+                delay, seconds_left = policy.delay(attempt, error), time_left()
+                if not policy.allows(error, attempt) or (
+                    seconds_left is not None and delay >= seconds_left
+                ):
                     raise
             await pause(delay, io)
 
@@ -257,25 +261,25 @@ class HttpEmbeddings(Endpoint, BatchedEmbeddings, BaseModel):
     async def _exchange(
         self, texts: list[str], io: IO, meter: RequestMeter | None, *, is_query: bool
     ) -> Vectors:
-        sent = self._request(texts, await resolve_key(self._key(), io), is_query=is_query)
-        sent = await self._authorize(sent, io)
-        async with self._transport().open(sent, blocking=io.blocking) as response:
+        request = self._request(texts, await resolve_key(self._key(), io), is_query=is_query)
+        request = await self._authorize(request, io)
+        async with self._transport().open(request, blocking=io.blocking) as response:
             observe_limits(meter, response)
             try:
                 if response.status >= 400:
                     raise self._status_error(response, await response.read_error())
-                answer: Any = await self._receive(response)  # JSON, which `_read` may find odd
+                answer: Any = await self._receive(response)  # JSON, checked by `_read`
                 vectors = self._check_count(self._read(answer), len(texts))
                 if meter is not None:
                     meter.usage = self._usage(answer, response.headers)
                 return vectors
             except ModelError as error:
                 error.request_id = error.request_id or request_id(response.headers)
-                self._hidden(error, sent)
+                self._redact_error(error, request)
                 raise
 
     async def _receive(self, response: Response) -> object:
-        """Read the JSON of an answer."""
+        """Return the JSON of an answer."""
         body = await response.read()
         if not body.strip():
             raise self._malformed("the answer is empty", is_retryable=True)
@@ -312,32 +316,32 @@ class HttpEmbeddings(Endpoint, BatchedEmbeddings, BaseModel):
 
 
 def count_tokens(text: str) -> int:
-    """Count about four characters as a token."""
+    """Estimate the tokens of a text: about four characters each."""
     return -(-len(text) // CHARACTERS_PER_TOKEN)
 
 
-def split_by_tokens(texts: list[str], most: float) -> Iterator[list[str]]:
-    """Yield the texts in order, together while they have no more than so many tokens."""
-    part: list[str] = []
+def split_by_tokens(texts: list[str], max_tokens: float) -> Iterator[list[str]]:
+    """Yield the texts in order, in groups of at most `max_tokens` tokens."""
+    group: list[str] = []
     tokens = 0
     for text in texts:
         count = count_tokens(text)
-        if part and tokens + count > most:
-            yield part
-            part, tokens = [], 0
-        part.append(text)
+        if group and tokens + count > max_tokens:
+            yield group
+            group, tokens = [], 0
+        group.append(text)
         tokens += count
-    if part:
-        yield part
+    if group:
+        yield group
 
 
 def read_vector(numbers: Sequence[Any]) -> list[float]:
-    """Read one vector as a provider sent it; raise ValueError unless it is a list of finite numbers."""
+    """Return a vector of an answer; raise ValueError unless it is a list of finite numbers."""
     if not isinstance(numbers, list) or not numbers:
         raise ValueError(f"a vector is a list of numbers, not {numbers!r:.40}")
     if not NUMBERS.issuperset(map(type, numbers)):
-        odd = next(number for number in numbers if type(number) not in NUMBERS)
-        raise ValueError(f"{odd!r:.40} in a vector is no number")
+        value = next(number for number in numbers if type(number) not in NUMBERS)
+        raise ValueError(f"{value!r:.40} in a vector is no number")
     vector = [float(number) for number in numbers]
     if not all(map(isfinite, vector)):
         raise ValueError("a vector holds NaN or infinity")
@@ -345,7 +349,7 @@ def read_vector(numbers: Sequence[Any]) -> list[float]:
 
 
 def order_rows(rows: object) -> list[Any]:
-    """Return rows by their `index`, each place once; rows that all have none are in order already."""
+    """Return rows sorted by `index`, which must be 0, 1, 2, …; rows without an index stay in their order."""
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise TypeError(f"rows are a list of objects, not {rows!r:.40}")
     places = [row.get("index") for row in rows]
@@ -357,7 +361,7 @@ def order_rows(rows: object) -> list[Any]:
 
 
 def check_texts(texts: Iterable[object]) -> None:
-    """Raise unless this is a list of texts; a single text is iterable too, letter by letter."""
+    """Raise unless this is a list of strings. A single string would be iterated by character."""
     if isinstance(texts, str | bytes):
         raise UsageError(
             "embed_documents takes a list of texts: put the text in a list, or use embed_query"

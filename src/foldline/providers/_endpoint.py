@@ -1,6 +1,6 @@
-"""`Endpoint`: where a provider's API is and how it is reached: address, key, clocks, transport, errors.
+"""`Endpoint`: how a provider's API is reached: address, key, timeouts, transport, errors.
 
-Chat models and embeddings over HTTP are built on it. Only `transport.open` waits, and that is its users' business.
+Chat models, text models and embeddings over HTTP are built on it. It sends nothing itself.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from foldline.providers._wire import Failure, error_class, read_failure, request
 from foldline.transports import HttpOptions, Limits, Request, Response, Timeouts, Transport
 from foldline.transports._default import default_transport, transport_for
 from foldline.transports._environment import proxy_secrets
-from foldline.transports.base import USUAL
+from foldline.transports.base import DEFAULT_TIMEOUTS
 from foldline.utils.json import JsonError, parse_wire
 from foldline.utils.signature import SIGNATURE, ClassSignature, keep_signature
 
-Clocks: TypeAlias = float | Timeouts | None
+TimeoutOption: TypeAlias = float | Timeouts | None
 
 __all__ = ["Address", "Body", "Endpoint"]
 
@@ -50,9 +50,9 @@ Hidden: TypeAlias = Annotated[dict[str, str], AfterValidator(HiddenValues)]
 
 
 class Endpoint(BaseModel):
-    """Settings of a connection, and what is made of them."""
+    """The settings of a connection to a provider, and the requests and errors built from them."""
 
-    # An error of validation would show what was given, a key for one.
+    # A validation error would otherwise show the input, which may contain a key.
     model_config: ClassVar[ConfigDict] = ConfigDict(
         arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=True
     )
@@ -63,11 +63,11 @@ class Endpoint(BaseModel):
         keep_signature(cls)
 
     api_key: Key = Field(default=None, exclude=True, repr=False)
-    """The key: text, a secret, or a function (also async) that gives it. Default: the environment, at each call."""
+    """The API key: a string, a secret, or a sync or async function that returns it. Default: the environment's."""
     base_url: Address = None
-    """Where the API lives, if not at the provider's own address."""
-    timeout: Clocks = Field(default=None, exclude=True)
-    """Seconds for the whole call, or each clock on its own (`foldline.Timeouts`)."""
+    """The address of the API, if it is not the provider's default."""
+    timeout: TimeoutOption = Field(default=None, exclude=True)
+    """Seconds for the entire call, or separate limits (`foldline.Timeouts`)."""
     max_retries: int | None = Field(default=None, ge=0, exclude=True)
     """How often a failed request is tried again; overrides `retry_on_error`."""
     default_headers: Hidden = Field(default_factory=dict, exclude=True, repr=False)
@@ -75,30 +75,30 @@ class Endpoint(BaseModel):
     default_query: Hidden = Field(default_factory=dict, exclude=True, repr=False)
     """Query parameters sent with every request."""
     transport: Any = Field(default=None, exclude=True, repr=False)
-    """Your own `foldline.transports.Transport`; default: one shared by the process."""
+    """A custom `foldline.transports.Transport`; default: one shared by the process."""
     http: HttpOptions | None = Field(default=None, exclude=True)
-    """Proxy, certificates, HTTP/2 and the like, for a transport of this model's own."""
+    """Proxy, certificates, HTTP/2 and other options of a transport used by this model only."""
     limits: Limits = Field(default_factory=Limits, exclude=True, repr=False)
-    """How much is accepted from the server."""
+    """The largest responses accepted from the server."""
 
     provider_name: ClassVar[str] = "http"
     """The name before the colon: `acme` of "acme:anvil-1"; errors begin with it."""
     default_url: ClassVar[str] = ""
-    """The provider's own address, where `base_url` names no other."""
+    """The provider's address, used when `base_url` is not set."""
     key_variables: ClassVar[Sequence[str]] = ()
-    """Variables of the environment that may hold the key, the first one first."""
+    """Environment variables that may hold the key, in order of preference."""
     needs_key: ClassVar[bool] = True
     """Whether a call without a key is refused before it is sent."""
     error_table: ClassVar[Mapping[str, type[ModelError]]] = {}
     """Vendor code or type -> error class."""
 
     batches: ClassVar[str] = ""
-    """Where the client of the provider's batches is, as "module:Class"; "" where it has none."""
+    """The client of the provider's batch API as "module:Class"; "" if there is none."""
 
     _own_transport: Transport | None = PrivateAttr(default=None)
 
     def __getstate__(self) -> dict[Any, Any]:
-        """Return what is pickled: no secret, and no connection; the other side finds a key in its environment."""
+        """Return the state to pickle, without secrets and connections: a copy reads its key from the environment."""
         state = dict(super().__getstate__())
         fields = dict(state.get("__dict__") or {})
         for name, value in fields.items():
@@ -115,19 +115,19 @@ class Endpoint(BaseModel):
 
     @property
     def _model_name(self) -> str | None:
-        named = getattr(self, "model", None)
-        return named if isinstance(named, str) else None
+        model = getattr(self, "model", None)
+        return model if isinstance(model, str) else None
 
     def _auth_headers(self, key: str) -> dict[str, str]:
         """Return the headers that carry the key."""
         return {"authorization": f"Bearer {key}"}
 
-    async def _authorize(self, sent: Request, io: IO) -> Request:
-        """Return the request as it may be sent; a provider whose requests are signed whole does that here."""
-        return sent
+    async def _authorize(self, request: Request, io: IO) -> Request:
+        """Return the request ready to send; providers that sign requests override this."""
+        return request
 
     def _root_url(self) -> str:
-        """Return the address that paths are added to."""
+        """Return the URL that paths are appended to."""
         address = self.base_url or self.default_url
         if not address:
             name = type(self).__name__
@@ -140,14 +140,14 @@ class Endpoint(BaseModel):
         """Return the names of headers that are never shown."""
         return {name.lower() for name in (*self._auth_headers(""), *self.default_headers)}
 
-    def _hidden(self, error: ModelError, sent: Request) -> ModelError:
-        """Take what the request held in secret out of an error that its answer made."""
+    def _redact_error(self, error: ModelError, request: Request) -> ModelError:
+        """Remove the secrets of a request from the error that its answer caused."""
         names = self._secret_headers()
-        held = [value for name, value in sent.headers.items() if name.lower() in names]
-        shown = public_query(self.default_query)
-        held += [value for name, value in self.default_query.items() if name not in shown]
-        held += proxy_secrets(sent.url, self.http)
-        hide_secrets(error, [*held, *(word for value in held for word in value.split())])
+        secrets = [value for name, value in request.headers.items() if name.lower() in names]
+        public = public_query(self.default_query)
+        secrets += [value for name, value in self.default_query.items() if name not in public]
+        secrets += proxy_secrets(request.url, self.http)
+        hide_secrets(error, [*secrets, *(word for value in secrets for word in value.split())])
         return error
 
     def _key(self) -> SecretKey | None:
@@ -157,22 +157,22 @@ class Endpoint(BaseModel):
         return key
 
     def _url(self, path: str) -> str:
-        more = urlencode(self.default_query) if self.default_query else ""
-        return _joined(self._root_url(), path, more)
+        query = urlencode(self.default_query) if self.default_query else ""
+        return _join_url(self._root_url(), path, query)
 
     def _timeouts(self) -> Timeouts:
-        given = self.timeout
-        if not isinstance(given, Timeouts):
-            given = USUAL if given is None else Timeouts(total=float(given))
-        left = time_left()  # of a usage_scope: what cancels a blocking call
-        if left is None or (given.total is not None and given.total <= left):
-            return given
-        return replace(given, total=max(left, 0.001))
+        timeouts = self.timeout
+        if not isinstance(timeouts, Timeouts):
+            timeouts = DEFAULT_TIMEOUTS if timeouts is None else Timeouts(total=float(timeouts))
+        seconds_left = time_left()  # of a usage_scope; this is how a blocking call is cancelled
+        if seconds_left is None or (timeouts.total is not None and timeouts.total <= seconds_left):
+            return timeouts
+        return replace(timeouts, total=max(seconds_left, 0.001))
 
     def _transport(self) -> Transport:
         if self.transport is not None:
-            chosen: Transport = self.transport
-            return chosen
+            transport: Transport = self.transport
+            return transport
         if self.http is None:
             return default_transport()
         if self._own_transport is None:
@@ -185,17 +185,17 @@ class Endpoint(BaseModel):
         except JsonError as error:
             raise self._malformed(f"the provider sent what is not JSON: {error}") from error
 
-    def _batch_api(self) -> Any:  # noqa: ANN401  a `foldline.batches.provider.BatchApi`, loaded when it is asked for
-        """Return the client of the provider's batches; None where it has none."""
+    def _batch_api(self) -> Any:  # noqa: ANN401  a `foldline.batches.provider.BatchApi`, imported when used
+        """Return the client of the provider's batch API, or None if there is none."""
         module, _, name = self.batches.partition(":")
         return getattr(import_module(module), name)(self) if module else None
 
     # -- errors
 
     def _batch_error(self, status: int, body: object) -> ModelError:
-        """Build the error of a request that failed inside a batch."""
+        """Return the error of a request that failed inside a batch."""
         text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)
-        return self._failed(
+        return self._failure_error(
             self._read_error(body), status=status, body=text[: self.limits.error_body]
         )
 
@@ -205,7 +205,7 @@ class Endpoint(BaseModel):
             failure = self._read_error(parse_wire(text))
         except JsonError:
             failure = Failure(message=_page_message(text, response.status))
-        return self._failed(
+        return self._failure_error(
             failure,
             status=response.status,
             body=text,
@@ -214,16 +214,18 @@ class Endpoint(BaseModel):
         )
 
     def _stream_error(self, body: object) -> ModelError:
-        """Build the typed error of a failure told inside an answer that began well (F-T04, F-T05)."""
+        """Return the error of a failure reported inside a stream that began successfully (F-T04, F-T05)."""
         text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)
         failure = self._read_error(body)
-        return self._failed(
+        return self._failure_error(
             failure, body=text[: self.limits.error_body], request_id=failure.request_id
         )
 
-    def _failed(self, failure: Failure, *, status: int | None = None, **facts: Any) -> ModelError:
+    def _failure_error(
+        self, failure: Failure, *, status: int | None = None, **details: Any
+    ) -> ModelError:
         status = status or failure.status
-        # Told in the middle of a good answer and not known: the provider broke down.
+        # An unknown failure inside a stream is the provider's fault.
         cls = error_class(failure, status, self.error_table) or ModelAPIError
         return cls(
             failure.message or (f"HTTP {status}" if status else "the provider reported an error"),
@@ -231,33 +233,33 @@ class Endpoint(BaseModel):
             model=self._model_name,
             status=status,
             code=failure.code or failure.kind,
-            **facts,
+            **details,
         )
 
-    def _malformed(self, message: str, **facts: Any) -> MalformedStreamError:
+    def _malformed(self, message: str, **details: Any) -> MalformedStreamError:
         return MalformedStreamError(
-            message, provider=self._provider, model=self._model_name, **facts
+            message, provider=self._provider, model=self._model_name, **details
         )
 
     def _read_error(self, body: object) -> Failure:
-        """Find code, type and message in an error's JSON."""
+        """Return the code, type and message of an error's JSON."""
         return read_failure(body)
 
 
 @lru_cache(maxsize=256)
-def _joined(root: str, path: str, more: str) -> str:
-    """Put an address together; `root` may have a query of its own."""
+def _join_url(root: str, path: str, parameters: str) -> str:
+    """Join root, path and query parameters; `root` may already have a query."""
     root, _, query = root.partition("?")
     url = root.rstrip("/") + "/" + path.lstrip("/")
-    if more:
-        query = f"{query}&{more}" if query else more
+    if parameters:
+        query = f"{query}&{parameters}" if query else parameters
     return f"{url}{'&' if '?' in url else '?'}{query}" if query else url
 
 
 def _page_message(text: str, status: int) -> str | None:
-    """Say what a web page in the place of an error says; None for any other text."""
+    """Return the message of an error body that is a web page; None for any other text."""
     if not re.match(r"\s*<(!doctype|html|head|body)", text, re.IGNORECASE):
         return None
     title = re.search(r"<(title|h1)[^>]*>([^<]{1,200})<", text, re.IGNORECASE)
-    said = f" ({' '.join(title[2].split())})" if title else ""
-    return f"HTTP {status}, a web page{said}: a proxy or gateway answered in the provider's place"
+    title_text = f" ({' '.join(title[2].split())})" if title else ""
+    return f"HTTP {status}, a web page{title_text}: a proxy or gateway answered in the provider's place"

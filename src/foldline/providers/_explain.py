@@ -1,4 +1,4 @@
-"""The request of a call before it is sent: made through every phase as for sending, and told to no callback."""
+"""Prepare the request of a call exactly as for sending, without sending it and without calling callbacks."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ __all__ = ["Explained", "prepare"]
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """The exact request a call would send; secrets are masked."""
+    """The exact request that a call would send, with secrets masked."""
 
     method: str
     url: str
     headers: dict[str, str]
     body: dict[str, Any]
     tokens: int
-    """About how many input tokens the messages and tools are."""
+    """The estimated number of input tokens of messages and tools."""
     notes: list[str] = field(default_factory=list)
-    """What was changed or left out on the way: lossy conversions, applied effort, renamed tools."""
+    """What was changed or omitted: lossy conversions, applied effort, renamed tools."""
 
 
 async def prepare(
@@ -41,14 +41,14 @@ async def prepare(
     *,
     stream: bool = False,
 ) -> ChatRequest:
-    """Return the request of a call, bound options, hooks and renamed tools included."""
-    quiet = model.model_copy(update={"callbacks": None, "verbose": False})
+    """Return the request of a call, including bound options, hooks and renamed tools."""
+    silent_model = model.model_copy(update={"callbacks": None, "verbose": False})
     run = Run.root(io, config, dict(kwargs))
-    call = ChatCall(quiet, input, Run(io, run.call_config, None, run.kwargs), stream=stream)
+    call = ChatCall(silent_model, input, Run(io, run.call_config, None, run.kwargs), stream=stream)
     request = await call.prepare()
     names = find_policy(call.policies, ToolNamesPolicy)
     if names is not None:
-        # A rename loses nothing, for answers are renamed back: it is told here and not with an answer's losses.
+        # Answers are renamed back, so nothing is lost: noted here, but not in `response_metadata["lost"]`.
         request.notes.extend(
             f"the tool {name!r} is sent as {wire!r}" for name, wire in names.changes.items()
         )

@@ -1,8 +1,7 @@
-"""What becomes of a message that another provider wrote: one policy, the same for every provider.
+"""How the messages of another provider are converted: one policy, the same for every provider.
 
-Text, images, files and tool calls mean the same everywhere. Reasoning (with its signatures), tools that a provider ran
-itself, and blocks in a provider's own words do not: they are told as text, left out, or refused, and what was lost is
-said. Pure.
+Text, images, files and tool calls are portable. Reasoning (with its signatures), server-side tools and blocks in a
+provider's own format are not: they are converted to text, dropped or refused, and every loss is noted. Pure.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ Block: TypeAlias = dict[str, Any]
 
 
 def _is_shared(kind: BlockKind) -> bool:
-    """Say whether all vendors have such blocks."""
+    """Whether all vendors have this kind of block."""
     match kind:
         case "text" | "image" | "audio" | "video" | "file" | "text-plain":
             return True
@@ -41,11 +40,11 @@ SHARED: Final = frozenset(kind for kind in BLOCK_KINDS if _is_shared(kind))
 """Blocks that mean the same to every provider."""
 CALLS: Final = ("tool_call", "invalid_tool_call")
 OWN_FIELDS: Final = ("id", "index", "extras")
-"""What only the writer of a block understands: its ids and signatures. Ids of calls are kept."""
+"""Fields that only the provider that wrote a block understands: ids and signatures. Ids of calls are kept."""
 
 
 def is_own(message: BaseMessage, providers: Collection[str]) -> bool:
-    """Say whether a message was written by one of these providers; one that nobody signed counts as own."""
+    """Whether a message was written by one of these providers; a message without a provider counts as one."""
     writer = message.response_metadata.get("model_provider")
     return writer is None or writer in providers
 
@@ -77,30 +76,32 @@ def _translates_text(provider: str) -> bool:
 def blocks_for(
     message: BaseMessage, providers: Collection[str], policy: ForeignBlocks, notes: list[str]
 ) -> list[Block]:
-    """Return the blocks of a message as one of `providers` may be told them; losses are added to `notes`."""
+    """Return the blocks of a message converted for `providers`; losses are added to `notes`."""
     blocks: list[Block] = [dict(block) for block in finished_blocks(message)]
     if not isinstance(message, AIMessage) or is_own(message, providers):
         return blocks
     writer = str(message.response_metadata.get("model_provider"))
     if policy == "refuse" and (
-        odd := sorted({b["type"] for b in blocks if b["type"] not in SHARED})
+        foreign := sorted({b["type"] for b in blocks if b["type"] not in SHARED})
     ):
         raise UsageError(
-            f"the message {message.id!r} was written by {writer} and holds {', '.join(odd)}, which "
+            f"the message {message.id!r} was written by {writer} and holds {', '.join(foreign)}, which "
             f"{sorted(providers)[0]} cannot take back: pass foreign_blocks='convert' or 'drop', or remove them"
         )
-    kept: list[Block] = []
+    converted: list[Block] = []
     for block in blocks:
-        new = _adapted(block, writer, policy, notes)
-        if new is not None:
-            kept.append(new)
-    return kept
+        new_block = _convert_block(block, writer, policy, notes)
+        if new_block is not None:
+            converted.append(new_block)
+    return converted
 
 
-def _adapted(block: Block, writer: str, policy: ForeignBlocks, notes: list[str]) -> Block | None:
+def _convert_block(
+    block: Block, writer: str, policy: ForeignBlocks, notes: list[str]
+) -> Block | None:
     kind = block["type"]
     if kind in SHARED:
-        return _neutral(block, writer, notes)
+        return _portable_block(block, writer, notes)
     text = _describe(block) if policy == "convert" else None
     if text is None:
         add_note(notes, f"{kind} by {writer} was left out")
@@ -109,8 +110,8 @@ def _adapted(block: Block, writer: str, policy: ForeignBlocks, notes: list[str])
     return {"type": "text", "text": text}
 
 
-def _neutral(block: Block, writer: str, notes: list[str]) -> Block:
-    """Leave out of a block what only its writer understands."""
+def _portable_block(block: Block, writer: str, notes: list[str]) -> Block:
+    """Return a block without the fields that only its provider understands."""
     is_call = block["type"] in CALLS
     private = [name for name in OWN_FIELDS if name in block and not (is_call and name == "id")]
     if block.get("extras"):
@@ -126,18 +127,18 @@ def _neutral(block: Block, writer: str, notes: list[str]) -> Block:
 
 
 def _describe(block: Block) -> str | None:  # noqa: PLR0911  one case per kind
-    """Say a block in words, where there are any."""
+    """Return a block as text, or None if it has no text form."""
     kind: BlockKind = block["type"]
     match kind:
         case "reasoning":
-            said = block.get("reasoning")
-            return f"<thinking>\n{said}\n</thinking>" if said else None
+            reasoning = block.get("reasoning")
+            return f"<thinking>\n{reasoning}\n</thinking>" if reasoning else None
         case "server_tool_call":
             return f"[called {block.get('name')} with {_json(block.get('args'))}]"
         case "server_tool_result":
             output = block.get("output")
-            told = output if isinstance(output, str) else _json(output)
-            return f"[it returned: {told}]" if output else None
+            text = output if isinstance(output, str) else _json(output)
+            return f"[it returned: {text}]" if output else None
         case "non_standard":
             value = block.get("value")
             refusal = value.get("refusal") if isinstance(value, dict) else None
@@ -145,7 +146,7 @@ def _describe(block: Block) -> str | None:  # noqa: PLR0911  one case per kind
         case "tool_call_chunk" | "server_tool_call_chunk":
             return None
         case "text" | "image" | "audio" | "video" | "file" | "text-plain":
-            return None  # these are shared, and never told
+            return None  # portable, never described
         case "tool_call" | "invalid_tool_call":
             return None
         case _:
@@ -159,13 +160,13 @@ def _json(value: object) -> str:
 
 
 def add_note(notes: list[str], note: str) -> None:
-    """Say what was lost, once."""
+    """Add a note unless it is already there."""
     if note not in notes:
         notes.append(note)
 
 
 def note_title(block: Block, notes: list[str]) -> None:
-    """Say that the title of a plain-text document is not sent, where the wire has texts and no documents."""
+    """Note that the title of a plain-text document is not sent, for APIs that take text and no documents."""
     if block["type"] == "text-plain" and (
         block.get("title") or (block.get("extras") or {}).get("title")
     ):

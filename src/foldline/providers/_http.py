@@ -1,8 +1,7 @@
-"""What every provider over HTTP shares: the fields, the one body that sends and decodes, errors, `explain()`.
+"""The base of every chat model over HTTP: the fields, the body that sends and decodes, errors, `explain()`.
 
-A provider gives pure things: `_encode` (request -> path and body), headers, a decoder, and a table of its error codes.
-Only the body here waits. `stream` and `invoke` are the same body; an answer that comes whole is given to the same
-decoder.
+A provider writes pure functions: `_encode` (request -> path and body), headers, a decoder, and a table of error codes.
+All I/O is here. `stream` and `invoke` share one body and one decoder.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ from foldline.providers._playback import PlaybackTransport
 from foldline.providers._readable import Path, readable_blocks
 from foldline.providers._reading import Reading, StreamReading
 from foldline.providers._wire import (
-    ODD,
+    MALFORMED_PAYLOAD_ERRORS,
     WireDecoder,
     digest,
     dump_body,
@@ -68,17 +67,17 @@ HARMLESS_FIELDS = frozenset(
         "temperature", "top_p", "use_previous_response_id", "use_responses_api",
     }
 )  # fmt: skip
-"""Fields besides those that are sent that data may set. (A key comes from the secrets that the caller allows.)"""
+"""Fields that serialized data may set, besides those that are sent. (A key comes from the caller's secrets.)"""
 
 
 class HttpChatModel(Endpoint, BaseChatModel):
     """A chat model behind an HTTP API: the base class of every provider here, and of yours.
 
     A provider sets `provider_name`, `default_url` and `key_variables`, and writes two pure methods: `_encode` (path and
-    body of a request) and `_decoder` (what turns the answer into events). Keys, retries, clocks, streams, errors,
-    limits, caching and `explain` are here. docs/write-a-provider.md builds one.
+    body of a request) and `_decoder` (turns the answer into events). Keys, retries, timeouts, streams, errors, limits,
+    caching and `explain` are here. docs/write-a-provider.md builds one.
 
-    The fields are LangChain's, under all the names it accepts. What is not set is not sent.
+    The fields are LangChain's, under all the names it accepts. A field that is not set is not sent.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
@@ -90,45 +89,45 @@ class HttpChatModel(Endpoint, BaseChatModel):
     temperature: float | None = None
     top_p: float | None = None
     max_tokens: int | None = None
-    """Most tokens of an answer; by default what the model can."""
+    """The maximum number of tokens of an answer; default: the model's limit."""
     stop: list[str] | str | None = None
     streaming: bool = False
-    """Ask for a stream also under `invoke`."""
+    """Whether `invoke` requests a stream too."""
     model_kwargs: dict[str, Any] = Field(default_factory=dict)
     """Further parameters of the request, sent as they are."""
 
     foreign_blocks: ForeignBlocks = "convert"
-    """What becomes of reasoning, server tools and the like that ANOTHER provider wrote: told as text ("convert"),
-    left out ("drop") or an error ("refuse"). What was lost is in `response_metadata["lost"]`."""
+    """How reasoning, server tools and similar blocks of ANOTHER provider are sent: as text ("convert"), not at all
+    ("drop"), or not, with an error ("refuse"). Losses are listed in `response_metadata["lost"]`."""
     include_response_headers: bool = False
-    """Put the response's headers into `response_metadata["headers"]`."""
+    """Whether `response_metadata["headers"]` holds the response's headers."""
 
     _makes_new_events: ClassVar[bool] = True
     stream_type: ClassVar[str] = "text/event-stream"
-    """What the provider calls a stream in `content-type`."""
+    """The `content-type` of a stream."""
     aliases: ClassVar[Mapping[str, str]] = {}
     """Other names that LangChain's constructors accept."""
     block_paths: ClassVar[tuple[Path, ...]] = ()
-    """Where an answer that comes in one piece has its lists of blocks."""
+    """The paths of the lists of blocks in an answer that is not streamed."""
     sent_fields: ClassVar[tuple[str, ...]] = ()
-    """Fields that are sent, under their own name or another, where they are set."""
+    """Fields that are sent if they are set, under their own name or another."""
 
     # -- what a provider writes: pure
 
     def _encode(self, request: ChatRequest) -> tuple[str, Body]:
-        """Return path and body of the request; what is lost on the way goes to `request.notes`."""
+        """Return the path and body of the request; losses are added to `request.notes`."""
         raise NotImplementedError
 
     def _decoder(self, request: ChatRequest) -> WireDecoder:
-        """Return what turns the answer to this request into events."""
+        """Return the decoder of the answer to this request."""
         raise NotImplementedError
 
     def _extra_headers(self, request: ChatRequest) -> dict[str, str]:
-        """Return headers that this request has beside the usual ones."""
+        """Return additional headers for this request."""
         return {}
 
     def _is_end(self, data: str) -> bool:
-        """Whether an SSE payload is the vendor's end marker and no JSON."""
+        """Whether an SSE payload is the vendor's end marker instead of JSON."""
         return data == "[DONE]" or (len(data) < 16 and data.strip() == "[DONE]")
 
     # -- the settings
@@ -157,31 +156,31 @@ class HttpChatModel(Endpoint, BaseChatModel):
             return super().__getattr__(name)
 
     def _parameters(self) -> Body:
-        """Return the parameters that this model's fields set."""
-        own = self.__dict__
-        values = _values_of(type(self))(own)
-        kept = own.get("_kept_parameters")
-        if kept is None or kept[0] != values:
-            # Of some thirty fields few are set. Which, is found anew only when one of them has changed.
-            given = [name for name in self.sent_fields if own[name] is not None]
-            kept = own["_kept_parameters"] = (values, given)
-        said = {name: own[name] for name in kept[1]}
-        return said | own["model_kwargs"] if own["model_kwargs"] else said
+        """Return the parameters that are set in this model's fields."""
+        fields = self.__dict__
+        values = _values_of(type(self))(fields)
+        cached = fields.get("_cached_parameters")
+        if cached is None or cached[0] != values:
+            # Few of about thirty fields are set; the list of those is recomputed only when a field has changed.
+            names = [name for name in self.sent_fields if fields[name] is not None]
+            cached = fields["_cached_parameters"] = (values, names)
+        parameters = {name: fields[name] for name in cached[1]}
+        return parameters | fields["model_kwargs"] if fields["model_kwargs"] else parameters
 
     def _request_settings(self, request: ChatRequest) -> Body:
-        """Return the parameters of a request: the fields that are set, and over them the options of the call."""
+        """Return the parameters of a request: the fields that are set, overridden by the options of the call."""
         return merge_settings(self._parameters(), request)
 
     def _request(self, value: object, run: Run, *, stream: bool) -> ChatRequest:
         request = super()._request(value, run, stream=stream)
-        if not (given := request.options) and request.stream is stream:
+        if not (options := request.options) and request.stream is stream:
             return request
-        for alias in given.keys() & self.aliases.keys():
-            given[self.aliases[alias]] = given.pop(alias)
-        if given.get("stop") and not request.stop:  # under another name
-            request.stop = given.pop("stop")
-        if request.stream and not stream:  # by `streaming`: several answers are no stream
-            n = given.get("n", self.__dict__.get("n"))
+        for alias in options.keys() & self.aliases.keys():
+            options[self.aliases[alias]] = options.pop(alias)
+        if options.get("stop") and not request.stop:  # passed under an alias
+            request.stop = options.pop("stop")
+        if request.stream and not stream:  # by `streaming`: several answers cannot be streamed
+            n = options.get("n", self.__dict__.get("n"))
             request.stream = not n or n == 1
         return request
 
@@ -197,7 +196,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
 
     @classmethod
     def loadable_fields(cls) -> frozenset[str]:
-        """The arguments that data read by `foldline.load` may set: none that moves where a request goes (F-Y01)."""
+        """Return the arguments that `foldline.load` accepts from data: none that changes where requests go (F-Y01)."""
         fields = {*cls.sent_fields, *HARMLESS_FIELDS} & cls.model_fields.keys()
         return frozenset(
             fields | {alias for alias, field in cls.aliases.items() if field in fields}
@@ -205,18 +204,18 @@ class HttpChatModel(Endpoint, BaseChatModel):
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
-        """Models can be written and read again; keys are left out."""
+        """Return True: models can be serialized; keys are left out."""
         return True
 
     # -- the one body
 
     async def _events(self, request: ChatRequest, run: Run) -> AsyncGenerator[Batch, None]:
-        sent = await self._http_request(request, run.io)
+        http_request = await self._http_request(request, run.io)
         if run.manager is not None:
-            waiting = run.dispatch_now("on_model_request", (sent,), {})
-            if waiting is not None:
-                await waiting
-        async with self._transport().open(sent, blocking=run.io.blocking) as response:
+            awaitable = run.dispatch_now("on_model_request", (http_request,), {})
+            if awaitable is not None:
+                await awaitable
+        async with self._transport().open(http_request, blocking=run.io.blocking) as response:
             decoder: WireDecoder | None = None
             if self.rate_limiter is not None:
                 wait = retry_after(response.headers)
@@ -224,26 +223,26 @@ class HttpChatModel(Endpoint, BaseChatModel):
                     response.headers, status=response.status, retry_after=wait
                 )
             try:
-                # Not before: of five hundred calls that wait, each would hold a decoder with nothing to decode.
+                # Created only now, so that hundreds of waiting calls do not each hold an idle decoder.
                 decoder = self._decoder(request)
                 if response.status >= 400:
                     raise self._status_error(response, await response.read_error())
-                metadata = self._more_metadata(request, response)
+                metadata = self._extra_metadata(request, response)
                 if not self._is_streamed(request, response):
-                    events = await self._read_whole(response, decoder, request)
+                    events = await self._read_answer(response, decoder, request)
                     yield _with_metadata(events, metadata)
                     return
                 async with aclosing(self._read_stream(response, decoder)) as batches:
                     async for batch in batches:
                         yield _with_metadata(batch, metadata)
             except BaseException as error:
-                self._complete_error(error, request, sent, response, decoder)
+                self._complete_error(error, request, http_request, response, decoder)
                 raise
 
-    async def _read_whole(
+    async def _read_answer(
         self, response: Response, decoder: WireDecoder, request: ChatRequest
     ) -> list[Event]:
-        """Read an answer that comes in one piece."""
+        """Read an answer that is not streamed."""
         body = await response.read()
         if not body.strip():
             raise self._malformed("the answer is empty", is_retryable=True)
@@ -263,7 +262,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
     async def _read_stream(
         self, response: Response, decoder: WireDecoder
     ) -> AsyncGenerator[list[Event], None]:
-        """Read an answer that comes as an event stream; what one piece of the body says is one batch."""
+        """Read an answer that is an event stream; the events of one chunk of the body are one batch."""
         reading = self._reading(decoder)
         async with aclosing(response.chunks(progress_only=True)) as chunks:
             async for chunk in chunks:
@@ -278,25 +277,25 @@ class HttpChatModel(Endpoint, BaseChatModel):
             yield batch
 
     def _reading(self, decoder: WireDecoder) -> Reading:
-        """Return what reads the bytes of a stream: server-sent events, unless a provider frames them otherwise."""
+        """Return the reader of a stream's bytes: server-sent events, unless a provider frames them differently."""
         return StreamReading(decoder, self._is_end, self._parse, self._malformed, self.limits)
 
     def _complete_error(
         self,
         error: BaseException,
         request: ChatRequest,
-        sent: Request,
+        http_request: Request,
         response: Response,
         decoder: WireDecoder | None,
     ) -> None:
-        """Note what was heard of an answer that broke off; add the request's id to the error, and take secrets out."""
+        """Note the partial answer, add the request's id to the error, and remove secrets from it."""
         request.note(**_partial_state_of(decoder))
         if isinstance(error, ModelError):
-            self._hidden(error, sent)
+            self._redact_error(error, http_request)
             error.request_id = request_id(response.headers) or error.request_id
 
     def _is_streamed(self, request: ChatRequest, response: Response) -> bool:
-        """Say how an answer is read: by what it says it is, else by what was asked for."""
+        """Whether to read an answer as a stream: by its content type, else by the request."""
         kind = response.headers.get("content-type", "")
         if kind == "application/json":
             return False
@@ -305,25 +304,25 @@ class HttpChatModel(Endpoint, BaseChatModel):
             raise self._malformed("the provider sent a web page: is base_url right?")
         return kind == self.stream_type or (request.stream and not kind.endswith("json"))
 
-    def _more_metadata(self, request: ChatRequest, response: Response) -> Body:
-        more: Body = {}
+    def _extra_metadata(self, request: ChatRequest, response: Response) -> Body:
+        metadata: Body = {}
         if request.notes:
-            more["lost"] = list(request.notes)
+            metadata["lost"] = list(request.notes)
         if self.include_response_headers:
-            more["headers"] = dict(response.headers)
-        return more
+            metadata["headers"] = dict(response.headers)
+        return metadata
 
     async def _http_request(self, request: ChatRequest, io: IO) -> Request:
         key = self._key()
         if type(key) is SecretStr:
-            composed = self._composed(request, key.get_secret_value())
+            http_request = self._build_request(request, key.get_secret_value())
         else:
-            composed = self._composed(request, await resolve_key(key, io))
-        return await self._authorize(composed, io)
+            http_request = self._build_request(request, await resolve_key(key, io))
+        return await self._authorize(http_request, io)
 
-    def _composed(self, request: ChatRequest, key: str | None) -> Request:
-        """Put the request together; pure."""
-        request.others.clear()  # an attempt before this one may have heard some
+    def _build_request(self, request: ChatRequest, key: str | None) -> Request:
+        """Build the HTTP request. Pure."""
+        request.others.clear()  # left over from an earlier attempt
         path, body = self._encode(request)
         for name in request.options:
             if name not in type(self).model_fields:
@@ -333,8 +332,8 @@ class HttpChatModel(Endpoint, BaseChatModel):
         headers = self._auth_headers(key) if key else {}
         headers["content-type"] = "application/json"
         headers["accept"] = self.stream_type if request.stream else "application/json"
-        if more := self._extra_headers(request):
-            headers |= more
+        if extra_headers := self._extra_headers(request):
+            headers |= extra_headers
         if self.default_headers:
             headers |= {name.lower(): value for name, value in self.default_headers.items()}
         return Request(
@@ -346,7 +345,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
         )
 
     def _omit_model_name(self, body: Body) -> None:
-        """Refuse a request without the name of a model; a server of one model, which needs none, takes it out."""
+        """Raise, because the request has no model name; hosts that serve a single model remove the field instead."""
         raise UsageError(f'{type(self).__name__} has no model: pass model="…"')
 
     async def _postprocess(self, request: ChatRequest, result: ChatResult, run: Run) -> ChatResult:
@@ -363,7 +362,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
         config: RunnableConfig | None,
         kwargs: Mapping[str, Any],
     ) -> tuple[str, Body, int]:
-        """Return path and body of a request for the provider's batch, and about how many tokens it has."""
+        """Return the path and body of a request for the provider's batch API, and its estimated number of tokens."""
         prepared = (await prepare(self, input, io, config, kwargs)).replace(stream=False)
         path, body = self._encode(prepared)
         if not (prepared.options.get("model") or self.model):
@@ -371,7 +370,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
         return path, body, self.count_tokens(prepared.messages, prepared.tools).n
 
     def _replay(self, status: int, body: bytes) -> Self:
-        """Copy this model as one whose request is answered with this, which came in a batch of the provider."""
+        """Return a copy of this model whose requests are answered with a result from the provider's batch API."""
         return self.model_copy(
             update={
                 "transport": PlaybackTransport(status, body),
@@ -382,7 +381,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
             }
         )
 
-    # -- seeing what would be sent
+    # -- inspecting a request
 
     def explain(
         self,
@@ -392,25 +391,26 @@ class HttpChatModel(Endpoint, BaseChatModel):
         stream: bool = False,
         **kwargs: object,
     ) -> Explained:
-        """Return the exact request without sending it, bound tools and options included; secrets are masked."""
+        """Return the exact request without sending it, including bound tools and options; secrets are masked."""
         prepared = drive(prepare(self, input, BLOCKING, config, kwargs, stream=stream))
-        sent = self._composed(prepared, MASK if self._has_key() else None)
+        http_request = self._build_request(prepared, MASK if self._has_key() else None)
         secret = self._secret_headers()
         headers = {
-            name: MASK if name.lower() in secret else value for name, value in sent.headers.items()
+            name: MASK if name.lower() in secret else value
+            for name, value in http_request.headers.items()
         }
         tokens = self.get_num_tokens_from_messages(prepared.messages, tools=prepared.tools or None)
         return Explained(
-            sent.method,
-            public_url(sent.url),
+            http_request.method,
+            public_url(http_request.url),
             headers,
-            json.loads(sent.body),
+            json.loads(http_request.body),
             tokens,
             list(prepared.notes),
         )
 
     def _has_key(self) -> bool:
-        """Return whether a key would be sent; nobody is asked for it, and one that is missing counts."""
+        """Whether a key would be sent. Key functions are not called; a missing key counts as one."""
         try:
             return self._key() is not None
         except ModelAuthenticationError:
@@ -422,7 +422,7 @@ class HttpChatModel(Endpoint, BaseChatModel):
 
     @property
     def _untraced_params(self) -> dict[str, Any]:
-        """Headers and query may choose the model (gateways, betas); a digest, because they may be secret too."""
+        """A digest of headers and query: they may select the model (gateways, betas) and may be secret."""
         if not self.default_headers and not self.default_query:
             return {}
         return {"sent": digest([self.default_headers, self.default_query])}
@@ -441,15 +441,15 @@ class HttpChatModel(Endpoint, BaseChatModel):
 
     @property
     def lc_secrets(self) -> Mapping[str, str]:  # type: ignore[override]
-        """The key is never written, only its name."""
+        """The environment variable of the key; the key itself is never serialized."""
         return {"api_key": self.key_variables[0]} if self.key_variables else {}
 
 
 @cache
 def _values_of(cls: type[HttpChatModel]) -> Callable[[dict[str, Any]], tuple[Any, ...]]:
-    """Return what reads the fields that are sent off a model's values."""
-    first, *rest = cls.sent_fields or ("model",)
-    return itemgetter(first, *rest, "model")  # one name alone would give no tuple
+    """Return a function that reads the values of the sent fields from a model's `__dict__`."""
+    first, *others = cls.sent_fields or ("model",)
+    return itemgetter(first, *others, "model")  # with two names or more, itemgetter returns a tuple
 
 
 def _with_metadata(batch: list[Event], metadata: Body) -> list[Event]:
@@ -464,29 +464,29 @@ def _plain_name(name: str) -> str:
     return name.replace("_", "").lower()
 
 
-OF_SOME_HOSTS: Final = frozenset({"top_k", "top_a", "min_p"})
-"""Options that some hosts of a wire know, and that look like others."""
+HOST_SPECIFIC_OPTIONS: Final = frozenset({"top_k", "top_a", "min_p"})
+"""Options that only some hosts accept and that resemble other options."""
 
 
 @cache
 def _warn_misspelt(model: type[HttpChatModel], name: str) -> None:
-    """Warn once of an option that is nearly one that the model knows: it is sent as given."""
+    """Warn once about an option that resembles a known one; it is sent unchanged."""
     if _plain_name(name) in {_plain_name(field) for field in model.sent_fields}:
-        return  # in the words of the API: maxTokens
-    if name not in {*model.aliases, *OF_SOME_HOSTS} and (
-        near := suggestion(name, model.sent_fields)
+        return  # the API's spelling, such as maxTokens
+    if name not in {*model.aliases, *HOST_SPECIFIC_OPTIONS} and (
+        hint := suggestion(name, model.sent_fields)
     ):
-        told = f"{model.__name__} does not know the option {name}{near}: it is sent as given"
-        warnings.warn(told, UserWarning, stacklevel=callers_level())
+        warning = f"{model.__name__} does not know the option {name}{hint}: it is sent as given"
+        warnings.warn(warning, UserWarning, stacklevel=callers_level())
 
 
 def _partial_state_of(decoder: WireDecoder | None) -> dict[str, Any]:
-    """Return what a decoder knows of an answer beside its events."""
-    heard = getattr(decoder, "partial_state", None)
-    if heard is None:
+    """Return the usage, metadata and blocks that a decoder has read so far."""
+    read_state = getattr(decoder, "partial_state", None)
+    if read_state is None:
         return {}
     try:
-        known: dict[str, Any] = heard()
-    except ODD:  # what is odd in it must not hide the error that is told
+        state: dict[str, Any] = read_state()
+    except MALFORMED_PAYLOAD_ERRORS:  # malformed state must not hide the original error
         return {}
-    return known
+    return state

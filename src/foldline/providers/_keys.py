@@ -1,4 +1,4 @@
-"""Keys: a secret, a callable that gives one, or a variable of the environment; never shown, asked for when needed."""
+"""API keys: a secret, a function that returns one, or an environment variable; never shown, read when needed."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ __all__ = [
 ]
 
 MASK = "***"
-SHORTEST = 6
-"""A value shorter than this is no secret: it would turn up everywhere."""
+MIN_SECRET_LENGTH = 6
+"""Shorter values are not masked: they would match everywhere."""
 SECRET_NAME = (
     r"(?i)(^|[_-])(api[_-]?key|key|token|secret|password|auth|code|sig|signature|credentials?)$"
 )
 """Names of query parameters whose values are not shown."""
 
 SecretKey: TypeAlias = SecretStr | Callable[[], str] | Callable[[], Awaitable[str]]
-"""A key as it is kept."""
+"""A key as a model stores it."""
 
 
 def _as_secret(value: object) -> object:
@@ -59,40 +59,40 @@ if TYPE_CHECKING:
     Key: TypeAlias = str | SecretKey | None
 else:
     Key = Annotated[SecretKey | None, BeforeValidator(_as_secret)]
-"""The type of a field that takes a key: text becomes a secret at once."""
+"""The type of a field that takes a key: a string becomes a secret immediately."""
 
 
 def key_from_env(variables: Sequence[str]) -> SecretStr | None:
-    """Read the first variable that is set. Called when a request is made, never when a model is built or loaded."""
+    """Return the first variable that is set. Called when a request is made, never when a model is created or loaded."""
     for variable in variables:
         if (value := os.environ.get(variable)) and value.strip():
             return SecretStr(value)
     return None
 
 
-def chosen_key(given: Key, variables: Sequence[str]) -> SecretKey | None:
-    """Return the key to send: the one given, or that of the environment where none was.
+def chosen_key(key: Key, variables: Sequence[str]) -> SecretKey | None:
+    """Return the key to send: the model's key, or the environment's if the model has none.
 
-    One that is given and blank says that there is none: no other is sent in its place.
+    A blank key means that no key is sent, not even the environment's.
     """
-    if given is None:
+    if key is None:
         return key_from_env(variables)
-    if isinstance(given, str):  # set on a model that was made before, past validation
-        given = SecretStr(given)
-    is_blank = isinstance(given, SecretStr) and not given.get_secret_value().strip()
-    return None if is_blank else given
+    if isinstance(key, str):  # assigned to an existing model, without validation
+        key = SecretStr(key)
+    is_blank = isinstance(key, SecretStr) and not key.get_secret_value().strip()
+    return None if is_blank else key
 
 
 def missing_key(provider: str | None, variables: Sequence[str]) -> ModelAuthenticationError:
-    """Say which variable to set."""
-    how = "pass api_key=..."
+    """Return the error that names the variable to set."""
+    advice = "pass api_key=..."
     if variables:
-        how = f"set the environment variable {' or '.join(variables)}, or {how}"
-    return ModelAuthenticationError(f"no API key: {how}", provider=provider)
+        advice = f"set the environment variable {' or '.join(variables)}, or {advice}"
+    return ModelAuthenticationError(f"no API key: {advice}", provider=provider)
 
 
 async def resolve_key(key: SecretKey | None, io: IO) -> str | None:
-    """Return the key in the clear, calling whoever knows it."""
+    """Return the key as plain text; a key function is called."""
     if key is None:
         return None
     if isinstance(key, SecretStr):
@@ -109,8 +109,10 @@ async def resolve_key(key: SecretKey | None, io: IO) -> str | None:
 
 
 def hide_secrets(error: ModelError, secrets: Iterable[str]) -> None:
-    """Take out of an error what a server said back: gateways print the very request that they refuse."""
-    hidden = sorted((one for one in secrets if len(one) >= SHORTEST), key=len, reverse=True)
+    """Mask secrets in the fields of an error: some gateways repeat the request that they refuse."""
+    hidden = sorted(
+        (secret for secret in secrets if len(secret) >= MIN_SECRET_LENGTH), key=len, reverse=True
+    )
     for name in ("message", "body", "code", "request_id"):
         text = getattr(error, name)
         for secret in hidden:
@@ -121,19 +123,19 @@ def hide_secrets(error: ModelError, secrets: Iterable[str]) -> None:
 
 
 class HiddenValues(dict[str, str]):
-    """Headers or a query that may hold a secret: `repr` shows the names alone, so that `vars(model)` shows no value."""
+    """Headers or query parameters that may hold a secret: `repr` (and so `vars(model)`) shows only the names."""
 
     def __repr__(self) -> str:
         return repr(dict.fromkeys(self, MASK))
 
 
 def public_query(query: Mapping[str, str]) -> dict[str, str]:
-    """Return the query without what is named like a secret."""
+    """Return the query without parameters whose name suggests a secret."""
     return {name: value for name, value in query.items() if not re.search(SECRET_NAME, name)}
 
 
 def public_url(url: str) -> str:
-    """Return a URL whose query shows no value that is named like a secret."""
+    """Return a URL with the values of secret query parameters masked."""
     base, mark, query = url.partition("?")
     pairs = [pair.partition("=") for pair in query.split("&")] if mark else []
     shown = [
@@ -143,18 +145,18 @@ def public_url(url: str) -> str:
 
 
 def public_options(options: HttpOptions | None) -> HttpOptions | None:
-    """Return the options of a connection without headers and without the proxy's password."""
+    """Return connection options without headers and without the proxy's password."""
     if options is None:
         return None
     proxy = options.proxy
     if proxy is not None and "@" in proxy:
-        scheme, _, rest = proxy.rpartition("://")
-        proxy = f"{scheme}://{rest.rpartition('@')[2]}" if scheme else rest.rpartition("@")[2]
+        scheme, _, address = proxy.rpartition("://")
+        proxy = f"{scheme}://{address.rpartition('@')[2]}" if scheme else address.rpartition("@")[2]
     return replace(options, proxy=proxy, headers={})
 
 
 def refuse_password(url: str | None) -> str | None:
-    """Refuse an address that holds a password: an address is shown, dumped and logged."""
+    """Raise if a URL contains a password: URLs are shown, serialized and logged."""
     if url is not None and "@" in url and urlsplit(url).username is not None:
         raise ValueError(
             "the address holds a user name or password: pass api_key=... or default_headers={...}"

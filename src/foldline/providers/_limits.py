@@ -1,4 +1,4 @@
-"""What the headers of an answer say of a provider's limits, for the limiter of its request."""
+"""Report the rate-limit headers of an answer to the limiter of its request."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["observe_limits"]
 
 
 def observe_limits(meter: RequestMeter | None, response: Response) -> None:
-    """Let the limiter of a request learn from the headers of its answer."""
+    """Report the rate-limit headers of an answer to the meter of its request."""
     if meter is not None:
         wait = retry_after(response.headers)
         meter.observe(response.headers, status=response.status, retry_after=wait)

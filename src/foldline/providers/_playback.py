@@ -1,4 +1,4 @@
-"""`PlaybackTransport`: answers a request with what came for it in a batch of the provider. Nothing is sent."""
+"""`PlaybackTransport`: answers a request with its result from a provider's batch. Nothing is sent."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from foldline.transports import Request
 __all__ = ["PlaybackTransport"]
 
 
-class PlayedResponse:
-    """An answer that is here already."""
+class RecordedResponse:
+    """A response whose body is already there."""
 
     headers: Mapping[str, str] = {"content-type": "application/json"}
 
@@ -24,10 +24,10 @@ class PlayedResponse:
         yield self._body
 
     def progress(self) -> None:
-        """Nothing is waited for."""
+        """Do nothing: no timeout applies."""
 
     def conclude(self) -> None:
-        """Nothing is waited for."""
+        """Do nothing: no timeout applies."""
 
     async def read(self, limit: int | None = None) -> bytes:
         """Return the body."""
@@ -39,20 +39,20 @@ class PlayedResponse:
 
 
 class PlaybackTransport:
-    """Gives every request the same answer."""
+    """Answers every request with the same response."""
 
     def __init__(self, status: int, body: bytes) -> None:
-        self._response = PlayedResponse(status, body)
+        self._response = RecordedResponse(status, body)
 
     @asynccontextmanager
     async def open(
         self, request: Request, *, blocking: bool
-    ) -> AsyncGenerator[PlayedResponse, None]:
+    ) -> AsyncGenerator[RecordedResponse, None]:
         """Answer a request."""
         yield self._response
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no connection is open."""
 
     async def aclose(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no connection is open."""

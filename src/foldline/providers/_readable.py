@@ -1,4 +1,4 @@
-"""The blocks of a whole answer that can be read, where some cannot: for the partial message of its error. Pure."""
+"""The readable blocks of a malformed answer, for the partial message of its error. Pure."""
 
 from __future__ import annotations
 
@@ -9,34 +9,38 @@ from typing import Any, TypeAlias
 from foldline.exceptions import FoldlineError
 from foldline.protocol.events import Event
 from foldline.protocol.fold import MessageBuilder
-from foldline.providers._wire import ODD
+from foldline.providers._wire import MALFORMED_PAYLOAD_ERRORS
 
 __all__ = ["Path", "blocks_so_far", "readable_blocks"]
 
 Path: TypeAlias = tuple[str | int, ...]
 """The keys that lead to a list of blocks in an answer."""
 
-MOST_BLOCKS = 256
-"""More are not tried one by one."""
+MAX_BLOCKS = 256
+"""Longer lists are not tried block by block."""
 
 
 def readable_blocks(
     data: object, paths: Sequence[Path], read: Callable[[Any], list[Event]]
 ) -> list[Any]:
-    """Return the blocks of an answer without those that cannot be read; nothing where the fault is elsewhere."""
-    rest = data
+    """Return the blocks of an answer that can be decoded; [] if the fault is outside its blocks."""
+    answer = data
     for path in paths:
-        items = _at(rest, path)
-        if isinstance(items, list) and len(items) <= MOST_BLOCKS:
-            good = [item for item in items if _events(_with(rest, path, [item]), read) is not None]
-            rest = _with(rest, path, good)
-    return blocks_so_far(_events(rest, read) or [])
+        items = _value_at(answer, path)
+        if isinstance(items, list) and len(items) <= MAX_BLOCKS:
+            readable = [
+                item
+                for item in items
+                if _events(_replace_at(answer, path, [item]), read) is not None
+            ]
+            answer = _replace_at(answer, path, readable)
+    return blocks_so_far(_events(answer, read) or [])
 
 
 def blocks_so_far(events: Sequence[Event]) -> list[Any]:
-    """Return what events have said, finished or not."""
+    """Return the blocks of events so far, finished or not."""
     builder = MessageBuilder()
-    with suppress(FoldlineError):  # one that is too long ends where it is
+    with suppress(FoldlineError):  # a block over the limits is cut off
         for event in events:
             builder.feed(event)
     return list(builder.blocks(partial=True))
@@ -45,11 +49,11 @@ def blocks_so_far(events: Sequence[Event]) -> list[Any]:
 def _events(data: object, read: Callable[[Any], list[Event]]) -> list[Event] | None:
     try:
         return read(data)
-    except (FoldlineError, *ODD):
+    except (FoldlineError, *MALFORMED_PAYLOAD_ERRORS):
         return None
 
 
-def _at(data: Any, path: Path) -> Any:  # noqa: ANN401  JSON, walked by a path that may not be there
+def _value_at(data: Any, path: Path) -> Any:  # noqa: ANN401  JSON, walked by a path that may not be there
     for key in path:
         try:
             data = data[key]
@@ -58,10 +62,10 @@ def _at(data: Any, path: Path) -> Any:  # noqa: ANN401  JSON, walked by a path t
     return data
 
 
-def _with(data: Any, path: Path, items: list[Any]) -> object:  # noqa: ANN401  JSON, walked by a path that may not be there
-    """Return the answer with other blocks at a path; it is copied along the path only."""
+def _replace_at(data: Any, path: Path, items: list[Any]) -> object:  # noqa: ANN401  JSON, walked by a path that may not be there
+    """Return the answer with the blocks at a path replaced; only the containers along the path are copied."""
     if not path:
         return items
     copy = data.copy()
-    copy[path[0]] = _with(data[path[0]], path[1:], items)
+    copy[path[0]] = _replace_at(data[path[0]], path[1:], items)
     return copy

@@ -1,6 +1,6 @@
-"""Bytes of an event stream -> events of ours: server-sent events, JSON, the vendor's decoder, one after another. Pure.
+"""Bytes of an event stream -> our events: parse server-sent events, then JSON, then the vendor's format. Pure.
 
-Events that came before a fault are given before it is raised, also where both were in one piece of the body.
+Events before a fault are yielded before it is raised, even if both were in one chunk of the body.
 """
 
 from __future__ import annotations
@@ -11,37 +11,43 @@ from typing import Any, Protocol
 from foldline._sse import SSEDecoder
 from foldline.exceptions import FoldlineError
 from foldline.protocol.events import Event
-from foldline.providers._wire import ODD, Malformed, WireDecoder, guarded, malformed_payload
+from foldline.providers._wire import (
+    MALFORMED_PAYLOAD_ERRORS,
+    Malformed,
+    WireDecoder,
+    guarded,
+    malformed_payload,
+)
 from foldline.transports import Limits
 
 __all__ = ["Reading", "StreamReading"]
 
 
 class Reading(Protocol):
-    """One stream, read piece by piece, however its bytes are framed."""
+    """Reads one stream chunk by chunk, in any framing."""
 
     @property
     def fault(self) -> Exception | None:
-        """Why the stream cannot be read on."""
+        """The error that ended the stream, to be raised after the events returned."""
 
     @property
     def is_over(self) -> bool:
-        """Whether the answer has come to its end."""
+        """Whether the answer is complete."""
 
     def feed(self, chunk: bytes) -> list[Event]:
-        """Take a piece of the body; the `fault`, if there is one, is to be raised after the events returned."""
+        """Return the events of a chunk of the body; raise `fault`, if set, after them."""
 
     def end(self) -> list[Event]:
-        """Finish: the body is over."""
+        """Return the last events: the body has ended."""
 
 
 class StreamReading:
-    """One stream, read piece by piece."""
+    """Reads one stream of server-sent events chunk by chunk."""
 
     __slots__ = (
         "_decoder",
+        "_has_events",
         "_is_end",
-        "_is_heard",
         "_malformed",
         "_parse",
         "_sse",
@@ -62,16 +68,16 @@ class StreamReading:
         self._parse = parse
         self._malformed = malformed
         self._sse = SSEDecoder(limits.sse_line, limits.sse_event)
-        self._is_heard = False
+        self._has_events = False
         self.fault: Exception | None = None
-        """Why the stream cannot be read on."""
+        """The error that ended the stream, to be raised after the events returned."""
         self.is_over = False
-        """Whether the answer has come to its end, by the vendor's marker or its last event."""
+        """Whether the answer is complete: by the vendor's end marker or its last event."""
 
     def feed(self, chunk: bytes) -> list[Event]:
-        """Take a piece of the body; after the end nothing is heard any more (F-S11).
+        """Return the events of a chunk of the body; chunks after the end are ignored (F-S11).
 
-        Events that came before a fault are returned; the `fault` is to be raised after them.
+        Events before a fault are returned; the caller raises `fault` after them.
         """
         batch: list[Event] = []
         if self.is_over:
@@ -85,14 +91,13 @@ class StreamReading:
         except FoldlineError as error:
             self.fault = error
         if self.fault is None and self._sse.error is not None:
-            self.fault = (
-                self._sse.error
-            )  # now, and not when more comes: nothing may for a long time
+            # Now, not with the next chunk: it may not come for a long time.
+            self.fault = self._sse.error
         return batch
 
     def _event(self, name: str, data: str) -> list[Event]:
         """Decode one server-sent event."""
-        self._is_heard = True
+        self._has_events = True
         if self._is_end(data):
             self.is_over = True
             return guarded(self._malformed, self._decoder.end, marked=True)
@@ -101,17 +106,17 @@ class StreamReading:
             events = self._decoder.feed(parsed, name)
         except FoldlineError:
             raise
-        except ODD as error:
+        except MALFORMED_PAYLOAD_ERRORS as error:
             raise malformed_payload(self._malformed, error) from error
         if events and events[-1]["event"] == "message-finish":
             self.is_over = True
         return events
 
     def end(self) -> list[Event]:
-        """The body is over."""
+        """Return the last events: the body has ended."""
         if self.is_over:
             return []
-        if not self._is_heard and not self._sse.is_begun:
+        if not self._has_events and not self._sse.is_begun:
             raise self._malformed("the answer is no event stream", is_retryable=True)
         self._sse.end()
         return guarded(self._malformed, self._decoder.end, marked=False)

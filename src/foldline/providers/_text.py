@@ -1,7 +1,7 @@
 """Text models of providers: a prompt in, text out. `WireLLM` turns two bodies into `BaseLLM`'s four methods.
 
-A provider writes `_answers` (whole answers of several prompts) and `_text_pieces` (one answer, piece by piece); over
-HTTP it writes only what is pure: the body of a request, and how an answer and its pieces read.
+A provider writes `_answers` (the answers of several prompts) and `_text_pieces` (one answer, streamed). Over HTTP it
+writes only pure functions: the body of a request, and the decoding of an answer and of a stream.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ class WireLLM(BaseLLM):
     """A text model over two bodies, each written once for sync and async."""
 
     streaming: bool = False
-    """Ask for a stream also under `invoke`: handlers are told each token."""
+    """Whether `invoke` requests a stream too, so that handlers receive each token."""
     max_concurrency: int = Field(default=8, ge=1, exclude=True)
-    """Requests under way at once, where several are needed for a batch."""
+    """How many requests of a batch may be in progress at once."""
 
     _meters_requests: ClassVar[bool] = True
     prompts_per_request: ClassVar[int] = 1
-    """How many prompts the vendor answers in one request."""
+    """How many prompts the vendor accepts in one request."""
 
     async def _answers(
         self, prompts: list[str], stop: list[str] | None, options: Body, io: IO
@@ -62,12 +62,12 @@ class WireLLM(BaseLLM):
         raise NotImplementedError
 
     def _meter(self, prompts: list[str], options: Body, io: IO) -> RequestMeter | None:
-        """Return what a request takes of limits and budgets; None where nothing counts it."""
-        answers = self._many(options)
+        """Return the meter of a request for limits and budgets, or None if there are none."""
+        answers = self._answer_count(options)
         return meter_prompts(self, self.rate_limiter, prompts, options, io, answers=answers)
 
-    def _many(self, options: Body) -> int:
-        """Return how many answers are asked for: more than one cannot be streamed."""
+    def _answer_count(self, options: Body) -> int:
+        """Return how many answers are requested; more than one cannot be streamed."""
         return 1
 
     # -- BaseLLM's methods
@@ -119,7 +119,7 @@ class WireLLM(BaseLLM):
         io: IO,
     ) -> LLMResult:
         is_streamed = options.pop("streaming", self.streaming)
-        if is_streamed and len(prompts) == 1 and self._many(options) == 1:
+        if is_streamed and len(prompts) == 1 and self._answer_count(options) == 1:
             return await self._fold(prompts[0], stop, manager, options, io)
         size = self.prompts_per_request
         batches = [prompts[start : start + size] for start in range(0, len(prompts), size)]
@@ -146,13 +146,13 @@ class WireLLM(BaseLLM):
         options: Body,
         io: IO,
     ) -> LLMResult:
-        """Answer by a stream, whose pieces handlers are told."""
-        whole = GenerationChunk(text="")
+        """Answer through a stream, so that handlers receive its pieces."""
+        total = GenerationChunk(text="")
         async with aclosing(self._stream_chunks(prompt, stop, manager, options, io)) as pieces:
             async for piece in pieces:
-                whole = whole + piece
-        answer = Generation(text=whole.text, generation_info=whole.generation_info)
-        return LLMResult(generations=[[answer]], llm_output=self._stream_output(whole))
+                total = total + piece
+        answer = Generation(text=total.text, generation_info=total.generation_info)
+        return LLMResult(generations=[[answer]], llm_output=self._stream_output(total))
 
     async def _stream_chunks(
         self,
@@ -163,18 +163,18 @@ class WireLLM(BaseLLM):
         io: IO,
     ) -> AsyncGenerator[GenerationChunk, None]:
         options.pop("streaming", None)
-        if self._many(options) != 1:
+        if self._answer_count(options) != 1:
             raise UsageError("several answers cannot be streamed: use generate, or n=1")
         async with aclosing(self._text_pieces(prompt, stop, options, io)) as pieces:
             async for piece in pieces:
                 if manager is not None:
-                    told = manager.on_llm_new_token(piece.text, chunk=piece)
-                    if told is not None:
-                        await told
+                    awaitable = manager.on_llm_new_token(piece.text, chunk=piece)
+                    if awaitable is not None:
+                        await awaitable
                 yield piece
 
-    def _stream_output(self, whole: GenerationChunk) -> Body:
-        usage = (whole.generation_info or {}).get("token_usage")
+    def _stream_output(self, total: GenerationChunk) -> Body:
+        usage = (total.generation_info or {}).get("token_usage")
         return {"model_name": self._model_name, **({"token_usage": usage} if usage else {})}
 
     def _join(self, results: list[LLMResult]) -> LLMResult:
@@ -186,9 +186,9 @@ class WireLLM(BaseLLM):
         return LLMResult(generations=generations, llm_output=output)
 
 
-def add_usage(total: Usage, more: Mapping[str, Any] | None) -> None:
-    """Add counts of tokens to others; details are added one by one."""
-    for name, count in (more or {}).items():
+def add_usage(total: Usage, counts: Mapping[str, Any] | None) -> None:
+    """Add token counts to `total`, nested details too."""
+    for name, count in (counts or {}).items():
         if isinstance(count, Mapping):
             add_usage(total.setdefault(name, {}), count)
         elif isinstance(count, int) and not isinstance(count, bool):
@@ -196,7 +196,7 @@ def add_usage(total: Usage, more: Mapping[str, Any] | None) -> None:
 
 
 class HttpLLM(Endpoint, WireLLM):
-    """A text model behind an HTTP API. What is not set is not sent."""
+    """A text model behind an HTTP API. A field that is not set is not sent."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
         populate_by_name=True, hide_input_in_errors=True
@@ -212,24 +212,24 @@ class HttpLLM(Endpoint, WireLLM):
     """Further parameters of the request, sent as they are."""
 
     aliases: ClassVar[Mapping[str, str]] = {}
-    """Other names that LangChain's constructor accepts."""
+    """Other names that LangChain's constructor accepts -> field."""
     sent_fields: ClassVar[tuple[str, ...]] = ()
-    """Fields that are sent, under their own name or another, where they are set."""
+    """Fields that are sent if they are set, under their own name or another."""
     line_framed: ClassVar[bool] = False
-    """Whether a stream is JSON lines, and not server-sent events."""
+    """Whether a stream is JSON lines instead of server-sent events."""
 
     # -- what a provider writes: pure
 
     def _encode(self, prompts: list[str], options: Body, *, stream: bool) -> tuple[str, Body]:
-        """Return path and body of the request; `options` are the model's settings and the call's."""
+        """Return the path and body of the request; `options` are the model's settings and the call's."""
         raise NotImplementedError
 
     def _decode(self, answer: Body, prompts: list[str], options: Body) -> LLMResult:
-        """Read a whole answer."""
+        """Decode an answer that is not streamed."""
         raise NotImplementedError
 
     def _decoder(self) -> TextDecoder:
-        """Return what reads the pieces of a stream."""
+        """Return the decoder of a stream."""
         raise NotImplementedError
 
     def _extra_headers(self) -> dict[str, str]:
@@ -248,13 +248,13 @@ class HttpLLM(Endpoint, WireLLM):
         return self.model
 
     def _options(self, stop: list[str] | None, options: Body) -> Body:
-        """Overlay the model's settings with the options of a call."""
+        """Return the model's settings, overridden by the options of a call."""
         fields = {name: getattr(self, name) for name in self.sent_fields}
-        named = {self.aliases.get(name, name): value for name, value in options.items()}
+        call_options = {self.aliases.get(name, name): value for name, value in options.items()}
         merged = {
             **fields,
             **self.model_kwargs,
-            **{k: v for k, v in named.items() if v is not None},
+            **{k: v for k, v in call_options.items() if v is not None},
         }
         merged["stop"] = stop or merged.get("stop")
         if isinstance(merged["stop"], str):
@@ -277,19 +277,19 @@ class HttpLLM(Endpoint, WireLLM):
 
     @classmethod
     def loadable_fields(cls) -> frozenset[str]:
-        """The arguments that data read by `foldline.load` may set: none that moves where a request goes."""
+        """Return the arguments that `foldline.load` accepts from data: none that changes where requests go."""
         fields = {*cls.sent_fields, *HARMLESS_FIELDS} & cls.model_fields.keys()
         aliases = {alias for alias, field in cls.aliases.items() if field in fields}
         return frozenset(fields | aliases)
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
-        """Models can be written and read again; keys are left out."""
+        """Return True: models can be serialized; keys are left out."""
         return True
 
     @property
     def lc_secrets(self) -> Mapping[str, str]:  # type: ignore[override]
-        """The key is never written, only its name."""
+        """The environment variable of the key; the key itself is never serialized."""
         return {"api_key": self.key_variables[0]} if self.key_variables else {}
 
     # -- the bodies
@@ -314,8 +314,8 @@ class HttpLLM(Endpoint, WireLLM):
     async def _send(
         self, prompts: list[str], options: Body, io: IO, meter: RequestMeter | None
     ) -> LLMResult:
-        sent = await self._http_request(prompts, options, io, stream=False)
-        async with self._transport().open(sent, blocking=io.blocking) as response:
+        request = await self._http_request(prompts, options, io, stream=False)
+        async with self._transport().open(request, blocking=io.blocking) as response:
             observe_limits(meter, response)
             try:
                 await self._check_status(response)
@@ -327,7 +327,7 @@ class HttpLLM(Endpoint, WireLLM):
                     raise self._stream_error(answer)
                 return guarded_value(self._malformed, self._decode, answer, prompts, options)
             except ModelError as error:
-                raise self._completed(error, sent, response) from error.__cause__
+                raise self._complete_error(error, request, response) from error.__cause__
 
     async def _text_pieces(
         self, prompt: str, stop: list[str] | None, options: Body, io: IO
@@ -346,7 +346,7 @@ class HttpLLM(Endpoint, WireLLM):
             except ModelError as error:
                 if is_begun:
                     error.attempts = attempt
-                    raise  # what was said cannot be taken back
+                    raise  # pieces that were yielded cannot be withdrawn
                 await self._wait_or_raise(error, attempt, policy, io)
 
     async def _read_stream(
@@ -361,8 +361,8 @@ class HttpLLM(Endpoint, WireLLM):
     async def _send_stream(
         self, prompt: str, options: Body, io: IO, meter: RequestMeter | None
     ) -> AsyncGenerator[GenerationChunk, None]:
-        sent = await self._http_request([prompt], options, io, stream=True)
-        async with self._transport().open(sent, blocking=io.blocking) as response:
+        request = await self._http_request([prompt], options, io, stream=True)
+        async with self._transport().open(request, blocking=io.blocking) as response:
             observe_limits(meter, response)
             reading = TextReading(
                 self._decoder(), self._parse, self._malformed, self.limits, by_line=self.line_framed
@@ -388,7 +388,7 @@ class HttpLLM(Endpoint, WireLLM):
                         model=self._model_name,
                     )
             except ModelError as error:
-                raise self._completed(error, sent, response) from error.__cause__
+                raise self._complete_error(error, request, response) from error.__cause__
 
     async def _http_request(
         self, prompts: list[str], options: Body, io: IO, *, stream: bool
@@ -404,14 +404,14 @@ class HttpLLM(Endpoint, WireLLM):
             **self._extra_headers(),
             **{name.lower(): value for name, value in self.default_headers.items()},
         }
-        sent = Request(
+        request = Request(
             url=self._url(path),
             headers=headers,
             body=dump_body(body),
             timeouts=self._timeouts(),
             limits=self.limits,
         )
-        return await self._authorize(sent, io)
+        return await self._authorize(request, io)
 
     # -- errors
 
@@ -422,8 +422,10 @@ class HttpLLM(Endpoint, WireLLM):
         self, error: ModelError, attempt: int, policy: RetryPolicy, io: IO
     ) -> None:
         error.attempts = attempt
-        delay, left = policy.delay(attempt, error), time_left()
-        if not policy.allows(error, attempt) or (left is not None and delay >= left):
+        delay, seconds_left = policy.delay(attempt, error), time_left()
+        if not policy.allows(error, attempt) or (
+            seconds_left is not None and delay >= seconds_left
+        ):
             raise error
         await pause(delay, io)
 
@@ -436,7 +438,9 @@ class HttpLLM(Endpoint, WireLLM):
         if kind == "text/html":
             raise self._malformed("the provider sent a web page: is base_url right?")
 
-    def _completed(self, error: ModelError, sent: Request, response: Response) -> ModelError:
-        """Add the request's id to an error, and take secrets out."""
+    def _complete_error(
+        self, error: ModelError, request: Request, response: Response
+    ) -> ModelError:
+        """Add the request's id to an error and remove secrets from it."""
         error.request_id = error.request_id or request_id(response.headers)
-        return self._hidden(error, sent)
+        return self._redact_error(error, request)

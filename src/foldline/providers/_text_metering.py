@@ -1,4 +1,4 @@
-"""The requests of text models under limits and budgets: what their answers say of both."""
+"""Rate limits and budgets for the requests of text models."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["metered_pieces", "read_usage"]
 async def metered_pieces(
     meter: RequestMeter | None, pieces: AsyncGenerator[GenerationChunk, None], io: IO
 ) -> AsyncGenerator[GenerationChunk, None]:
-    """Yield the pieces of an answer inside the share of a meter, which is told the counts that come with them."""
+    """Yield the pieces of an answer while a meter is held, and report their token counts to it."""
     if meter is None:
         async with aclosing(pieces):
             async for piece in pieces:
@@ -34,6 +34,6 @@ async def metered_pieces(
 
 
 def read_usage(output: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Return the counts in the metadata of an answer, or of a piece of one, under our names."""
+    """Return the token counts in the metadata of an answer or a piece, under our names."""
     counts = (output or {}).get("token_usage")
     return decode_usage(counts) if isinstance(counts, dict) else None

@@ -1,6 +1,6 @@
-"""Bytes of a streamed text -> pieces of it: server-sent events or JSON lines, JSON, the vendor's decoder. Pure.
+"""Bytes of a streamed text -> pieces: parse server-sent events or JSON lines, then the vendor's format. Pure.
 
-Pieces that came before a fault are returned before it is raised, also where both were in one piece of the body.
+Pieces before a fault are returned before it is raised, even if both were in one chunk of the body.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ __all__ = ["TextDecoder", "TextReading"]
 
 
 class TextDecoder(Protocol):
-    """Turns the payloads of one stream into pieces of text; does no I/O."""
+    """Decodes the payloads of one stream into pieces of text; does no I/O."""
 
     @property
     def is_complete(self) -> bool:
-        """Whether the vendor said all: nothing that follows is read."""
+        """Whether the answer is complete: nothing that follows is read."""
 
     @property
     def is_stopped(self) -> bool:
-        """Whether the vendor said that the answer is whole: the stream may end."""
+        """Whether the vendor sent a stop reason: the stream may end."""
 
     def feed(self, data: Body, event: str) -> GenerationChunk | None:
-        """Take one payload; `event` is the name that the stream gave it."""
+        """Decode one payload; `event` is its SSE event name."""
 
 
 class TextReading:
-    """One stream, read piece by piece."""
+    """Reads one stream chunk by chunk."""
 
     __slots__ = (
         "_by_line",
         "_decoder",
         "_line",
         "_malformed",
-        "_most",
+        "_max_line",
         "_parse",
         "_sse",
         "fault",
@@ -62,15 +62,15 @@ class TextReading:
         self._malformed = malformed
         self._by_line = by_line
         self._line = b""
-        self._most = limits.sse_event
+        self._max_line = limits.sse_event
         self._sse = SSEDecoder(limits.sse_line, limits.sse_event)
         self.fault: Exception | None = None
-        """Why the stream cannot be read on."""
+        """The error that ended the stream, to be raised after the pieces returned."""
         self.is_over = False
-        """Whether the answer has come to its end."""
+        """Whether the answer is complete."""
 
     def feed(self, chunk: bytes) -> list[GenerationChunk]:
-        """Take a piece of the body; the `fault`, if there is one, is to be raised after the pieces returned."""
+        """Return the pieces of a chunk of the body; raise `fault`, if set, after them."""
         pieces: list[GenerationChunk] = []
         payloads = self._lines(chunk) if self._by_line else self._events(chunk)
         try:
@@ -85,7 +85,7 @@ class TextReading:
         return pieces
 
     def end(self) -> list[GenerationChunk]:
-        """Finish: the body is over; a last line may have had no end."""
+        """Return the last pieces: the body has ended, perhaps without a newline."""
         line, self._line = self._line, b""
         pieces = self._payload("", line) if line.strip() and not self.is_over else []
         self.is_over = self.is_over or self._decoder.is_stopped
@@ -109,5 +109,5 @@ class TextReading:
         for line in lines:
             if line.strip():
                 yield "", line
-        if len(self._line) > self._most:
-            raise LimitExceededError(f"a line of the stream is longer than {self._most} bytes")
+        if len(self._line) > self._max_line:
+            raise LimitExceededError(f"a line of the stream is longer than {self._max_line} bytes")

@@ -1,4 +1,4 @@
-"""Tools that were described before need not be described again: an agent sends the same hundred with every call."""
+"""A cache of encoded tools: an agent sends the same list with every call."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["remember_tools"]
 Body = dict[str, Any]
 Options = ParamSpec("Options")
 Encode = Callable[Concatenate[list[Any], list[str], Options], list[Body]]
-REMEMBERED = 16
-"""How many lists of tools are remembered by each function, the newest."""
+MAX_LISTS = 16
+"""How many lists of tools each function caches; the oldest is dropped first."""
 
 
-class _Described:
-    """A list of tools that was described: what it was like then, and what came of it."""
+class _CachedTools:
+    """A list of tools, a copy of it, and its encoded form."""
 
     __slots__ = ("_encoded", "_notes", "_options", "_snapshot", "tools")
 
@@ -30,12 +30,12 @@ class _Described:
         self._notes: list[str] = []
 
     def keep(self, options: object, encoded: list[Body], notes: list[str]) -> None:
-        """Keep what came of it, and a copy of the tools by which a change is seen."""
+        """Store the encoded form, and a copy of the tools to detect changes."""
         self._snapshot, self._options = deepcopy(self.tools), options
         self._encoded, self._notes = encoded, notes
 
     def recall(self, options: object, notes: list[str]) -> list[Body] | None:
-        """Return what came of it, where nothing has changed since."""
+        """Return the encoded form, or None if tools or options have changed."""
         if self._snapshot != self.tools or self._options != options:
             return None
         for note in self._notes:
@@ -44,32 +44,32 @@ class _Described:
 
 
 def remember_tools(encode: Encode[Options]) -> Encode[Options]:
-    """Let a function that describes tools remember the lists of dicts that it sees again, while they are the same.
+    """Let a function that encodes tools cache its result for lists of dicts that it sees again unchanged.
 
-    The first time a list is seen nothing is kept but the list: most programs that make a new one for every call would
-    pay for copies that nobody asks for.
+    The first time, only the list itself is stored: a program that builds a new list for every call should not pay for
+    copies that are never used.
     """
-    known: dict[int, _Described] = {}
+    cache: dict[int, _CachedTools] = {}
 
     def encode_once(
         tools: list[Any], notes: list[str], /, *args: Options.args, **kwargs: Options.kwargs
     ) -> list[Body]:
         if not tools:
             return encode(tools, notes, *args, **kwargs)
-        described = known.get(id(tools))
-        if described is None or described.tools is not tools:
-            while len(known) >= REMEMBERED:
-                known.pop(next(iter(known)), None)
-            known[id(tools)] = _Described(tools)
+        cached = cache.get(id(tools))
+        if cached is None or cached.tools is not tools:
+            while len(cache) >= MAX_LISTS:
+                cache.pop(next(iter(cache)), None)
+            cache[id(tools)] = _CachedTools(tools)
             return encode(tools, notes, *args, **kwargs)
         options = (args, kwargs)
-        encoded = described.recall(options, notes)
+        encoded = cached.recall(options, notes)
         if encoded is not None:
             return encoded
         own_notes: list[str] = []
         encoded = encode(tools, own_notes, *args, **kwargs)
         if all(type(tool) is dict for tool in tools):
-            described.keep(options, [dict(tool) for tool in encoded], own_notes)
+            cached.keep(options, [dict(tool) for tool in encoded], own_notes)
         for note in own_notes:
             add_note(notes, note)
         return encoded

@@ -1,6 +1,6 @@
-"""A conversation as turns of two roles beside one system prompt, which is how Anthropic and Google take it. Pure.
+"""A conversation as turns of two roles and a separate system prompt, the form of Anthropic's and Google's APIs. Pure.
 
-A vendor says what a block becomes; who speaks, neighbours of one role, and what is left out are the same for both.
+A vendor encodes the blocks; roles, merging of adjacent turns, and omissions are the same for both.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from foldline.messages import (
     ToolMessage,
 )
 from foldline.providers._foreign import ForeignBlocks, add_note
-from foldline.providers._wire import CALL_NOTHING
+from foldline.providers._wire import TYPES_WITHOUT_CALLS
 
 __all__ = ["TurnEncoder"]
 
@@ -29,13 +29,13 @@ ASSISTANTS: Final = ("assistant", "ai", "model")
 
 
 class TurnEncoder:
-    """Writes a conversation."""
+    """Encodes a conversation."""
 
     vendor: ClassVar[str]
     assistant: ClassVar[str]
     """The role of the model."""
     content: ClassVar[str]
-    """The key of a turn that holds what was said."""
+    """The key of a turn that holds its blocks."""
 
     def __init__(self, providers: frozenset[str], policy: ForeignBlocks, notes: list[str]) -> None:
         self._providers = providers
@@ -47,11 +47,11 @@ class TurnEncoder:
     # -- what a vendor writes
 
     def _encode_user(self, message: BaseMessage) -> list[Block]:
-        """Write what a user or a system message says."""
+        """Encode the blocks of a user or system message."""
         raise NotImplementedError
 
     def _encode_assistant(self, message: AIMessage) -> list[Block]:
-        """Write what the model said."""
+        """Encode the blocks of an assistant message."""
         raise NotImplementedError
 
     def _result(self, message: ToolMessage) -> list[Block]:
@@ -66,7 +66,7 @@ class TurnEncoder:
         self._answered = {
             message.tool_call_id
             for message in messages
-            if type(message) not in CALL_NOTHING and isinstance(message, ToolMessage)
+            if type(message) not in TYPES_WITHOUT_CALLS and isinstance(message, ToolMessage)
         }
         for message in messages:
             if not turns and isinstance(message, SystemMessage):
@@ -95,10 +95,10 @@ class TurnEncoder:
             return "user", self._result(message)
         if isinstance(message, SystemMessage):
             return self._late_system(message, after)
-        said = message.role if isinstance(message, ChatMessage) else ""
-        if isinstance(message, HumanMessage) or said in USERS:
+        role = message.role if isinstance(message, ChatMessage) else ""
+        if isinstance(message, HumanMessage) or role in USERS:
             return "user", self._encode_user(message)
-        if said in ASSISTANTS:
+        if role in ASSISTANTS:
             return self.assistant, self._encode_user(message)
         raise UsageError(
             f"{self.vendor} has no place for a message of the type {message.type!r}: use HumanMessage, AIMessage, "
@@ -106,10 +106,12 @@ class TurnEncoder:
         )
 
     def _late_system(self, message: BaseMessage, after: str | None) -> tuple[str, list[Block]]:
-        """Send a system message in mid-conversation, where there is no place for one."""
+        """Encode a system message in mid-conversation, where the API has no role for it."""
         self._note("a system message in mid-conversation was sent as a user's, in <system> tags")
-        texts = [one for one in self._encode_user(message) if "text" in one]
-        return "user", [{**one, "text": f"<system>\n{one['text']}\n</system>"} for one in texts]
+        blocks = [block for block in self._encode_user(message) if "text" in block]
+        return "user", [
+            {**block, "text": f"<system>\n{block['text']}\n</system>"} for block in blocks
+        ]
 
     def _note(self, note: str) -> None:
         add_note(self._notes, note)

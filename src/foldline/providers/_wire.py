@@ -1,6 +1,6 @@
-"""What a vendor's wire has in common with any other's: a decoder's shape, how failures read, when to come back.
+"""The parts of wire formats that all vendors share: the decoder protocol, error bodies, Retry-After, JSON bodies.
 
-Pure: nothing here waits, and nothing here knows a vendor.
+Pure: no I/O, and nothing specific to a vendor.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from foldline.protocol.events import Event
 from foldline.utils.json import dumps_canonical
 
 __all__ = [
-    "ODD",
+    "MALFORMED_PAYLOAD_ERRORS",
     "ErrorTable",
     "Fail",
     "Failure",
@@ -56,9 +56,9 @@ ErrorTable: TypeAlias = Mapping[str, type[ModelError]]
 """Vendor's code or type of error -> error class."""
 Block: TypeAlias = dict[str, Any]
 Fail: TypeAlias = Callable[[Any], ModelError]
-"""What a decoder is given to build the typed error of an error body that came inside a stream."""
+"""Builds the typed error of an error body inside a stream; passed to decoders."""
 
-NO_WORDS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {}
+NO_ALIASES: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {}
 REQUEST_ID_HEADERS: Final = (
     "x-request-id",
     "request-id",
@@ -66,72 +66,74 @@ REQUEST_ID_HEADERS: Final = (
     "x-amzn-requestid",
     "cf-ray",
 )
-OVERFLOW: Final = (  # compiled when an error is read
+CONTEXT_OVERFLOW: Final = (  # compiled when an error is read
     r"(?i)maximum context length|context[ _](?:length|window|size)|too many (?:input )?tokens"
     r"|prompt is too long|exceeds? (?:the )?(?:available |maximum )?(?:context|number of tokens)|input is too long"
 )
-"""How vendors without a code of its own for it say that the prompt does not fit."""
+"""Messages of vendors that have no error code for a prompt that is too long."""
 
 
 class WireDecoder(Protocol):
     """Turns one answer of a vendor into events. Fed parsed JSON; does no I/O."""
 
     def feed(self, data: Any, event: str) -> list[Event]:  # noqa: ANN401  each vendor's decoder names its own TypedDict
-        """Take one payload of the stream; `event` is the name that the stream gave it."""
+        """Return the events of one payload of a stream; `event` is its SSE event name."""
 
     def whole(self, data: Any) -> list[Event]:  # noqa: ANN401  each vendor's decoder names its own TypedDict
-        """Take an answer that came in one piece: the events that its stream would have given."""
+        """Return the events of an answer that is not streamed: the same that its stream would produce."""
 
     def end(self, *, marked: bool) -> list[Event]:
-        """Return the last events, or raise `StreamTruncatedError` where the vendor never said that it was done.
+        """Return the last events, or raise `StreamTruncatedError` if the answer is incomplete.
 
-        `marked` says whether the end marker (`[DONE]`) was seen.
+        `marked`: whether the end marker (`[DONE]`) was received.
         """
 
 
 def merge_settings(
     settings: Mapping[str, Any],
     request: ChatRequest,
-    in_other_words: Mapping[str, Mapping[str, tuple[str, ...]]] = NO_WORDS,
+    equivalents: Mapping[str, Mapping[str, tuple[str, ...]]] = NO_ALIASES,
 ) -> dict[str, Any]:
-    """Overlay a model's settings with the options of a call.
+    """Return a model's settings, overridden by the options of a call.
 
-    An option also overrules settings that say the same in other words: `in_other_words` names them, and which keys of
-    such a setting are meant (none: all of it).
+    An option also overrides settings with the same meaning under another name: `equivalents` maps an option to these
+    settings and to the keys of each that it replaces (none: the setting as a whole).
     """
-    said = dict(settings)
+    merged = dict(settings)
     for name, value in request.options.items():
         if value is None:
             continue
-        for word, keys in (in_other_words.get(name) or {}).items():
-            if word not in said or request.options.get(word) is not None:
+        for setting, keys in (equivalents.get(name) or {}).items():
+            if setting not in merged or request.options.get(setting) is not None:
                 continue
-            overruled = said.pop(word)
-            if keys and (rest := {key: overruled[key] for key in overruled if key not in keys}):
-                said[word] = rest
-        said[name] = value
+            overruled = merged.pop(setting)
+            if keys and (
+                remaining := {key: overruled[key] for key in overruled if key not in keys}
+            ):
+                merged[setting] = remaining
+        merged[name] = value
     if request.stop:
-        said["stop"] = request.stop
-    return said
+        merged["stop"] = request.stop
+    return merged
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An error as a vendor words it."""
+    """An error as the vendor reports it."""
 
     code: str | None = None
     kind: str | None = None
     message: str | None = None
     status: int | None = None
     request_id: str | None = None
-    """The request's id, where the body tells it."""
+    """The request's id, if the body contains it."""
 
 
 def read_failure(body: object) -> Failure:
-    """Find code, type, message and status in an error's JSON, wherever the vendor put them."""
+    """Return the code, type, message and status of an error's JSON, in any vendor's layout."""
     if isinstance(body, list) and body:  # Google wraps the errors of a stream in a list
         body = body[0]
-    told_id = body.get("request_id") if isinstance(body, dict) else None
+    request_id = body.get("request_id") if isinstance(body, dict) else None
     error = body.get("error") if isinstance(body, dict) else body
     if error is None and isinstance(body, dict):
         error = body
@@ -144,9 +146,9 @@ def read_failure(body: object) -> Failure:
     code, kind = error.get("code"), error.get("type") or error.get("status")
     status = next(
         (
-            given
-            for given in (code, error.get("status"), error.get("status_code"))
-            if _is_status(given)
+            value
+            for value in (code, error.get("status"), error.get("status_code"))
+            if _is_status(value)
         ),
         None,
     )
@@ -156,24 +158,28 @@ def read_failure(body: object) -> Failure:
         kind=None if kind is None or kind == "error" else str(kind),
         message=None if message is None else str(message),
         status=int(status) if status is not None else None,
-        request_id=told_id if isinstance(told_id, str) and told_id else None,
+        request_id=request_id if isinstance(request_id, str) and request_id else None,
     )
 
 
 def is_error_body(data: object) -> bool:
-    """Say whether a whole answer tells of an error; gateways send the event of a stream, or a list, as body."""
+    """Whether an answer is an error; some gateways send a stream's error event, or a list, as the body."""
     if isinstance(data, list) and data:
         data = data[0]
     return isinstance(data, dict) and (bool(data.get("error")) or data.get("type") == "error")
 
 
 def error_class(failure: Failure, status: int | None, table: ErrorTable) -> type[ModelError] | None:
-    """Choose the class of an error: the vendor's code, its type, what it says, then the HTTP status."""
+    """Return the class of an error: by the vendor's code, its type, its message, then the HTTP status."""
     for word in (failure.code, failure.kind):
         if word and word in table:
             return table[word]
     status = status or failure.status
-    if status in (400, 413, 422) and failure.message and re.search(OVERFLOW, failure.message):
+    if (
+        status in (400, 413, 422)
+        and failure.message
+        and re.search(CONTEXT_OVERFLOW, failure.message)
+    ):
         return ContextOverflowError
     return status_error_class(status) if status else None
 
@@ -184,19 +190,19 @@ def request_id(headers: Mapping[str, str]) -> str | None:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Read Retry-After: seconds, milliseconds or a date; None where absent or nonsense."""
+    """Return the seconds of Retry-After (seconds, milliseconds or a date); None if absent or invalid."""
     if (millis := headers.get("retry-after-ms")) is not None:
         return _number(millis, 0.001)
-    given = headers.get("retry-after")
-    if given is None:
+    value = headers.get("retry-after")
+    if value is None:
         return None
-    seconds = _number(given, 1.0)
+    seconds = _number(value, 1.0)
     if seconds is not None:
         return seconds
     try:
         from email.utils import parsedate_to_datetime  # noqa: PLC0415  rarely sent, and slow to import
 
-        when = parsedate_to_datetime(given)
+        when = parsedate_to_datetime(value)
         return max(0.0, when.timestamp() - time.time())
     except (TypeError, ValueError, OverflowError):
         return None
@@ -215,38 +221,45 @@ def _is_status(value: object) -> bool:
     return not isinstance(value, bool) and text.isdecimal() and 400 <= int(text[:4]) < 600
 
 
-# -- what a decoder stumbles over
+# -- malformed payloads
 
 Malformed = Callable[..., MalformedStreamError]
 
-ODD: Final = (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError)
-"""What a decoder may stumble with over JSON that is not of the vendor's shape."""
+MALFORMED_PAYLOAD_ERRORS: Final = (
+    AttributeError,
+    IndexError,
+    KeyError,
+    OverflowError,
+    TypeError,
+    ValueError,
+)
+"""The exceptions a decoder may raise on JSON that does not have the vendor's format."""
 
 
 def guarded(
-    malformed: Malformed, hear: Callable[..., list[Event]], *args: object, **kwargs: object
+    malformed: Malformed, decode: Callable[..., list[Event]], *args: object, **kwargs: object
 ) -> list[Event]:
-    """Call a decoder; what it stumbles over is the vendor's fault, and said to be."""
+    """Call a decoder; raise `MalformedStreamError` if the payload does not have the vendor's format."""
     try:
-        return hear(*args, **kwargs)
+        return decode(*args, **kwargs)
     except FoldlineError:
         raise
-    except ODD as error:
+    except MALFORMED_PAYLOAD_ERRORS as error:
         raise malformed_payload(malformed, error) from error
 
 
 def guarded_value(malformed: Malformed, read: Callable[..., T], *args: object) -> T:
-    """Call what reads a payload; what it stumbles over is the vendor's fault, and said to be."""
+    """Call a function that reads a payload; raise `MalformedStreamError` if the payload is malformed."""
     try:
         return read(*args)
     except FoldlineError:
         raise
-    except ODD as error:
+    except MALFORMED_PAYLOAD_ERRORS as error:
         raise malformed_payload(malformed, error) from error
 
 
 def malformed_payload(malformed: Malformed, error: Exception) -> MalformedStreamError:
-    """Make the error of a payload that a decoder stumbled over."""
+    """Return the error of a payload that a decoder could not read."""
     return malformed(f"the provider sent what its format has no place for: {error!r:.200}")
 
 
@@ -256,23 +269,23 @@ ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_cir
 
 
 def _writer() -> Callable[[Any, Any], Iterable[str]]:
-    """Return what writes JSON as `ENCODER` does, which would make this for every body anew: as dear as a short body."""
+    """Return `ENCODER`'s writer, built once: `ENCODER` would build it for every body, at the cost of a short body."""
     make = getattr(json.encoder, "c_make_encoder", None)
     if make is None:
         return ENCODER.iterencode
     escape = json.encoder.encode_basestring
     flags = (ENCODER.sort_keys, ENCODER.skipkeys, ENCODER.allow_nan)
-    made: Callable[[Any, Any], Iterable[str]] = make(
+    write: Callable[[Any, Any], Iterable[str]] = make(
         None, ENCODER.default, escape, None, ": ", ", ", *flags
     )
-    return made
+    return write
 
 
 WRITE: Final = _writer()
 
 
 def dump_body(body: dict[str, Any]) -> bytes:
-    """Write a body; a lone surrogate is kept, escaped."""
+    """Return a body as JSON; a lone surrogate is kept, escaped."""
     try:
         return "".join(WRITE(body, 0)).encode()
     except UnicodeEncodeError:
@@ -284,7 +297,7 @@ def dump_body(body: dict[str, Any]) -> bytes:
 
 
 def dump_text(value: object) -> str:
-    """Write JSON that is sent as text inside a body: the arguments of a call, a schema."""
+    """Return JSON that is sent as text inside a body: the arguments of a call, a schema."""
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
     except RecursionError:
@@ -294,40 +307,42 @@ def dump_text(value: object) -> str:
 
 
 def digest(value: object) -> str:
-    """Return a name of a value that does not show it."""
+    """Return the SHA-256 digest of a value's JSON."""
     return sha256(dumps_canonical(value).encode()).hexdigest()
 
 
 # -- ids of calls
 
 
-def plain_id(id: str, refused: re.Pattern[str], longest: int = 64) -> str:
-    """Return an id in the characters and the length that a vendor takes; an id that must change stays unlike others."""
+def plain_id(id: str, refused: re.Pattern[str], max_length: int = 64) -> str:
+    """Return an id with characters and a length that a vendor accepts; changed ids stay distinct."""
     plain = refused.sub("_", id)
-    if plain == id and 0 < len(id) <= longest:
+    if plain == id and 0 < len(id) <= max_length:
         return id
-    return f"{plain[: longest - 17]}-{sha256(id.encode(errors='surrogatepass')).hexdigest()[:16]}"
+    return (
+        f"{plain[: max_length - 17]}-{sha256(id.encode(errors='surrogatepass')).hexdigest()[:16]}"
+    )
 
 
 # -- results of calls in a history
 
 CALLS: Final = ("tool_call", "invalid_tool_call")
-CALL_NOTHING: Final = frozenset({HumanMessage, SystemMessage})
-"""Most messages, known at a glance: to ask a Pydantic class whether something is one of it is dear."""
+TYPES_WITHOUT_CALLS: Final = frozenset({HumanMessage, SystemMessage})
+"""Checked first by exact type: `isinstance` with a Pydantic class is slow."""
 
 
 def check_tool_results(messages: list[BaseMessage]) -> None:
-    """Refuse results of calls that nobody made; providers do too, but less clearly (F-U09)."""
-    made: set[str] = set()
+    """Raise on a tool result whose call is not in the history; providers' own errors are less clear (F-U09)."""
+    call_ids: set[str] = set()
     for place, message in enumerate(messages):
-        if type(message) in CALL_NOTHING:
+        if type(message) in TYPES_WITHOUT_CALLS:
             continue
         if isinstance(message, AIMessage):
             calls = [*message.tool_calls, *message.invalid_tool_calls]
-            made |= {str(call["id"]) for call in calls if call.get("id")}
-        elif isinstance(message, ToolMessage) and message.tool_call_id not in made:
-            made |= _calls_in_blocks(messages[:place])
-            if message.tool_call_id in made:
+            call_ids |= {str(call["id"]) for call in calls if call.get("id")}
+        elif isinstance(message, ToolMessage) and message.tool_call_id not in call_ids:
+            call_ids |= _calls_in_blocks(messages[:place])
+            if message.tool_call_id in call_ids:
                 continue
             raise UsageError(
                 f"messages[{place}] is the result of the call {message.tool_call_id!r}, but no message before it "
@@ -336,7 +351,7 @@ def check_tool_results(messages: list[BaseMessage]) -> None:
 
 
 def _calls_in_blocks(messages: list[BaseMessage]) -> set[str]:
-    """Find calls that a message has only in its content, in the words of the provider that wrote it."""
+    """Return the ids of calls that messages have only in their content, in a provider's own format."""
     blocks: list[Block] = [
         dict(block)
         for message in messages
@@ -347,7 +362,7 @@ def _calls_in_blocks(messages: list[BaseMessage]) -> set[str]:
 
 
 def _ids_of_call(block: Block) -> list[Any]:
-    """Return the ids by which the result of a call may name it; nothing where a block is no call."""
+    """Return the ids that a tool result may use for a call; [] if a block is not a call."""
     kind, extras, value = block["type"], block.get("extras"), block.get("value")
     if kind in CALLS:
         return [block.get("id")]

@@ -1,7 +1,7 @@
-"""For authors of providers: a chat model behind an HTTP API, and the decoder that reads its answers.
+"""For authors of providers: the base class of a chat model over HTTP, and the decoder of its answers.
 
-`HttpChatModel` sends and reads; a provider on it says what is sent (`_encode`) and what the answer means (a `Decoder`).
-Both are pure, so that recordings test them.
+`HttpChatModel` sends and receives; a provider encodes the request (`_encode`) and decodes the answer (a `Decoder`).
+Both are pure, so they can be tested with recordings.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ publish(__name__, HttpChatModel, Endpoint, Failure, WireDecoder)
 
 
 class Decoder:
-    """Turns one answer of a provider into events: subclass it, and pass on what came to `self.writer`.
+    """Decodes one answer of a provider into events: subclass it and pass the content to `self.writer`.
 
     ```python
     from foldline.providers.http import Decoder
@@ -56,23 +56,23 @@ class Decoder:
     """
 
     def __init__(self, provider: str, model: str) -> None:
-        """Begin to read an answer of this model."""
+        """Create the decoder of one answer of this model."""
         self.writer: EventWriter = EventWriter(metadata={"provider": provider, "model": model})
 
     def feed(self, data: Any, event: str) -> list[Event]:  # noqa: ANN401
-        """Return the events of one payload of a stream, parsed; `event` is the name that the stream gave it."""
+        """Return the events of one parsed payload of a stream; `event` is its SSE event name."""
         raise NotImplementedError(f"{type(self).__name__}.feed: write it to read streams")
 
     def whole(self, data: Any) -> list[Event]:  # noqa: ANN401
-        """Return the events of an answer that came in one piece, parsed."""
+        """Return the events of a parsed answer that is not streamed."""
         raise NotImplementedError(
             f"{type(self).__name__}.whole: write it to read answers that are no streams"
         )
 
     def end(self, *, marked: bool) -> list[Event]:
-        """Return the last events; raise where the stream ended and the provider never said that it was done.
+        """Return the last events; raise `StreamTruncatedError` if the answer is incomplete.
 
-        `marked` says whether the end marker (`[DONE]`) came. A stream with it and no finish reason ends with "stop".
+        `marked`: whether the end marker (`[DONE]`) was received; then an answer without finish reason ends with "stop".
         """
         if self.writer.is_over:
             return []
@@ -80,6 +80,6 @@ class Decoder:
             return self.writer.finish("stop")
         raise StreamTruncatedError("the stream ended before the answer did")
 
-    def heard(self) -> dict[str, Any]:
-        """Return usage and metadata so far, for the partial message of a stream that broke."""
+    def partial_state(self) -> dict[str, Any]:
+        """Return usage and metadata so far, for the partial message of an interrupted stream."""
         return {"usage": self.writer.usage_so_far, "metadata": self.writer.metadata_so_far}

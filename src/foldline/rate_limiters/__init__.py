@@ -1,4 +1,4 @@
-"""Rate limiters: wait until a call may be made; in memory, in SQLite for one machine, in Redis for a fleet."""
+"""Rate limiters: wait until a request is allowed; in memory, in SQLite for one machine, in Redis for many."""
 
 from __future__ import annotations
 

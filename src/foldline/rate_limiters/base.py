@@ -1,4 +1,4 @@
-"""`BaseRateLimiter`: says when a call may be made."""
+"""`BaseRateLimiter`: decides when a request may be sent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["BaseRateLimiter"]
 
 
 class BaseRateLimiter(ABC):
-    """Says when a call may be made."""
+    """Decides when a request may be sent."""
 
     __repr__ = short_repr
     takes_reservations: ClassVar[bool] = False
@@ -20,13 +20,13 @@ class BaseRateLimiter(ABC):
 
     @abstractmethod
     def acquire(self, *, blocking: bool = True) -> bool:
-        """Take one permission: wait for it, or say at once whether there is one."""
+        """Acquire permission for one request; with `blocking=False` return immediately whether there is one."""
 
     @abstractmethod
     async def aacquire(self, *, blocking: bool = True) -> bool:
-        """Take one permission: wait for it, or say at once whether there is one."""
+        """Acquire permission for one request; with `blocking=False` return immediately whether there is one."""
 
-    def observe(  # noqa: B027  most limiters do not learn
+    def observe(  # noqa: B027  most limiters ignore it
         self, headers: Mapping[str, str], *, status: int = 200, retry_after: float | None = None
     ) -> None:
-        """Take note of what a provider's answer says of its limits; does nothing unless a limiter learns."""
+        """Adapt to the rate-limit headers of an answer; the default does nothing."""

@@ -1,8 +1,8 @@
-"""`QuotaLimiter`: the body of every limiter of ours. A request reserves before it is sent and settles after.
+"""`QuotaLimiter`: the base of all limiters. A request reserves before it is sent and settles afterwards.
 
-Requests of one process wait in a line of their own. Its first one asks the store for itself and for those behind it;
-the store has a line of processes. Nobody holds anything while they sleep: where the first one is stuck (a blocked event
-loop), one from behind asks in its place.
+Requests of one process wait in a queue. The first one asks the store for itself and for those after it; the store has a
+queue of processes. No lock is held while requests sleep: if the first one is stuck (a blocked event loop), another one
+asks instead.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ __all__ = ["Permit", "QuotaLimiter"]
 logger: logging.Logger = logging.getLogger("foldline.rate_limiters")
 
 BATCH: Final = 16
-"""Requests that are asked for at once; another process has its turn after them."""
-LONGEST_LOOK: Final = 0.25
-"""Seconds between two looks of the first one in the line."""
-SHORTEST_LOOK: Final = 0.001
-BEHIND: Final = 5.0
-"""Seconds after which one from behind asks in the place of a first one that does not."""
-FIRST_ANSWER: Final = 500.0
-"""Tokens that an answer is taken to have before one was seen."""
+"""The maximum number of requests per call of the store; then another process has its turn."""
+MAX_POLL: Final = 0.25
+"""The maximum of seconds between two polls by the first request in the queue."""
+MIN_POLL: Final = 0.001
+STUCK_AFTER: Final = 5.0
+"""Seconds after which another request asks the store if the first one does not."""
+INITIAL_OUTPUT: Final = 500.0
+"""The expected tokens of an answer before the first one."""
 WEIGHT: Final = 0.2
-"""How much the newest answer counts in what the next is taken to have."""
-LONGEST_HOLD: Final = 3600.0
-"""Seconds that a provider may stop everybody for."""
-MOST_NOTES: Final = 1000
-"""What is kept for a store that does not answer."""
-SLOW_DOWN: Final = frozenset({429, 503, 529})
+"""The weight of the newest answer in the expected tokens of the next."""
+MAX_HOLD: Final = 3600.0
+"""The maximum of seconds for which a provider's Retry-After blocks all requests."""
+MAX_NOTES: Final = 1000
+"""How many operations are queued for a store that does not answer."""
+SLOW_DOWN_STATUSES: Final = frozenset({429, 503, 529})
 
 
 class Permit:
-    """Leave to send one request; `settle` says what it really used."""
+    """Permission to send one request; `settle` reports its actual usage."""
 
     __repr__ = short_repr
 
@@ -62,21 +62,21 @@ class Permit:
         self._taken = taken
         self._epoch = epoch
         self.tokens: float = tokens
-        """What was reserved."""
+        """The reserved tokens."""
         self.asked_at: float = asked_at
-        """When it was asked for, by the monotonic clock: it is counted from then on, or a little later."""
+        """The monotonic time of the request for it; it is counted from then on, or slightly later."""
         self.is_settled: bool = False
 
     def settle(self, tokens: float | None = None) -> None:
-        """Say how many tokens it was; None keeps what was reserved. The store hears of it with the next request."""
+        """Report the tokens used; None keeps the reservation. The store is updated with the next request."""
         self._note(0.0 if tokens is None else tokens - self.tokens, unsent=False)
 
     def cancel(self) -> None:
-        """Give it back: nothing was sent."""
+        """Return it: nothing was sent."""
         self._note(-self.tokens, unsent=True)
 
     async def settle_now(self, tokens: float | None, io: IO) -> None:
-        """Say how many tokens it was, and let the store know."""
+        """Report the tokens used, and update the store."""
         self.settle(tokens)
         await self._limiter.flush(io)
 
@@ -104,7 +104,7 @@ class _Entry:
 
 
 class QuotaLimiter(BaseRateLimiter):
-    """Lets requests through as the limits allow: in memory, or together with other processes."""
+    """Allows requests within limits: in memory, or together with other processes."""
 
     takes_reservations: ClassVar[bool] = True
 
@@ -118,13 +118,13 @@ class QuotaLimiter(BaseRateLimiter):
     ) -> None:
         self.rules = rules
         self.max_wait = max_wait
-        """Seconds that a request waits at most; then `RateLimitError`."""
+        """The maximum of seconds that a request waits before `RateLimitError`."""
         self.learn = learn
-        """Whether rate-limit headers of the provider are heeded."""
+        """Whether to respect the provider's rate-limit headers."""
         self.reserve_max_tokens = reserve_max_tokens
-        """Whether a request reserves all it may answer, as some providers count it, and not what it likely will."""
-        self.expected_output: float = FIRST_ANSWER
-        """Tokens that the next answer is taken to have."""
+        """Whether a request reserves its max_tokens, as some providers count it, instead of the expected output."""
+        self.expected_output: float = INITIAL_OUTPUT
+        """The expected tokens of the next answer."""
         self._name = uuid4().hex[:12]
         self._begin()
 
@@ -133,14 +133,14 @@ class QuotaLimiter(BaseRateLimiter):
         self._lock = mutex()
         self._entries: dict[_Entry, None] = {}
         self._is_asking = False
-        self._asked_at = -BEHIND
+        self._asked_at = -STUCK_AFTER
         self._notes: list[Operation] = []
 
-    # -- what a store writes
+    # -- implemented by a store
 
     @abstractmethod
     def _apply(self, operations: Sequence[Operation]) -> Reply:
-        """Do what is asked, as a whole; it may wait for other processes, unless it `_is_quick`."""
+        """Apply operations atomically; may wait for other processes, unless it `_is_quick`."""
 
     _is_quick: bool = False
 
@@ -151,13 +151,15 @@ class QuotaLimiter(BaseRateLimiter):
     # -- waiting
 
     async def enter(self, io: IO, tokens: float = 0.0, seconds: float | None = None) -> Permit:
-        """Wait for a permit, `max_wait` seconds at most, or `seconds` where that is less; then `RateLimitError`."""
+        """Wait for a permit, at most `max_wait` or `seconds`, whichever is less; then raise `RateLimitError`."""
         if (refusal := self.rules.refusal(tokens)) is not None:
             raise RateLimitError(refusal)
         if self._pid != os.getpid():
-            self._begin()  # nobody waits in a child that was forked
-        patience = min((one for one in (self.max_wait, seconds) if one is not None), default=None)
-        end = None if patience is None else time.monotonic() + patience
+            self._begin()  # a forked child has no waiting requests
+        max_seconds = min(
+            (limit for limit in (self.max_wait, seconds) if limit is not None), default=None
+        )
+        end = None if max_seconds is None else time.monotonic() + max_seconds
         entry = _Entry(tokens)
         with self._lock:
             self._entries[entry] = None
@@ -181,19 +183,19 @@ class QuotaLimiter(BaseRateLimiter):
         if entry.channel is None:
             entry.channel = io.channel()
         is_first = next(iter(self._entries), None) is entry
-        look = min(LONGEST_LOOK, self.rules.look) if is_first else BEHIND
-        pause = max(SHORTEST_LOOK, min(wait, look) if is_first else look)
+        poll = min(MAX_POLL, self.rules.poll) if is_first else STUCK_AFTER
+        pause = max(MIN_POLL, min(wait, poll) if is_first else poll)
         if end is not None:
-            left = end - time.monotonic()
-            # Tokens may be given back before that; requests are not.
-            is_sure = is_first and wait > left and not self.rules.counts_tokens
-            if left <= 0 or is_sure:
+            remaining = end - time.monotonic()
+            # Tokens may be returned before that; requests are not.
+            is_sure = is_first and wait > remaining and not self.rules.counts_tokens
+            if remaining <= 0 or is_sure:
                 raise RateLimitError(
                     f"the rate limit leaves no room for this request for another {max(wait, 0):.3g} s, and it may "
-                    f"wait {max(left, 0):.3g} s more: raise max_wait, or send less",
+                    f"wait {max(remaining, 0):.3g} s more: raise max_wait, or send less",
                     wait=wait,
                 )
-            pause = min(pause, left)
+            pause = min(pause, remaining)
         if entry.permit is None:
             await entry.channel.get_within(pause)
 
@@ -215,14 +217,14 @@ class QuotaLimiter(BaseRateLimiter):
             first.wake()
 
     async def _ask(self, entry: _Entry, io: IO) -> float:
-        """Ask the store for the first ones in the line; return the seconds until it is worth to ask again."""
+        """Ask the store for the first requests in the queue; return the seconds until the next poll."""
         with self._lock:
             is_first = next(iter(self._entries), None) is entry
-            is_stuck = time.monotonic() - self._asked_at > BEHIND
+            is_stuck = time.monotonic() - self._asked_at > STUCK_AFTER
             if self._is_asking and not is_stuck:
-                return LONGEST_LOOK
+                return MAX_POLL
             if not is_first and not is_stuck:
-                return BEHIND
+                return STUCK_AFTER
             self._is_asking = True
         try:
             return await self._serve(entry, io)
@@ -236,17 +238,17 @@ class QuotaLimiter(BaseRateLimiter):
         while entry.permit is None:
             with self._lock:
                 self._asked_at = time.monotonic()
-                waiting = list(islice(self._entries, BATCH))
+                entries = list(islice(self._entries, BATCH))
                 notes, self._notes = self._notes, []
-            take = Take([one.tokens for one in waiting])
-            notes = [one for one in notes if not isinstance(one, Leave)]
+            take = Take([waiting.tokens for waiting in entries])
+            notes = [note for note in notes if not isinstance(note, Leave)]
             reply = await self._send([*_aged(notes), take], io)
-            self._hand_out(reply, self._asked_at)
+            self._assign_permits(reply, self._asked_at)
             if not reply.taken:
                 return reply.wait
         return 0.0
 
-    def _hand_out(self, reply: Reply, asked_at: float) -> None:
+    def _assign_permits(self, reply: Reply, asked_at: float) -> None:
         for tokens, taken in reply.taken:
             permit = Permit(self, tokens, taken, reply.epoch, asked_at)
             with self._lock:
@@ -254,7 +256,7 @@ class QuotaLimiter(BaseRateLimiter):
                 if first is not None:
                     del self._entries[first]
                     first.permit = permit
-            if first is None:  # whoever asked has left
+            if first is None:  # the waiting request was cancelled
                 permit.cancel()
             else:
                 first.wake()
@@ -265,28 +267,30 @@ class QuotaLimiter(BaseRateLimiter):
                 return self._apply(operations)
             reply: Reply = await io.call(self._apply, operations)
         except StoreError:
-            with self._lock:  # told again, once the store answers
-                kept = [one for one in operations if isinstance(one, Settle | Learn)]
-                self._notes[:0] = kept[-MOST_NOTES:]
+            with self._lock:  # sent again with the next call
+                unsent = [
+                    operation for operation in operations if isinstance(operation, Settle | Learn)
+                ]
+                self._notes[:0] = unsent[-MAX_NOTES:]
             raise
         return reply
 
-    # -- what is told after a request
+    # -- after a request
 
     def note(self, operation: Operation) -> None:
-        """Keep what the store is to hear; it goes with the next thing that it is asked."""
+        """Queue an operation for the next call of the store."""
         with self._lock:
             self._notes.append(operation)
 
     async def flush(self, io: IO) -> None:
-        """Let the store hear what was noted; a store that does not answer costs no answer of a model."""
+        """Send queued operations to the store; a store that does not answer does not fail the model call."""
         with self._lock:
             first = next(iter(self._entries), None)
             notes: list[Operation] = []
             if first is None and not self._is_asking:
                 notes, self._notes = self._notes, []
         if first is not None:
-            first.wake()  # what was given back may be for it
+            first.wake()  # returned tokens may be enough for it
         if not notes:
             return
         try:
@@ -297,34 +301,34 @@ class QuotaLimiter(BaseRateLimiter):
     def observe(
         self, headers: Mapping[str, str], *, status: int = 200, retry_after: float | None = None
     ) -> None:
-        """Heed what a provider's answer says: how much is left, and how long to wait."""
+        """Adapt to a provider's answer: its remaining quota, and how long to wait."""
         if not self.learn:
             return
-        hold = min(retry_after or 0.0, LONGEST_HOLD) if status in SLOW_DOWN else 0.0
+        hold = min(retry_after or 0.0, MAX_HOLD) if status in SLOW_DOWN_STATUSES else 0.0
         caps = read_caps(headers)
         if caps or hold > 0:
             self.note(Learn(caps, hold, time.monotonic()))
 
     def estimate(self, input_tokens: int, max_tokens: int | None) -> float:
-        """Return the tokens that a request is taken to use: what it sends, and what is likely answered."""
+        """Return the expected tokens of a request: its input and the likely output."""
         expected = self.expected_output
         if max_tokens is not None:
             expected = max_tokens if self.reserve_max_tokens else min(expected, max_tokens)
-        # An answer that may be longer than the limit waits until all of it is free; a prompt that is, never fits.
+        # Output beyond the limit is capped, so that the request waits for the full quota; a larger prompt never fits.
         return max(float(input_tokens), min(input_tokens + expected, self.rules.most_tokens))
 
     def observe_answer(self, output_tokens: int) -> None:
-        """Learn how long answers are."""
+        """Update the expected tokens of the next answer."""
         self.expected_output += WEIGHT * (output_tokens - self.expected_output)
 
     # -- public
 
     def acquire(self, *, blocking: bool = True) -> bool:
-        """Take one permission: wait for it, or say at once whether there is one."""
+        """Acquire permission for one request; with `blocking=False` return immediately whether there is one."""
         return drive(self._acquire(BLOCKING, wait=blocking))
 
     async def aacquire(self, *, blocking: bool = True) -> bool:
-        """Take one permission: wait for it, or say at once whether there is one."""
+        """Acquire permission for one request; with `blocking=False` return immediately whether there is one."""
         return await self._acquire(ASYNC, wait=blocking)
 
     async def _acquire(self, io: IO, *, wait: bool) -> bool:
@@ -342,7 +346,7 @@ class QuotaLimiter(BaseRateLimiter):
 
     @contextmanager
     def reserve(self, tokens: float = 0.0) -> Generator[Permit, None, None]:
-        """Wait for leave to send a request of about so many tokens; `settle` it inside the block."""
+        """Wait for permission to send a request of about this many tokens; call `settle` inside the block."""
         permit = drive(self.enter(BLOCKING, tokens))
         try:
             yield permit
@@ -351,7 +355,7 @@ class QuotaLimiter(BaseRateLimiter):
 
     @asynccontextmanager
     async def areserve(self, tokens: float = 0.0) -> AsyncGenerator[Permit, None]:
-        """Wait for leave to send a request of about so many tokens; `settle` it inside the block."""
+        """Wait for permission to send a request of about this many tokens; call `settle` inside the block."""
         permit = await self.enter(ASYNC, tokens)
         try:
             yield permit
@@ -360,5 +364,5 @@ class QuotaLimiter(BaseRateLimiter):
 
 
 def _aged(notes: Sequence[Operation]) -> list[Operation]:
-    """Return what is told, with what providers said as it stands now: of a minute's wait some may be over."""
-    return [one.aged(time.monotonic()) if isinstance(one, Learn) else one for one in notes]
+    """Return operations with the times of `Learn` reduced by their age."""
+    return [note.aged(time.monotonic()) if isinstance(note, Learn) else note for note in notes]

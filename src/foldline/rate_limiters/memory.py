@@ -1,4 +1,4 @@
-"""`InMemoryRateLimiter`: limits for the calls of one process."""
+"""`InMemoryRateLimiter`: limits for the requests of one process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["InMemoryRateLimiter"]
 
 
 class InMemoryRateLimiter(QuotaLimiter):
-    """Limits for the calls of one process, shared by its threads and tasks.
+    """Limits for the requests of one process, shared by its threads and tasks.
 
     ```python
     from foldline.rate_limiters import InMemoryRateLimiter
@@ -26,7 +26,7 @@ class InMemoryRateLimiter(QuotaLimiter):
     #> True
     ```
 
-    `requests_per_second` with `max_bucket_size` is LangChain's bucket, which begins empty.
+    `requests_per_second` with `max_bucket_size` is LangChain's token bucket, which is empty at first.
     """
 
     _is_quick = True
@@ -46,7 +46,7 @@ class InMemoryRateLimiter(QuotaLimiter):
         learn: bool = True,
         reserve_max_tokens: bool = False,
     ) -> None:
-        """Hold to every limit that is given; `quotas` takes those of other times."""
+        """Apply every limit that is passed; `quotas` are limits for other periods."""
         rules = make_rules(
             requests_per_second=requests_per_second,
             max_bucket_size=max_bucket_size,
@@ -61,14 +61,13 @@ class InMemoryRateLimiter(QuotaLimiter):
         )
         self.requests_per_second: float = rules.rate
         self.max_bucket_size = max_bucket_size
-        self.check_every_n_seconds = (
-            check_every_n_seconds  # LangChain's; requests are woken instead
-        )
+        # LangChain's argument; unused, because waiting requests are woken.
+        self.check_every_n_seconds = check_every_n_seconds
         self._state = State()
 
     @property
     def available_tokens(self) -> float:
-        """What the bucket of `requests_per_second` held at the last look."""
+        """The content of the bucket of `requests_per_second` at the last request."""
         return self._state.bucket
 
     def _begin(self) -> None:

@@ -1,8 +1,8 @@
-"""`RedisRateLimiter`: limits for a fleet, kept in Redis (extra `redis`).
+"""`RedisRateLimiter`: limits shared by many machines, stored in Redis (extra `redis`).
 
-All that is asked is one script (`redis.lua`) that Redis runs whole, on its own clock, so that machines whose clocks
-differ share one limit. Every limiter keeps its own part of the counts too: where Redis has lost the state, it tells it
-again; where Redis is gone, it may go on with a limit of its own (`LocalLimit`).
+Every call is one script (`redis.lua`), which Redis runs atomically and with its own clock, so that machines with
+different clocks share one limit. Every limiter also stores its own counts: if Redis loses the state, they are sent
+again; if Redis is unreachable, it may continue with a local limit (`LocalLimit`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from foldline._io.locks import mutex
 from foldline._storage.redis import RedisClient, RedisServer
 from foldline.exceptions import StoreError, UsageError
 from foldline.rate_limiters.limiter import QuotaLimiter
-from foldline.rate_limiters.quotas import KEPT, SLOTS, Quota, Rules, make_rules
+from foldline.rate_limiters.quotas import COUNTED_SLOTS, SLOTS, Quota, Rules, make_rules
 from foldline.rate_limiters.state import (
     Learn,
     Leave,
@@ -39,22 +39,22 @@ __all__ = ["LocalLimit", "RedisRateLimiter"]
 logger: logging.Logger = logging.getLogger("foldline.rate_limiters")
 
 GRACE: Final = 2.0
-"""Seconds for which nothing is let through after Redis lost its state, so that all can tell what they have taken."""
-AGAIN: Final = 1.0
-"""Seconds after which a server that was gone is asked again."""
-DRIFT: Final = 0.05
-"""Seconds that the server's clock may have gone further than ours."""
+"""Seconds without permits after Redis lost its state, so that all processes can send their counts."""
+RETRY_SECONDS: Final = 1.0
+"""Seconds after which an unreachable server is tried again."""
+CLOCK_DRIFT: Final = 0.05
+"""Seconds by which the server's clock may run ahead of ours."""
 LOCAL: Final = "local"
 Part = tuple[str, int, float]
-"""Key of a quota, part of time (or age in parts), amount."""
+"""Key of a quota, slot (or age in slots), amount."""
 
 
 @dataclass(frozen=True, slots=True)
 class LocalLimit:
-    """Where Redis is gone, each process goes on by itself, with its share of the limits."""
+    """If Redis is unreachable, each process continues alone with a share of the limits."""
 
     share: float | None = None
-    """The share of one process; None for an equal part among those who were seen last."""
+    """The share of one process; None for an equal share among the processes seen last."""
 
     def __post_init__(self) -> None:
         if self.share is not None and not 0 < self.share <= 1:
@@ -62,7 +62,7 @@ class LocalLimit:
 
 
 class RedisRateLimiter(QuotaLimiter):
-    """Limits that all processes with the same `key` share.
+    """Limits shared by all processes with the same `key`.
 
     ```python {test="skip: needs a Redis server"}
     limiter = RedisRateLimiter(
@@ -90,10 +90,10 @@ class RedisRateLimiter(QuotaLimiter):
         on_unreachable: Literal["fail"] | LocalLimit = "fail",
         timeout: float = 2.0,
     ) -> None:
-        """Hold to every limit that is given, together with the fleet.
+        """Apply every limit that is passed, together with all processes of the same key.
 
-        `on_unreachable` says what happens where Redis does not answer within `timeout` seconds: "fail" raises
-        `StoreError`; `LocalLimit()` goes on with a share of the limits, and tells Redis when it is back.
+        `on_unreachable` is what happens if Redis does not answer within `timeout` seconds: "fail" raises `StoreError`;
+        `LocalLimit()` continues with a share of the limits, and reports to Redis when it is back.
         """
         rules = make_rules(
             requests_per_second=requests_per_second,
@@ -119,12 +119,12 @@ class RedisRateLimiter(QuotaLimiter):
         self._mirror.begin()
 
     def close(self) -> None:
-        """Close connections that nobody uses."""
+        """Close unused connections."""
         self._server.close()
 
     def _apply(self, operations: Sequence[Operation]) -> Reply:
         mirror = self._mirror
-        if mirror.is_local and time.monotonic() < mirror.ask_again:
+        if mirror.is_local and time.monotonic() < mirror.retry_at:
             return self._apply_locally(operations)
         try:
             reply = self._ask_server(operations)
@@ -133,26 +133,27 @@ class RedisRateLimiter(QuotaLimiter):
                 raise
             if not mirror.is_local:
                 logger.warning(
-                    "Redis is gone: a rate limiter goes on with its own share", exc_info=True
+                    "Redis is unreachable: a rate limiter continues with its own share",
+                    exc_info=True,
                 )
-            mirror.go_local(AGAIN)
+            mirror.go_local(RETRY_SECONDS)
             return self._apply_locally(operations)
-        mirror.go_back()
+        mirror.go_remote()
         return reply
 
     def _ask_server(self, operations: Sequence[Operation]) -> Reply:
         mirror = self._mirror
         asked_at = time.monotonic()
-        untold = mirror.take_untold()
-        if untold:
-            operations = [Restore(mirror.aged(untold)), *operations]
+        unreported = mirror.take_unreported()
+        if unreported:
+            operations = [Restore(mirror.aged(unreported)), *operations]
         try:
             reply = self._run(operations)
         except BaseException:
-            mirror.put_back(untold)
+            mirror.put_back(unreported)
             raise
-        lost = mirror.follow(reply, operations, asked_at, untold)
-        if lost:  # the state that our counts were in is gone: they are told to the new one
+        lost = mirror.follow(reply, operations, asked_at, unreported)
+        if lost:  # Redis lost the state with our counts: send them again
             self._run([Restore(lost)])
         return reply
 
@@ -166,18 +167,18 @@ class RedisRateLimiter(QuotaLimiter):
             "epoch": mirror.epoch,
             "grace": GRACE,
             "counts": self.on_unreachable != "fail",
-            "ttl": int(longest * (KEPT + 1) / SLOTS * 1000) + 60_000,
+            "ttl": int(longest * (COUNTED_SLOTS + 1) / SLOTS * 1000) + 60_000,
         }
         if mirror.epoch:
-            server_now, heard_at = mirror.heard
-            request["bound"] = server_now + (time.monotonic() - heard_at) + DRIFT
+            server_now, received_at = mirror.server_time
+            request["bound"] = server_now + (time.monotonic() - received_at) + CLOCK_DRIFT
         with self._server.client() as client:
             answer = json.loads(
                 client.register_script(_script())([self._key], [json.dumps(request)])
             )
         taken = [
-            (tokens, {key: int(part) for key, part in at.items()})
-            for tokens, at in answer["taken"] or ()
+            (tokens, {key: int(part) for key, part in slots.items()})
+            for tokens, slots in answer["taken"] or ()
         ]
         used = [(key, int(age), float(amount)) for key, age, amount in answer.get("used") or ()]
         callers = max(1, answer["callers"])
@@ -189,7 +190,7 @@ class RedisRateLimiter(QuotaLimiter):
 
 
 class _Mirror:
-    """What this process has taken, by itself: for the time without Redis, and to tell it again."""
+    """The counts of this process: for the time without Redis, and to send them again."""
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
@@ -197,36 +198,36 @@ class _Mirror:
         self.begin()
 
     def begin(self) -> None:
-        """Forget what belongs to another process; a forked child has taken nothing."""
+        """Reset all counts; a forked child has used nothing."""
         self._pid = os.getpid()
         self._lock = mutex()
         self._state = State()
-        """What Redis knows that this process has taken."""
+        """The usage of this process that Redis knows of."""
         self._local: State | None = None
-        """The books of the time without Redis."""
+        """The state while Redis is unreachable."""
         self._fleet: list[Part] = []
-        """Key, part of our time and amount of what all had taken when Redis last answered."""
-        self._untold: list[Part] = []
-        """Key, part of our time and amount of what was taken while Redis was gone."""
+        """Key, slot of our time and amount of all processes' usage when Redis last answered."""
+        self._unreported: list[Part] = []
+        """Key, slot of our time and amount of the usage while Redis was unreachable."""
         self.epoch = ""
-        self.heard = (0.0, 0.0)
-        """The time that Redis said, and when that was by our clock."""
+        self.server_time = (0.0, 0.0)
+        """The time of Redis, and our monotonic time when it was received."""
         self.is_local = False
-        self.ask_again = 0.0
+        self.retry_at = 0.0
         self._callers = 1
 
     def go_local(self, seconds: float) -> None:
-        """Go on without Redis for a while."""
+        """Continue without Redis for some seconds."""
         self.is_local = True
-        self.ask_again = time.monotonic() + seconds
+        self.retry_at = time.monotonic() + seconds
 
-    def go_back(self) -> None:
-        """Go on with Redis: the books of the time without it are closed."""
+    def go_remote(self) -> None:
+        """Continue with Redis: discard the local state."""
         self.is_local = False
         self._local = None
 
     def apply(self, operations: Sequence[Operation], share: float | None) -> Reply:
-        """Do what is asked with a share of the limits."""
+        """Apply operations with a share of the limits."""
         part = share or 1 / self._callers
         rules = self._rules.share(part)
         with self._lock:
@@ -237,66 +238,70 @@ class _Mirror:
             reply.epoch = LOCAL
             for key, amount in _counts(local).items():
                 if change := amount - before.get(key, 0.0):
-                    self._untold.append((*key, change))
+                    self._unreported.append((*key, change))
         return reply
 
     def _open_local(self, share: float) -> State:
-        """Open books in which our share of what all have taken is taken: what is left of it is left of the limit."""
+        """Return a local state that starts with our share of all processes' usage."""
         local = State()
         for key, part, amount in self._fleet:
             parts = local.used.setdefault(key, {})
             parts[part] = parts.get(part, 0.0) + amount * share
-        for key, part, amount in self._untold:  # of a time without Redis that has just ended
+        for key, part, amount in self._unreported:  # of a time without Redis that has just ended
             parts = local.used.setdefault(key, {})
             parts[part] = parts.get(part, 0.0) + amount
         return local
 
     def _local_operations(self, operations: Sequence[Operation]) -> list[Operation]:
-        """Leave out what speaks of counts in Redis."""
-        return [one for one in operations if not isinstance(one, Settle) or one.epoch == LOCAL]
+        """Return operations without those that correct counts in Redis."""
+        return [
+            operation
+            for operation in operations
+            if not isinstance(operation, Settle) or operation.epoch == LOCAL
+        ]
 
-    def take_untold(self) -> list[Part]:
-        """Return what Redis has not heard of, and count it as told."""
+    def take_unreported(self) -> list[Part]:
+        """Return the usage that Redis does not know of, and mark it as reported."""
         with self._lock:
-            rows, self._untold = self._untold, []
+            rows, self._unreported = self._unreported, []
         return rows
 
     def put_back(self, rows: list[Part]) -> None:
-        """Keep what Redis could not be told."""
+        """Restore usage that could not be reported."""
         with self._lock:
-            self._untold[:0] = rows
+            self._unreported[:0] = rows
 
     def aged(self, rows: Iterable[Part]) -> list[Part]:
-        """Return counts as `Restore` wants them: with their age for their part of time."""
+        """Return counts for `Restore`: with their age instead of their slot."""
         lengths = {quota.key: quota.part for quota in self._rules.quotas}
         now = time.monotonic()
         return [(key, max(0, int(now / lengths[key]) - part), amount) for key, part, amount in rows]
 
     def follow(
-        self, reply: Reply, operations: Sequence[Operation], asked_at: float, told: list[Part]
+        self, reply: Reply, operations: Sequence[Operation], asked_at: float, reported: list[Part]
     ) -> list[Part]:
-        """Count here what Redis let through; return all that it knew before where it had to begin anew."""
+        """Count the permits of Redis; if Redis lost its state, return the counts to send again."""
         with self._lock:
             is_lost = self.epoch not in ("", reply.epoch)
             lost = self._state.ages(self._rules, time.monotonic()) if is_lost else []
             self.epoch, self._callers = reply.epoch, reply.callers
-            self.heard = (reply.now, asked_at)
+            self.server_time = (reply.now, asked_at)
             for tokens, _ in reply.taken:
                 self._state._count(self._rules, tokens, time.monotonic())
             now = time.monotonic()
-            for key, part, amount in told:
+            for key, part, amount in reported:
                 parts = self._state.used.setdefault(key, {})
                 parts[part] = max(0.0, parts.get(part, 0.0) + amount)
             lengths = {quota.key: quota.part for quota in self._rules.quotas}
             self._fleet = [(key, int(now / lengths[key]) - age, n) for key, age, n in reply.used]
-            for one in operations:
-                if isinstance(one, Settle):
-                    self._settle(one, now)
+            for operation in operations:
+                if isinstance(operation, Settle):
+                    self._settle(operation, now)
             self._state._forget(self._rules, LOCAL, now)
         return lost
 
     def _settle(self, settle: Settle, now: float) -> None:
-        """Correct the newest counts: which of them it was, only Redis knows."""
+        """Correct the newest counts: only Redis knows which ones the request had."""
         for quota in self._rules.quotas:
             amount = settle.change if quota.kind == "tokens" else float(-settle.unsent)
             parts = self._state.used.get(quota.key, {})
@@ -321,8 +326,8 @@ def _script() -> str:
 
 def _encode_rules(rules: Rules) -> dict[str, Any]:
     quotas = [
-        {"key": one.key, "kind": one.kind, "limit": one.limit, "part": one.part}
-        for one in rules.quotas
+        {"key": quota.key, "kind": quota.kind, "limit": quota.limit, "part": quota.part}
+        for quota in rules.quotas
     ]
     return {"quotas": quotas, "rate": rules.rate, "size": rules.size}
 

@@ -1,7 +1,7 @@
-"""`SQLiteRateLimiter`: limits for the processes of one machine, kept in a SQLite file.
+"""`SQLiteRateLimiter`: limits for the processes of one machine, stored in a SQLite file.
 
-Time is the machine's monotonic clock, which its processes share and nobody can set. After a restart of the machine it
-begins anew: then the wall clock says how long that took, and never less than nothing.
+Time is the machine's monotonic clock, which its processes share and which cannot be set. It restarts with the machine:
+then the elapsed time is that of the wall clock, but at least zero.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WRITE = "INSERT INTO foldline_rate_limits VALUES (?, ?) ON CONFLICT (key) DO UPD
 
 
 class SQLiteRateLimiter(QuotaLimiter):
-    """Limits that all processes with the same file and `key` share.
+    """Limits shared by all processes with the same file and `key`.
 
     ```python
     from pathlib import Path
@@ -58,7 +58,7 @@ class SQLiteRateLimiter(QuotaLimiter):
         learn: bool = True,
         reserve_max_tokens: bool = False,
     ) -> None:
-        """Hold to every limit that is given, together with all who use the same file and key."""
+        """Apply every limit that is passed, together with all processes of the same file and key."""
         rules = make_rules(
             requests_per_second=requests_per_second,
             max_bucket_size=max_bucket_size,
@@ -80,8 +80,8 @@ class SQLiteRateLimiter(QuotaLimiter):
 
     def _apply(self, operations: Sequence[Operation]) -> Reply:
         with self._database.write() as connection:
-            found = connection.execute(READ, (self._key,)).fetchone()
-            data = json.loads(found[0]) if found else {}
+            row = connection.execute(READ, (self._key,)).fetchone()
+            data = json.loads(row[0]) if row else {}
             clock = _clock(data.get("clock"), time.monotonic(), time.time())
             state = _decode(data)
             reply = apply(state, self.rules, self._caller, operations, clock["now"])
@@ -91,13 +91,13 @@ class SQLiteRateLimiter(QuotaLimiter):
 
 
 def _clock(last: dict[str, float] | None, monotonic: float, wall: float) -> dict[str, float]:
-    """Return the time of the state: it goes on with the monotonic clock, over a restart of the machine by the wall."""
+    """Return the time of the state: by the monotonic clock, or the wall clock after a restart of the machine."""
     if last is None:
         return {"now": 0.0, "monotonic": monotonic, "wall": wall}
-    passed = monotonic - last["monotonic"]
-    if passed < 0:
-        passed = max(0.0, wall - last["wall"])
-    return {"now": last["now"] + passed, "monotonic": monotonic, "wall": wall}
+    elapsed = monotonic - last["monotonic"]
+    if elapsed < 0:
+        elapsed = max(0.0, wall - last["wall"])
+    return {"now": last["now"] + elapsed, "monotonic": monotonic, "wall": wall}
 
 
 def _decode(data: dict[str, Any]) -> State:

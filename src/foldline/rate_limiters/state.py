@@ -1,10 +1,10 @@
-"""What callers have taken, and who waits: the book-keeping of a limiter, pure; time is handed in.
+"""The state of a limiter: usage, and waiting callers. Pure; the time is a parameter.
 
-`redis.lua` says the same for Redis; `tests/rate_limiters/test_state.py` holds one against the other.
+`redis.lua` is the same for Redis; `tests/rate_limiters/test_state.py` compares the two.
 
-What is taken is counted in parts of a quota's time, and is free again when its part has left that time whole. Callers
-that wait (a process each) stand in a line. Whoever looks serves the line from its front: what another caller gets is
-kept for it until it looks itself. A caller that has not looked for `LEASE` seconds has left.
+Usage is counted in slots of a quota's period, and expires when its slot has completely left the period. Waiting callers
+(one per process) form a queue. Each poll serves the queue from its front: permits of another caller are kept until that
+caller polls. A caller that has not polled for `LEASE` seconds is removed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, assert_never
 
-from foldline.rate_limiters.quotas import KEPT, Quota, Rules
+from foldline.rate_limiters.quotas import COUNTED_SLOTS, Quota, Rules
 
 __all__ = [
     "LEASE",
@@ -32,19 +32,19 @@ __all__ = [
 ]
 
 LEASE: Final = 2.0
-"""Seconds after which a caller that waits and does not look is taken for gone."""
-SEEN: Final = 60.0
-"""Seconds for which a caller counts as one of those who share the limits."""
+"""Seconds after which a waiting caller that does not poll is removed."""
+CALLER_LIFETIME: Final = 60.0
+"""Seconds for which a caller counts as sharing the limits."""
 NEVER: Final = 1e9
 EPSILON: Final = 1e-9
 
 Taken = dict[str, int]
-"""Key of a quota -> the part of time in which it was taken."""
+"""Key of a quota -> the slot in which the usage was counted."""
 
 
 @dataclass(slots=True)
 class Cap:
-    """What a provider said is left: `remaining` of `limit`, which is full again after `reset` seconds."""
+    """The remaining quota that a provider reported: `remaining` of `limit`, full again after `reset` seconds."""
 
     limit: float
     remaining: float
@@ -53,12 +53,12 @@ class Cap:
     taken: float = 0.0
 
     def room(self, now: float) -> float:
-        """Return what may be taken now: what was left, what has come back since, less what was taken since."""
-        part = min(1.0, max(0.0, now - self.at) / self.reset) if self.reset > 0 else 1.0
-        return self.remaining + (self.limit - self.remaining) * part - self.taken
+        """Return the amount available now: the remaining quota, plus its recovery, minus later usage."""
+        recovered = min(1.0, max(0.0, now - self.at) / self.reset) if self.reset > 0 else 1.0
+        return self.remaining + (self.limit - self.remaining) * recovered - self.taken
 
     def wait(self, amount: float, now: float) -> float:
-        """Return the seconds until an amount may be taken."""
+        """Return the seconds until an amount is available."""
         missing = min(amount, self.limit) - self.room(now)
         if missing <= EPSILON or now >= self.at + self.reset:
             return 0.0
@@ -69,23 +69,23 @@ class Cap:
 
 @dataclass(slots=True)
 class Reply:
-    """What a look brought: for each request that may go, what it took; else how long until one may."""
+    """The result of a poll: the usage of each allowed request, or the seconds until one is allowed."""
 
     taken: list[tuple[float, Taken]] = field(default_factory=list)
-    """Tokens, and where they were counted, of each request that may go now."""
+    """The tokens, and their slots, of each request that is allowed now."""
     wait: float = 0.0
     callers: int = 1
     """How many callers share the limits."""
     epoch: str = ""
-    """Which state this is: another one has begun anew."""
+    """The id of the state; it changes if the state is lost."""
     now: float = 0.0
     used: list[tuple[str, int, float]] = field(default_factory=list)
-    """What all callers have taken (key of a quota, age in parts, amount), where that was asked for."""
+    """The usage of all callers (key of a quota, age in slots, amount), if it was requested."""
 
 
 @dataclass(slots=True)
 class Waiter:
-    """A caller in the line: the tokens of each of its next requests."""
+    """A caller in the queue, with the tokens of each of its next requests."""
 
     caller: str
     demands: list[float]
@@ -94,43 +94,43 @@ class Waiter:
 
 @dataclass(slots=True)
 class State:
-    """Everything that callers share."""
+    """The state that callers share."""
 
     used: dict[str, dict[int, float]] = field(default_factory=dict)
-    """Key of a quota -> part of time -> what was taken in it."""
+    """Key of a quota -> slot -> usage."""
     line: list[Waiter] = field(default_factory=list)
     kept: dict[str, list[float]] = field(default_factory=dict)
-    """Caller -> the tokens of requests that it may make as soon as it looks."""
+    """Caller -> the tokens of its requests that are allowed as soon as it polls."""
     seen: dict[str, float] = field(default_factory=dict)
     hold: float = 0.0
-    """Until when nothing is let through: a provider said so."""
+    """The time until which no request is allowed, by a provider's Retry-After."""
     caps: dict[str, Cap] = field(default_factory=dict)
     bucket: float = 0.0
     bucket_at: float | None = None
 
-    # -- what callers ask
+    # -- operations
 
     def take(
         self, rules: Rules, caller: str, demands: list[float], now: float, *, waits: bool = True
     ) -> Reply:
-        """Let requests through, in the order of the line; who gets none waits in it, unless `waits` is False."""
+        """Allow requests in the order of the queue; others wait in it, unless `waits` is False."""
         self._forget(rules, caller, now)
         self.seen[caller] = now
         reply = Reply(now=now)
         for tokens in self.kept.pop(caller, [])[: len(demands)]:
             reply.taken.append((tokens, self._count(rules, tokens, now)))
-        left = demands[len(reply.taken) :]
-        own = next((waiter for waiter in self.line if waiter.caller == caller), None)
-        if own is not None and (reply.taken or not left or not waits):
-            self.line.remove(own)  # its turn is over: it goes to the end
-            own = None
+        remaining = demands[len(reply.taken) :]
+        waiter_of_caller = next((waiter for waiter in self.line if waiter.caller == caller), None)
+        if waiter_of_caller is not None and (reply.taken or not remaining or not waits):
+            self.line.remove(waiter_of_caller)  # its turn is over: it is appended again below
+            waiter_of_caller = None
         if not waits:
-            self._take_at_once(rules, left, reply, now)
-        elif left:
-            if own is None:
-                own = Waiter(caller, [], now)
-                self.line.append(own)
-            own.demands, own.at = left, now
+            self._take_at_once(rules, remaining, reply, now)
+        elif remaining:
+            if waiter_of_caller is None:
+                waiter_of_caller = Waiter(caller, [], now)
+                self.line.append(waiter_of_caller)
+            waiter_of_caller.demands, waiter_of_caller.at = remaining, now
         self._serve(rules, caller, reply, now)
         reply.wait = 0.0 if reply.taken or not self.line else self._wait(rules, now)
         reply.callers = max(1, len(self.seen))
@@ -139,42 +139,42 @@ class State:
     def settle(
         self, rules: Rules, taken: Taken, change: float, now: float, *, unsent: bool
     ) -> None:
-        """Correct the tokens of a request that is over; one that was never sent is given back whole."""
+        """Correct the tokens of a finished request; one that was never sent is fully returned."""
         for quota in rules.quotas:
             amount = change if quota.kind == "tokens" else float(-unsent)
             part = taken.get(quota.key)
             if not amount or part is None:
                 continue
             parts = self.used.setdefault(quota.key, {})
-            if amount > 0:  # the provider counts it when it is made
+            if amount > 0:  # providers count additional tokens when they are generated
                 part = int(now / quota.part)
             elif part not in parts:
                 continue
             parts[part] = max(0.0, parts.get(part, 0.0) + amount)
 
     def learn(self, caps: dict[str, Cap], hold: float, now: float) -> None:
-        """Take what a provider said of its limits: what is left, and how long to wait."""
+        """Store the limits that a provider reported: the remaining quota, and how long to wait."""
         for kind, cap in caps.items():
             self.caps[kind] = Cap(cap.limit, cap.remaining, cap.reset, now)
         if hold > 0:
             self.hold = max(self.hold, now + hold)
 
     def leave(self, caller: str) -> None:
-        """Take a caller out of the line, and give back what was kept for it."""
+        """Remove a caller from the queue, and return its kept permits."""
         self.line = [waiter for waiter in self.line if waiter.caller != caller]
         self.kept.pop(caller, None)
 
     def restore(self, rules: Rules, parts: list[tuple[str, int, float]], now: float) -> None:
-        """Count what was taken while this state did not hear of it: key, age in parts, amount."""
+        """Count usage that this state does not know of: key, age in slots, amount."""
         lengths = {quota.key: quota.part for quota in rules.quotas}
         for key, age, amount in parts:
-            if key in lengths and age <= KEPT:
+            if key in lengths and age <= COUNTED_SLOTS:
                 part = int(now / lengths[key]) - age
                 counts = self.used.setdefault(key, {})
                 counts[part] = counts.get(part, 0.0) + amount
 
     def ages(self, rules: Rules, now: float) -> list[tuple[str, int, float]]:
-        """Return what was taken, as `restore` wants it."""
+        """Return the usage in the form of `restore`."""
         lengths = {quota.key: quota.part for quota in rules.quotas}
         return [
             (key, int(now / lengths[key]) - part, amount)
@@ -183,26 +183,36 @@ class State:
             for part, amount in parts.items()
         ]
 
-    # -- the parts of it
+    # -- helpers
 
     def _forget(self, rules: Rules, caller: str, now: float) -> None:
         for quota in rules.quotas:
-            oldest = int(now / quota.part) - KEPT
+            oldest = int(now / quota.part) - COUNTED_SLOTS
             parts = self.used.get(quota.key)
             if parts and min(parts) < oldest:
                 self.used[quota.key] = {
                     part: amount for part, amount in parts.items() if part >= oldest
                 }
-        gone = [one.caller for one in self.line if one.caller != caller and now - one.at > LEASE]
-        gone += [
-            one for one in self.kept if one != caller and now - self.seen.get(one, -NEVER) > LEASE
+        expired = [
+            waiter.caller
+            for waiter in self.line
+            if waiter.caller != caller and now - waiter.at > LEASE
         ]
-        for one in gone:
-            self.leave(one)
-        self.seen = {one: at for one, at in self.seen.items() if now - at <= SEEN}
+        expired += [
+            other
+            for other in self.kept
+            if other != caller and now - self.seen.get(other, -NEVER) > LEASE
+        ]
+        for other in expired:
+            self.leave(other)
+        self.seen = {
+            other: seen_at
+            for other, seen_at in self.seen.items()
+            if now - seen_at <= CALLER_LIFETIME
+        }
         if rules.rate:
-            since = 0.0 if self.bucket_at is None else max(0.0, now - self.bucket_at)
-            self.bucket = min(rules.size, self.bucket + since * rules.rate)
+            elapsed = 0.0 if self.bucket_at is None else max(0.0, now - self.bucket_at)
+            self.bucket = min(rules.size, self.bucket + elapsed * rules.rate)
             self.bucket_at = now
 
     def _serve(self, rules: Rules, caller: str, reply: Reply, now: float) -> None:
@@ -228,7 +238,7 @@ class State:
             self._draw(rules, tokens)
 
     def _count(self, rules: Rules, tokens: float, now: float) -> Taken:
-        """Count a request where it is made: in the part of time that it is now."""
+        """Count a request in the current slot."""
         taken: Taken = {}
         for quota in rules.quotas:
             part = taken[quota.key] = int(now / quota.part)
@@ -246,7 +256,7 @@ class State:
         return self._wait_for(rules, self.line[0].demands[0], now)
 
     def _wait_for(self, rules: Rules, tokens: float, now: float) -> float:
-        """Return the seconds until a request of so many tokens fits; 0 where it does now."""
+        """Return the seconds until a request with this many tokens is allowed; 0 if it is now."""
         waits = [max(0.0, self.hold - now)]
         waits += [self._quota_wait(quota, tokens, now) for quota in rules.quotas]
         if rules.rate and self.bucket < 1 - EPSILON:
@@ -258,23 +268,25 @@ class State:
 
     def _quota_wait(self, quota: Quota, tokens: float, now: float) -> float:
         parts = self.used.get(quota.key, {})
-        kept = sum(quota.cost(one) for some in self.kept.values() for one in some)
-        over = sum(parts.values()) + kept + quota.cost(tokens) - quota.limit
-        if over <= EPSILON:
+        reserved = sum(
+            quota.cost(kept_tokens) for demands in self.kept.values() for kept_tokens in demands
+        )
+        excess = sum(parts.values()) + reserved + quota.cost(tokens) - quota.limit
+        if excess <= EPSILON:
             return 0.0
         for part in sorted(parts):
-            over -= parts[part]
-            if over <= EPSILON:
-                return max(EPSILON, (part + KEPT + 1) * quota.part - now)
+            excess -= parts[part]
+            if excess <= EPSILON:
+                return max(EPSILON, (part + COUNTED_SLOTS + 1) * quota.part - now)
         return float(quota.part)
 
 
-# -- what a store is asked, as values
+# -- operations as values
 
 
 @dataclass(frozen=True, slots=True)
 class Take:
-    """Let requests through that have so many tokens each."""
+    """Allow requests with these numbers of tokens."""
 
     demands: list[float]
     waits: bool = True
@@ -282,7 +294,7 @@ class Take:
 
 @dataclass(frozen=True, slots=True)
 class Settle:
-    """Correct the tokens of a request that is over."""
+    """Correct the tokens of a finished request."""
 
     taken: Taken
     change: float
@@ -292,15 +304,15 @@ class Settle:
 
 @dataclass(frozen=True, slots=True)
 class Learn:
-    """Take what a provider said of its limits."""
+    """Store the limits that a provider reported."""
 
     caps: dict[str, Cap]
     hold: float = 0.0
     at: float | None = None
-    """When it was said, by the monotonic clock; None for just now."""
+    """The monotonic time of the report; None for now."""
 
     def aged(self, now: float) -> Learn:
-        """Return what is left of it now."""
+        """Return the report with its times reduced by its age."""
         if self.at is None:
             return self
         age = max(0.0, now - self.at)
@@ -312,12 +324,12 @@ class Learn:
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """Take the caller out of the line."""
+    """Remove the caller from the queue."""
 
 
 @dataclass(frozen=True, slots=True)
 class Restore:
-    """Count what was taken while the state did not hear of it."""
+    """Count usage that the state does not know of."""
 
     parts: list[tuple[str, int, float]]
 
@@ -328,7 +340,7 @@ Operation = Take | Settle | Learn | Leave | Restore
 def apply(
     state: State, rules: Rules, caller: str, operations: Sequence[Operation], now: float
 ) -> Reply:
-    """Do what a caller asks, in its order; return what came of its `Take`, if there is one."""
+    """Apply a caller's operations in order; return the reply to its `Take`, if there is one."""
     reply = Reply(now=now)
     for operation in operations:
         match operation:

@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 from foldline import exceptions
 from foldline._io import ASYNC, BLOCKING
 from foldline.exceptions import FoldlineError, ModelError, UsageError
-from foldline.transports._body import Clock, HttpResponse, Opening
+from foldline.transports._body import Clock, HttpResponse, ResponseContext
 from foldline.transports.base import Request, Response, Transport
 
 __all__ = ["RecordingTransport", "ReplayTransport"]
@@ -149,7 +149,7 @@ class _NoExchange:
     async def read(self, budget: float | None) -> bytes | None:
         raise NotImplementedError
 
-    def rest(self) -> bytes | None:
+    def buffered_body(self) -> bytes | None:
         """Return None: the end is not known before it is read."""
         return None
 
@@ -174,7 +174,7 @@ class ReplayTransport:
 
     def open(self, request: Request, *, blocking: bool) -> AbstractAsyncContextManager[Response]:
         """Answer a request from the recording."""
-        return Opening(request, partial(self._begin, blocking=blocking))
+        return ResponseContext(request, partial(self._begin, blocking=blocking))
 
     def close(self) -> None:
         """Do nothing: there are no connections."""
@@ -249,7 +249,7 @@ class _ReplayExchange:
             raise _error_from_json(self._recorded["error"])
         return None
 
-    def rest(self) -> bytes | None:
+    def buffered_body(self) -> bytes | None:
         """Return None: the end is not known before it is read."""
         return None
 

@@ -1,4 +1,4 @@
-"""HTTP for models: a small protocol, the clients that keep it, and one client shared by the whole process.
+"""HTTP for models: a small protocol, the clients that implement it, and one client shared by the process.
 
 `NativeTransport` (the default) and `foldline.transports.httpx.HttpxTransport` (the extra `httpx`) pass the same tests.
 """

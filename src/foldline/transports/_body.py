@@ -1,7 +1,7 @@
-"""The response that every live transport gives: clocks, limits and decompression over an `Exchange`.
+"""The response of every live transport: timeouts, limits and decompression over an `Exchange`.
 
-An `Exchange` is one request under way in some HTTP library; it knows how to start, read a raw piece and close, and
-raises only foldline's errors and `Expired`. Everything the libraries have in common is here, once.
+An `Exchange` is one request in progress in an HTTP library; it can start, read raw data and close, and raises only
+foldline's errors and `Expired`. Everything that the libraries have in common is here.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from foldline.transports._faults import Phase
 from foldline.transports._wait import Expired
 from foldline.transports.base import Request, Response, Timeouts, check_request
 
-CODINGS = {"gzip": 31, "x-gzip": 31, "deflate": 15}
-"""Content codings we undo, and the window that tells zlib which it is."""
-IDENTITY = frozenset({"", "identity", "none", "utf-8", "utf8"})
-"""What servers write there for a body that is not compressed; the last three are no codings, and harmless."""
-PIECE = 256 * 1024
-SLACK = 64 * 1024
-"""Decompressed bytes that are never called a bomb, however small the input."""
-LINGER = 0.02
-"""Seconds that the end of a body may take once all that matters of it has come."""
+ZLIB_WINDOWS = {"gzip": 31, "x-gzip": 31, "deflate": 15}
+"""Supported content coding -> zlib's `wbits`."""
+IDENTITY_CODINGS = frozenset({"", "identity", "none", "utf-8", "utf8"})
+"""Values for a body that is not compressed; the last three are invalid but harmless."""
+MAX_PART = 256 * 1024
+INFLATION_ALLOWANCE = 64 * 1024
+"""Decompressed bytes that are always accepted, for any size of the input."""
+END_WAIT = 0.02
+"""Seconds to wait for the end of a body after its relevant content is complete."""
 
 
 class Clock:
-    """How long the next wait may take, and which clock says so."""
+    """Computes how long the next wait may take, and which timeout limits it."""
 
     __slots__ = ("phase", "started", "timeouts", "waited")
 
@@ -42,41 +42,41 @@ class Clock:
         self.phase: Phase = "first_byte"
 
     def budget(self, phase: Phase) -> float | None:
-        """Return the seconds left for a wait of this phase, the whole call's deadline included."""
+        """Return the remaining seconds for a wait of this phase, within the deadline of the call."""
         limit = self.timeouts.first_byte if phase == "first_byte" else self.timeouts.idle
-        left = None if limit is None else limit - self.waited
+        remaining = None if limit is None else limit - self.waited
         self.phase = phase
         total = self.timeouts.total
         if total is not None:
-            rest = total - (time.monotonic() - self.started)
-            if left is None or rest <= left:
+            total_remaining = total - (time.monotonic() - self.started)
+            if remaining is None or total_remaining <= remaining:
                 self.phase = "total"
-                left = rest
-        return None if left is None else max(left, 0.0)
+                remaining = total_remaining
+        return None if remaining is None else max(remaining, 0.0)
 
     def limit(self, phase: Phase) -> float:
-        """Return the seconds that were allowed."""
+        """Return the configured seconds of a phase."""
         return float(getattr(self.timeouts, phase, None) or 0.0)
 
 
 class Exchange(Protocol):
-    """One request under way in an HTTP library."""
+    """One request in progress in an HTTP library."""
 
     async def start(self, budget: float | None) -> tuple[int, Iterable[tuple[str, str]]]:
-        """Send, and give status and headers (lower-case names)."""
+        """Send the request; return the status and headers (lower-case names)."""
 
     async def read(self, budget: float | None) -> bytes | None:
-        """Return the next raw piece, or `None` at the end."""
+        """Return the next raw data, or `None` at the end."""
 
-    def rest(self) -> bytes | None:
-        """Return all that is left of the body, where it is here to its end; None where it must be waited for."""
+    def buffered_body(self) -> bytes | None:
+        """Return the rest of the body if it has been received completely; None otherwise."""
 
     async def close(self, *, finished: bool) -> None:
-        """Free the connection: back to the pool if the body was read to its end, else closed at once."""
+        """Release the connection: to the pool if the body was read to its end, else close it."""
 
 
-class Opening:
-    """The context manager that `Transport.open` gives."""
+class ResponseContext:
+    """The context manager that `Transport.open` returns."""
 
     __slots__ = ("_begin", "_exchange", "_request", "_response")
 
@@ -90,7 +90,7 @@ class Opening:
         check_request(request)
         clock = Clock(request.timeouts)
         exchange = self._begin(request)
-        done = False
+        is_open = False
         try:
             budget = clock.budget("first_byte")
             try:
@@ -102,9 +102,9 @@ class Opening:
                 raise _faults.redirected(request, headers["location"])
             clock.waited = 0.0
             self._response = HttpResponse(request, exchange, clock, status, headers)
-            done = True
+            is_open = True
         finally:
-            if not done:
+            if not is_open:
                 await exchange.close(finished=False)
         return self._response
 
@@ -130,7 +130,7 @@ def _collect(request: Request, pairs: Iterable[tuple[str, str]]) -> dict[str, st
 
 
 class HttpResponse:
-    """An answer under way; see `foldline.transports.Response`."""
+    """A response whose body is being received; see `foldline.transports.Response`."""
 
     __slots__ = ("_clock", "_exchange", "_state", "_until", "headers", "request", "status")
 
@@ -158,25 +158,25 @@ class HttpResponse:
         self._clock.waited = 0.0
 
     def conclude(self) -> None:
-        """Wait no longer for the body's end than a moment; a connection that did not get there is closed."""
+        """Wait only briefly for the end of the body; if it does not come, the connection is closed."""
         if self._until is None:
-            self._until = time.monotonic() + LINGER
+            self._until = time.monotonic() + END_WAIT
 
     async def chunks(self, *, progress_only: bool = False) -> AsyncGenerator[bytes, None]:
-        """Return the body as it arrives, decompressed."""
+        """Yield the body as it arrives, decompressed."""
         if self._state != "new":
             raise _faults.closed_already()
         self._state = "reading"
         try:
-            unpacker = Unpacker.of(self)
+            decompressor = Decompressor.of(self)
             while (piece := await self._next(progress_only=progress_only)) is not None:
-                if unpacker is None:
+                if decompressor is None:
                     yield piece
                     continue
-                for part in unpacker.feed(piece):
+                for part in decompressor.feed(piece):
                     yield part
-            if unpacker is not None and self._until is None:
-                unpacker.end()
+            if decompressor is not None and self._until is None:
+                decompressor.end()
             if self._state == "reading":
                 self._state = "finished"
         finally:
@@ -188,13 +188,13 @@ class HttpResponse:
             began = time.monotonic()
             budget = clock.budget("idle")
             if self._until is not None:
-                rest = max(self._until - began, 0.0)
-                budget = rest if budget is None else min(budget, rest)
+                remaining = max(self._until - began, 0.0)
+                budget = remaining if budget is None else min(budget, remaining)
             try:
                 piece = await self._exchange.read(budget)
             except (Expired, ModelError) as error:
                 if self._until is not None:
-                    self._state = "left"
+                    self._state = "abandoned"
                     return None
                 if isinstance(error, Expired):
                     limit = clock.limit(clock.phase)
@@ -209,21 +209,21 @@ class HttpResponse:
         raise _faults.closed_while_reading(self.request)
 
     async def read(self, limit: int | None = None) -> bytes:
-        """Read the whole body."""
+        """Return the complete body."""
         if self._state != "new" or "content-encoding" in self.headers:
             return await self.read_chunks(limit)
-        whole = self._exchange.rest()
-        if whole is None:
+        body = self._exchange.buffered_body()
+        if body is None:
             return await self.read_chunks(limit)
         self._state = "finished"
         await self.close()
         limit = limit or self.request.limits.message
-        if len(whole) > limit:
+        if len(body) > limit:
             raise _faults.too_large(self.request, "the answer", limit)
-        return whole
+        return body
 
     async def read_chunks(self, limit: int | None = None) -> bytes:
-        """Read the whole body by `chunks`."""
+        """Return the complete body, read by `chunks`."""
         limit = limit or self.request.limits.message
         pieces: list[bytes] = []
         size = 0
@@ -239,69 +239,69 @@ class HttpResponse:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     async def read_error(self) -> bytes:
-        """Read an error's body, as far as the limit and the connection go."""
-        kept = bytearray()
+        """Return the body of an error, as far as the limit and the connection allow."""
+        body = bytearray()
         limit = self.request.limits.error_body
         stream = self.chunks()
         try:
             async for piece in stream:
-                kept += piece
-                if len(kept) >= limit:
+                body += piece
+                if len(body) >= limit:
                     break
         except ModelError:
-            pass  # the status says more than how its explanation broke off
+            pass  # the status is more important than the failure to read its explanation
         finally:
             await stream.aclose()
-        return bytes(kept[:limit])
+        return bytes(body[:limit])
 
     async def close(self) -> None:
-        """Free the connection; harmless when done twice."""
+        """Release the connection; calling it again has no effect."""
         if self._state != "closed":
             finished = self._state == "finished"
             self._state = "closed"
             await self._exchange.close(finished=finished)
 
 
-class Unpacker:
-    """Undoes gzip or deflate piece by piece, never further than the limit."""
+class Decompressor:
+    """Decompresses gzip or deflate incrementally, up to a limit."""
 
-    __slots__ = ("_came", "_gave", "_request", "_window", "_zlib")
+    __slots__ = ("_bytes_in", "_bytes_out", "_request", "_window", "_zlib")
 
     def __init__(self, request: Request, window: int) -> None:
         self._request = request
         self._window = window
         self._zlib = zlib.decompressobj(window)
-        self._came = 0
-        self._gave = 0
+        self._bytes_in = 0
+        self._bytes_out = 0
 
     @classmethod
-    def of(cls, response: HttpResponse) -> Unpacker | None:
-        """Return the unpacker a response needs, or none."""
+    def of(cls, response: HttpResponse) -> Decompressor | None:
+        """Return the decompressor for a response, or None if it is not compressed."""
         coding = response.headers.get("content-encoding", "identity").strip().lower()
-        if coding in IDENTITY:
+        if coding in IDENTITY_CODINGS:
             return None
-        if coding not in CODINGS:
+        if coding not in ZLIB_WINDOWS:
             raise _faults.malformed(
                 response.request,
                 "it sent a coding that was not asked for:",
                 coding.encode("latin-1"),
             )
-        return cls(response.request, CODINGS[coding])
+        return cls(response.request, ZLIB_WINDOWS[coding])
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """Undo one piece; what is sound before a fault is given first."""
-        if not self._came and self._window == 15 and data[0] & 0x0F != 8:
+        """Yield the decompressed data of one piece; data before a fault is yielded first."""
+        if not self._bytes_in and self._window == 15 and data[0] & 0x0F != 8:
             self._zlib = zlib.decompressobj(
                 -15
             )  # "deflate" without its zlib header, as some servers send it
-        self._came += len(data)
+        self._bytes_in += len(data)
         while data:
             if self._zlib.eof:
                 if self._window != 31:
                     break
-                self._zlib = zlib.decompressobj(31)  # gzip may be several members in a row
+                self._zlib = zlib.decompressobj(31)  # gzip data may have several members
             try:
-                part = self._zlib.decompress(data, PIECE)
+                part = self._zlib.decompress(data, MAX_PART)
             except zlib.error as error:
                 raise _faults.malformed(
                     self._request, f"its compressed body is corrupt ({error})"
@@ -312,12 +312,12 @@ class Unpacker:
             data = self._zlib.unconsumed_tail or self._zlib.unused_data
 
     def _count(self, size: int) -> None:
-        self._gave += size
+        self._bytes_out += size
         limit = self._request.limits.inflation
-        if self._gave > SLACK and self._gave > limit * self._came:
+        if self._bytes_out > INFLATION_ALLOWANCE and self._bytes_out > limit * self._bytes_in:
             raise _faults.too_large(self._request, "the compressed answer", limit, "times its size")
 
     def end(self) -> None:
-        """Check that the compressed data came to its end."""
-        if self._came and not self._zlib.eof:
+        """Raise if the compressed data is incomplete."""
+        if self._bytes_in and not self._zlib.eof:
             raise _faults.malformed(self._request, "its compressed body is cut short")

@@ -1,7 +1,7 @@
-"""Connecting to the first address of a name that answers (happy eyeballs, RFC 8305), sync and async.
+"""Connect to the first address of a host that answers (happy eyeballs, RFC 8305), sync and async.
 
-Addresses are tried in the system's order, IPv6 and IPv4 in turn. When one fails, or has not answered in a quarter of a
-second, the next is tried beside it; the first that answers is used and the others are closed.
+Addresses are tried in the system's order, alternating IPv6 and IPv4. If one fails, or has not answered after 0.25
+seconds, the next is tried concurrently; the first that answers is used and the others are closed.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ __all__ = ["SOCKET_OPTIONS", "connect_async", "connect_sync", "interleave"]
 STAGGER: Final = 0.25
 """Seconds before the next address is tried too: the delay that RFC 8305 recommends."""
 KEEPALIVE_IDLE: Final = 60
-"""Seconds of silence before the system asks whether the other side is still there."""
+"""Seconds without data before the system sends keep-alive probes."""
 KEEPALIVE_INTERVAL: Final = 20
 KEEPALIVE_COUNT: Final = 5
 IN_PROGRESS: Final = frozenset({0, errno.EINPROGRESS, errno.EWOULDBLOCK, 10035})
-"""What `connect_ex` returns for an attempt under way; 10035 is Windows' WSAEWOULDBLOCK."""
+"""Return codes of `connect_ex` for an attempt in progress; 10035 is Windows' WSAEWOULDBLOCK."""
 Selector: Final[Any] = getattr(selectors, "PollSelector", selectors.SelectSelector)
 
 
@@ -44,17 +44,17 @@ def _socket_options() -> list[tuple[int, int, int]]:
         (("TCP_KEEPINTVL",), KEEPALIVE_INTERVAL),
         (("TCP_KEEPCNT",), KEEPALIVE_COUNT),
     ):
-        known = [getattr(socket, name) for name in names if hasattr(socket, name)]
-        options += [(socket.IPPROTO_TCP, option, value) for option in known[:1]]
+        available = [getattr(socket, name) for name in names if hasattr(socket, name)]
+        options += [(socket.IPPROTO_TCP, option, value) for option in available[:1]]
     return options
 
 
 SOCKET_OPTIONS: Final = _socket_options()
-"""Send at once; and notice a dead connection, also while a model thinks for minutes."""
+"""Send without delay; and detect a dead connection, even while a model thinks for minutes."""
 
 
 def interleave(addresses: Iterable[Address]) -> list[Address]:
-    """Put the addresses of the two families in turn, beginning with the family that the system puts first."""
+    """Return addresses with the two families alternating, starting with the system's first family."""
     families: dict[int, list[Address]] = {}
     for address in addresses:
         families.setdefault(address[0], []).append(address)
@@ -62,24 +62,24 @@ def interleave(addresses: Iterable[Address]) -> list[Address]:
 
 
 def connect_sync(host: str, port: int, budget: float | None) -> socket.socket:
-    """Look the name up and connect, within the budget; the socket blocks."""
+    """Resolve the host and connect within the budget; return a blocking socket."""
     deadline = None if budget is None else time.monotonic() + budget
     addresses = literal_addresses(host, port) or RESOLVER.resolve(host, port, budget)
-    # The body is shared with async calls and never suspends here: one `send` runs it to its end.
-    racing = SyncRace(addresses, deadline).run()
+    # The coroutine is shared with async calls and never suspends here: one `send` runs it to its end.
+    race = SyncRace(addresses, deadline).run()
     try:
-        racing.send(None)
+        race.send(None)
     except StopIteration as result:
-        connected: socket.socket = result.value
-        connected.setblocking(True)  # noqa: FBT003  the standard library's
-        return connected
+        connection: socket.socket = result.value
+        connection.setblocking(True)  # noqa: FBT003  the standard library's
+        return connection
     raise AssertionError("a sync race suspended")
 
 
 async def connect_async(host: str, port: int) -> socket.socket:
-    """Look the name up and connect; the caller sets the limit. The socket does not block.
+    """Resolve the host and connect; return a non-blocking socket. The caller limits the time.
 
-    Not by `create_connection(host, port)`: cancelled at the wrong step, it forgets to close its socket.
+    `create_connection(host, port)` is not used: cancelled at the wrong step, it does not close its socket.
     """
     addresses = literal_addresses(host, port)
     if not addresses:
@@ -88,7 +88,7 @@ async def connect_async(host: str, port: int) -> socket.socket:
 
 
 class Race(ABC):
-    """Attempts to connect, of which the first that succeeds counts."""
+    """Concurrent attempts to connect; the first that succeeds is used."""
 
     def __init__(self, addresses: Iterable[Address]) -> None:
         self._remaining = deque(interleave(addresses))
@@ -117,15 +117,15 @@ class Race(ABC):
 
     @abstractmethod
     def _count(self) -> int:
-        """Return how many attempts are under way."""
+        """Return the number of attempts in progress."""
 
     @abstractmethod
     async def _wait(self, seconds: float | None) -> socket.socket | None:
-        """Wait for an attempt: return its socket, raise its error, or return nothing when the seconds are over."""
+        """Wait for an attempt: return its socket, raise its error, or return None after the seconds."""
 
     @abstractmethod
     def _close(self) -> None:
-        """Close the attempts that are left."""
+        """Close the remaining attempts."""
 
 
 class SyncRace(Race):
@@ -150,10 +150,10 @@ class SyncRace(Race):
 
     async def _wait(self, seconds: float | None) -> socket.socket | None:
         if self._deadline is not None:
-            left = self._deadline - time.monotonic()
-            if left <= 0:
+            remaining = self._deadline - time.monotonic()
+            if remaining <= 0:
                 raise Expired
-            seconds = left if seconds is None else min(seconds, left)
+            seconds = remaining if seconds is None else min(seconds, remaining)
         with Selector() as selector:
             for attempt in self._attempts:
                 selector.register(attempt, selectors.EVENT_WRITE)
@@ -173,7 +173,7 @@ class SyncRace(Race):
 
 
 class AsyncRace(Race):
-    """Attempts on the running loop, each a task that closes its own socket when it fails or is cancelled."""
+    """Attempts on the running loop, each a task that closes its socket if it fails or is cancelled."""
 
     def __init__(self, addresses: Iterable[Address]) -> None:
         super().__init__(addresses)
@@ -213,19 +213,19 @@ class AsyncRace(Race):
     def _close(self) -> None:
         for attempt in self._attempts:
             if not attempt.cancel() and attempt.exception() is None:
-                attempt.result().close()  # it succeeded too, a moment later
+                attempt.result().close()  # it succeeded too
 
 
 def new_socket(address: Address) -> socket.socket:
-    """Make a socket for an address; it does not block."""
+    """Return a non-blocking socket for an address."""
     family, kind, protocol, _, _ = address
-    made = socket.socket(family, kind, protocol)
-    made.setblocking(False)  # noqa: FBT003
+    created = socket.socket(family, kind, protocol)
+    created.setblocking(False)  # noqa: FBT003
     for level, option, value in SOCKET_OPTIONS:
-        made.setsockopt(level, option, value)
-    return made
+        created.setsockopt(level, option, value)
+    return created
 
 
 def connect_error(code: int) -> OSError:
-    """Return the error of a failed attempt, of the class that its code has."""
+    """Return the error of a failed attempt, of the class for its code."""
     return OSError(code, os.strerror(code))

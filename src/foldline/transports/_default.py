@@ -1,4 +1,4 @@
-"""The transport that a model uses when none is given: one per process, shared by every thread and event loop."""
+"""The default transport: one per process, shared by all threads and event loops."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _shared: Transport | None = None
 
 
 def default_transport() -> Transport:
-    """Return the process's shared transport; a forked child may use it too, and gets connections of its own."""
+    """Return the transport shared by the process; in a forked child it uses new connections."""
     global _shared
     if _shared is None:
-        from foldline.transports.native import NativeTransport  # noqa: PLC0415  for the first call, not the import
+        from foldline.transports.native import NativeTransport  # noqa: PLC0415  imported at the first call
 
         with _lock:
             if _shared is None:
@@ -25,7 +25,7 @@ def default_transport() -> Transport:
 
 
 def transport_for(options: HttpOptions) -> Transport:
-    """Make the transport that does what the options ask: HTTP/2, https and SOCKS proxies need the extra `httpx`."""
+    """Return a transport for these options: HTTP/2, https and SOCKS proxies need the extra `httpx`."""
     proxy = options.proxy or ""
     if options.http2 or (proxy and not proxy.startswith("http://")):
         from foldline.transports.httpx import HttpxTransport  # noqa: PLC0415  an extra
@@ -38,7 +38,7 @@ def transport_for(options: HttpOptions) -> Transport:
 
 def _renew_lock() -> None:
     global _lock
-    _lock = threading.Lock()  # another thread may have held it at the moment of the fork
+    _lock = threading.Lock()  # another thread may have held the old one during the fork
 
 
 if hasattr(os, "register_at_fork"):

@@ -1,7 +1,7 @@
 """Sockets of httpx2's engine that read while a large request is written, so that an early answer is not lost.
 
-The engine for async calls reads nothing before the whole request is written. A server that refuses a large body
-answers and closes; the write then fails, and the answer that waits in the socket is thrown away with it.
+The engine for async calls reads nothing before the entire request is written. A server that refuses a large body
+answers and closes the connection; then the write fails, and the answer in the socket would be lost.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ import httpcore2
 
 __all__ = ["DuplexBackend", "seconds_until"]
 
-SENT_AT_ONCE: Final = 128 * 1024
-"""Bytes that are written without a look at what the server says meanwhile."""
-PIECE: Final = 64 * 1024
-REFUSALS: Final = (b"3", b"4", b"5")
-"""First digits of the statuses that ask for no more of a request."""
+SIMPLE_WRITE_SIZE: Final = 128 * 1024
+"""Up to this many bytes are written without reading at the same time."""
+READ_SIZE: Final = 64 * 1024
+REFUSAL_DIGITS: Final = (b"3", b"4", b"5")
+"""First digits of the statuses after which the request need not be sent completely."""
 
 
 class DuplexStream(httpcore2.AsyncNetworkStream):
-    """A socket that is read while a large piece is written to it."""
+    """A socket that is read while a large request is written to it."""
 
     def __init__(self, inner: httpcore2.AsyncNetworkStream, connect_by: float = math.inf) -> None:
         self._inner = inner
         self._connect_by = connect_by
-        """When the connection must be ready, TLS included, by `time.monotonic`."""
+        """The `time.monotonic` deadline of the connection, including TLS."""
         self._received: deque[bytes] = deque()
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        """Read what arrived during a write, or what arrives next."""
+        """Return the data that arrived during a write, or the next data."""
         if not self._received:
             return await self._inner.read(max_bytes, timeout)
         piece = self._received.popleft()
@@ -44,14 +44,14 @@ class DuplexStream(httpcore2.AsyncNetworkStream):
         return piece[:max_bytes]
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        """Write everything; an answer that refuses the request ends the writing with `WriteError`."""
-        if len(buffer) <= SENT_AT_ONCE:
+        """Write all data; raise `WriteError` if an answer refuses the request before that."""
+        if len(buffer) <= SIMPLE_WRITE_SIZE:
             await self._inner.write(buffer, timeout)
             return
         failure: Exception | None = httpcore2.WriteError("answered before the request was written")
         async with anyio.create_task_group() as group:
             group.start_soon(self._read_meanwhile, group.cancel_scope)
-            await anyio.lowlevel.checkpoint()  # the reader waits before the first byte is written
+            await anyio.lowlevel.checkpoint()  # start reading before the first byte is written
             try:
                 await self._inner.write(buffer, timeout)
                 failure = None
@@ -71,29 +71,29 @@ class DuplexStream(httpcore2.AsyncNetworkStream):
         server_hostname: str | None = None,
         timeout: float | None = None,
     ) -> httpcore2.AsyncNetworkStream:
-        """Agree on TLS."""
-        left = seconds_until(self._connect_by, timeout)
+        """Start TLS."""
+        remaining = seconds_until(self._connect_by, timeout)
         try:
-            return DuplexStream(await self._inner.start_tls(ssl_context, server_hostname, left))
-        except (
-            BaseException
-        ):  # the engine closes the socket for errors, not when the call is cancelled
+            return DuplexStream(
+                await self._inner.start_tls(ssl_context, server_hostname, remaining)
+            )
+        except BaseException:  # the engine closes the socket on errors, but not on cancellation
             with anyio.CancelScope(shield=True):
                 await self._inner.aclose()
             raise
 
     def get_extra_info(self, info: str) -> object:
-        """Return what is known of the socket."""
+        """Return information about the socket."""
         return self._inner.get_extra_info(info)
 
     async def _read_meanwhile(self, writing: anyio.CancelScope) -> None:
         try:
-            piece = await self._inner.read(PIECE)
+            piece = await self._inner.read(READ_SIZE)
         except httpcore2.NetworkError:
-            return  # the write fails too, and says why
+            return  # the write fails too, with the reason
         if piece:
             self._received.append(piece)
-            if piece.startswith(b"HTTP/1.") and piece[9:10] in REFUSALS:
+            if piece.startswith(b"HTTP/1.") and piece[9:10] in REFUSAL_DIGITS:
                 writing.cancel()
 
 
@@ -110,8 +110,8 @@ class DuplexBackend(httpcore2.AnyIOBackend):
 
 
 def seconds_until(moment: float, limit: float | None) -> float | None:
-    """Return the seconds left until a moment, but no more than the limit."""
+    """Return the seconds until a moment, but at most the limit."""
     if moment == math.inf:
         return limit
-    left = max(moment - time.monotonic(), 0.001)
-    return left if limit is None else min(left, limit)
+    remaining = max(moment - time.monotonic(), 0.001)
+    return remaining if limit is None else min(remaining, limit)

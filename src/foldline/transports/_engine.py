@@ -1,8 +1,8 @@
-"""What foldline adds to `httpcore2`, the engine of httpx2: deadlines, HTTP/2 calls kept apart, SOCKS sockets closed.
+"""Additions to `httpcore2`, the engine of httpx2: deadlines, separate HTTP/2 calls, closing of SOCKS sockets.
 
-On an HTTP/2 connection of the engine a blocking call waits for, and fails with, the calls of other threads; and the
-server never learns that a call was left early. So a blocking call has its connection to itself, and a connection that
-a call left early takes no further calls and is closed after its last one.
+On an HTTP/2 connection of the engine, a blocking call waits for and fails with the calls of other threads; and the
+server is not told that a call ended early. So a blocking call has its own connection, and a connection on which a call
+ended early accepts no further calls and is closed after its last one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from typing import Any, Final
 
 import anyio
 import httpcore2
-from httpcore2._backends.sync import SyncStream  # the only stream of the engine over a given socket
+from httpcore2._backends.sync import (
+    SyncStream,
+)  # the only stream of the engine over an existing socket
 
 from foldline.transports._connect import SOCKET_OPTIONS, connect_sync
 from foldline.transports._duplex import DuplexBackend, seconds_until
@@ -25,7 +27,7 @@ from foldline.transports._wait import Expired
 __all__ = ["CONNECTION", "AsyncPool", "BlockingPool", "Secret", "limit_this_thread"]
 
 CONNECTION: Final = "foldline_connection"
-"""The extension of a response that holds its connection, to be released when the response is closed."""
+"""The extension of a response with its connection, which is released when the response is closed."""
 
 
 class _Deadline(threading.local):
@@ -36,7 +38,7 @@ _deadline = _Deadline()
 
 
 def limit_this_thread(seconds: float | None) -> None:
-    """Set the deadline of what this thread reads and writes."""
+    """Set the deadline of this thread's reads and writes."""
     _deadline.at = None if seconds is None else time.monotonic() + seconds
 
 
@@ -51,17 +53,17 @@ class DeadlineStream(httpcore2.NetworkStream):
     ) -> None:
         self._inner = inner
         self._plain_socket = plain_socket
-        """The socket of `inner`, unless it speaks TLS already."""
+        """The socket of `inner`, unless it already uses TLS."""
         self._connect_by = connect_by
-        """When the connection must be ready, TLS included, by `time.monotonic`."""
+        """The `time.monotonic` deadline of the connection, including TLS."""
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         """Read, until the deadline."""
-        return self._inner.read(max_bytes, self._left())
+        return self._inner.read(max_bytes, self._remaining())
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         """Write, until the deadline."""
-        self._inner.write(buffer, self._left())
+        self._inner.write(buffer, self._remaining())
 
     def close(self) -> None:
         """Close the socket."""
@@ -73,16 +75,16 @@ class DeadlineStream(httpcore2.NetworkStream):
         server_hostname: str | None = None,
         timeout: float | None = None,
     ) -> httpcore2.NetworkStream:
-        """Agree on TLS."""
-        left = seconds_until(self._connect_by, timeout)
+        """Start TLS."""
+        remaining = seconds_until(self._connect_by, timeout)
         if self._plain_socket is None:  # TLS inside TLS, through an https proxy
-            return self._start_inner_tls(ssl_context, server_hostname, left)
-        # In two steps: interrupted in the one call that does both, Python forgets to close the socket.
+            return self._start_inner_tls(ssl_context, server_hostname, remaining)
+        # In two steps: if a single call is interrupted, Python does not close the socket.
         secured = ssl_context.wrap_socket(
             self._plain_socket, server_hostname=server_hostname, do_handshake_on_connect=False
         )
         try:
-            secured.settimeout(left)
+            secured.settimeout(remaining)
             secured.do_handshake()
         except TimeoutError as error:
             secured.close()
@@ -105,20 +107,20 @@ class DeadlineStream(httpcore2.NetworkStream):
             raise
 
     def get_extra_info(self, info: str) -> object:
-        """Return what is known of the socket."""
+        """Return information about the socket."""
         return self._inner.get_extra_info(info)
 
-    def _left(self) -> float | None:
+    def _remaining(self) -> float | None:
         if _deadline.at is None:
             return None
-        left = _deadline.at - time.monotonic()
-        if left <= 0:
+        seconds = _deadline.at - time.monotonic()
+        if seconds <= 0:
             raise httpcore2.ReadTimeout
-        return left
+        return seconds
 
 
 class DeadlineBackend(httpcore2.SyncBackend):
-    """Opens sockets that know deadlines, as the native transport does: the first address that answers, one limit."""
+    """Opens sockets with deadlines like the native transport: the first address that answers, one time limit."""
 
     def connect_tcp(
         self, host: str, port: int, timeout: float | None = None, *args: Any, **options: Any
@@ -126,23 +128,23 @@ class DeadlineBackend(httpcore2.SyncBackend):
         """Connect."""
         connect_by = math.inf if timeout is None else time.monotonic() + timeout
         try:
-            connected = connect_sync(host, port, timeout)
+            connection = connect_sync(host, port, timeout)
         except Expired as error:
             raise httpcore2.ConnectTimeout from error
         except OSError as error:
             raise httpcore2.ConnectError(str(error)) from error
-        return DeadlineStream(SyncStream(connected), connected, connect_by)
+        return DeadlineStream(SyncStream(connection), connection, connect_by)
 
 
 class Secret(bytes):
-    """Bytes that no log shows: the engine logs the password of a SOCKS proxy at level DEBUG."""
+    """Bytes that are masked in logs: the engine logs the password of a SOCKS proxy at level DEBUG."""
 
     def __repr__(self) -> str:
         return "***"
 
 
 class SocksTrace:
-    """Closes the socket when the handshake with a SOCKS proxy fails, because the engine forgets it."""
+    """Closes the socket if the handshake with a SOCKS proxy fails, because the engine does not."""
 
     def __init__(self) -> None:
         self._stream: Any = None
@@ -165,7 +167,7 @@ class SocksTrace:
 
 
 class CountedConnection:
-    """A connection that knows how many calls it carries: what the blocking and the async one share."""
+    """The base of blocking and async connections: counts the calls in progress."""
 
     _inner: httpcore2.ConnectionInterface | httpcore2.AsyncConnectionInterface
 
@@ -173,14 +175,14 @@ class CountedConnection:
         self._is_socks = proxy is not None and proxy.url.scheme.startswith(b"socks")
         self._calls = 0
         self._is_retired = False
-        """Whether a call left it early."""
+        """Whether a call ended early on it."""
 
     def can_handle_request(self, origin: httpcore2.Origin) -> bool:
         """Whether requests to this origin may be sent on it."""
         return self._inner.can_handle_request(origin)
 
     def info(self) -> str:
-        """Return what the engine shows of it."""
+        """Return the engine's description of it."""
         return self._inner.info()
 
     def is_connected(self) -> bool:
@@ -188,7 +190,7 @@ class CountedConnection:
         return self._inner.is_connected()
 
     def is_available(self) -> bool:
-        """Whether it takes another call."""
+        """Whether it accepts another call."""
         return not self._is_retired and self._inner.is_available()
 
     def has_expired(self) -> bool:
@@ -196,22 +198,22 @@ class CountedConnection:
         return self._inner.has_expired()
 
     def is_idle(self) -> bool:
-        """Whether it carries no call."""
+        """Whether no call is in progress."""
         return self._inner.is_idle()
 
     def is_closed(self) -> bool:
         """Whether it was closed."""
         return self._inner.is_closed()
 
-    def _leave(self, *, is_finished: bool) -> bool:
-        """Count one call less; return whether the connection is to be closed."""
+    def _end_call(self, *, is_finished: bool) -> bool:
+        """Remove one call from the count; return whether the connection must be closed."""
         self._calls -= 1
         self._is_retired = self._is_retired or not is_finished
         return self._is_retired and not self._calls
 
 
 class BlockingConnection(CountedConnection, httpcore2.ConnectionInterface):
-    """Carries one blocking call at a time, also over HTTP/2."""
+    """A connection for one blocking call at a time, also over HTTP/2."""
 
     def __init__(self, inner: httpcore2.ConnectionInterface, proxy: httpcore2.Proxy | None) -> None:
         super().__init__(proxy)
@@ -219,7 +221,7 @@ class BlockingConnection(CountedConnection, httpcore2.ConnectionInterface):
         self._lock = threading.Lock()
 
     def is_available(self) -> bool:
-        """Whether it takes a call: only when it carries none."""
+        """Whether it accepts a call: only if none is in progress."""
         return not self._calls and super().is_available()
 
     def handle_request(self, request: httpcore2.Request) -> httpcore2.Response:
@@ -239,8 +241,8 @@ class BlockingConnection(CountedConnection, httpcore2.ConnectionInterface):
         return response
 
     def release(self, *, is_finished: bool) -> None:
-        """Take a call off the connection, before its response is closed."""
-        if self._leave(is_finished=is_finished):
+        """End a call, before its response is closed."""
+        if self._end_call(is_finished=is_finished):
             self.close()
 
     def close(self) -> None:
@@ -249,7 +251,7 @@ class BlockingConnection(CountedConnection, httpcore2.ConnectionInterface):
 
 
 class AsyncConnection(CountedConnection, httpcore2.AsyncConnectionInterface):
-    """Carries the calls of one event loop, many at a time over HTTP/2."""
+    """A connection for the calls of one event loop, many at a time over HTTP/2."""
 
     def __init__(
         self, inner: httpcore2.AsyncConnectionInterface, proxy: httpcore2.Proxy | None
@@ -258,7 +260,7 @@ class AsyncConnection(CountedConnection, httpcore2.AsyncConnectionInterface):
         self._inner: httpcore2.AsyncConnectionInterface = inner
 
     def can_multiplex(self) -> bool:
-        """Whether it carries many calls at a time."""
+        """Whether it supports several calls at a time."""
         return self._inner.can_multiplex()
 
     async def handle_async_request(self, request: httpcore2.Request) -> httpcore2.Response:
@@ -277,8 +279,8 @@ class AsyncConnection(CountedConnection, httpcore2.AsyncConnectionInterface):
         return response
 
     async def release(self, *, is_finished: bool) -> None:
-        """Take a call off the connection, before its response is closed."""
-        if self._leave(is_finished=is_finished):
+        """End a call, before its response is closed."""
+        if self._end_call(is_finished=is_finished):
             with anyio.CancelScope(shield=True):
                 await self.aclose()
 
@@ -292,11 +294,11 @@ class BlockingPool(httpcore2.ConnectionPool):
 
     def __init__(self, proxy: httpcore2.Proxy | None, **settings: Any) -> None:
         super().__init__(proxy=proxy, network_backend=DeadlineBackend(), **settings)
-        self._through = proxy
+        self._connection_proxy = proxy
 
     def create_connection(self, origin: httpcore2.Origin) -> httpcore2.ConnectionInterface:
-        """Make a connection."""
-        return BlockingConnection(super().create_connection(origin), self._through)
+        """Return a new connection."""
+        return BlockingConnection(super().create_connection(origin), self._connection_proxy)
 
 
 class AsyncPool(httpcore2.AsyncConnectionPool):
@@ -306,8 +308,8 @@ class AsyncPool(httpcore2.AsyncConnectionPool):
         super().__init__(
             proxy=proxy, network_backend=DuplexBackend(), socket_options=SOCKET_OPTIONS, **settings
         )
-        self._through = proxy
+        self._connection_proxy = proxy
 
     def create_connection(self, origin: httpcore2.Origin) -> httpcore2.AsyncConnectionInterface:
-        """Make a connection."""
-        return AsyncConnection(super().create_connection(origin), self._through)
+        """Return a new connection."""
+        return AsyncConnection(super().create_connection(origin), self._connection_proxy)

@@ -1,7 +1,7 @@
-"""What the environment says about HTTP: proxies and certificates, read as requests, httpx and curl read them.
+"""HTTP settings of the environment: proxies and certificates, as in requests, httpx and curl.
 
-`http_proxy`, `https_proxy` and `all_proxy` name proxies, `no_proxy` the hosts that need none; lower case wins over
-upper case. `SSL_CERT_FILE` and `SSL_CERT_DIR` name the certificates to trust instead of the system's.
+`http_proxy`, `https_proxy` and `all_proxy` are proxies, `no_proxy` hosts that need none; lower case overrides upper
+case. `SSL_CERT_FILE` and `SSL_CERT_DIR` are the certificates to trust instead of the system's.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ __all__ = [
 PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 PROXY_SCHEMES = ("http", "https", "socks5", "socks5h")
-"""Proxies that a transport of foldline can speak to."""
+"""Schemes of proxies that foldline's transports support."""
 
 
 def proxy_for(url: str, options: HttpOptions) -> str | None:
-    """Return the proxy's URL, or none."""
+    """Return the URL of the proxy for a request, or None."""
     if options.proxy is not None or not options.trust_env:
         return options.proxy
     return environment_proxy(url)
 
 
 def split_proxy(url: str) -> SplitResult:
-    """Return the parts of a proxy's URL as an author wrote it; it may hold a password, and is not shown in an error."""
+    """Return the parts of a configured proxy URL; errors do not show it, because it may contain a password."""
     try:
         parts = urlsplit(url)
-        usable = parts.scheme in PROXY_SCHEMES and bool(parts.hostname) and parts.port != 0
+        is_usable = parts.scheme in PROXY_SCHEMES and bool(parts.hostname) and parts.port != 0
     except ValueError:
-        usable = False
-    if not usable:
+        is_usable = False
+    if not is_usable:
         raise UsageError(
             "HttpOptions(proxy=...): http://user:password@host:port, or https:// or socks5://"
         )
@@ -58,7 +58,7 @@ def split_proxy(url: str) -> SplitResult:
 
 
 def proxy_secrets(url: str, options: HttpOptions | None) -> list[str]:
-    """Return what must not be shown of the proxy on the way to a URL: its password, and the header made of it."""
+    """Return the secrets of the proxy for a URL: its password, and the header derived from it."""
     try:
         proxy = proxy_for(url, options or HttpOptions())
         parts = None if proxy is None else split_proxy(proxy)
@@ -72,7 +72,7 @@ def proxy_secrets(url: str, options: HttpOptions | None) -> list[str]:
 
 
 def environment_proxy(url: str, exemptions: str | None = None) -> str | None:
-    """Return the proxy that the environment names for a URL; exemptions are `no_proxy`'s unless given."""
+    """Return the environment's proxy for a URL; `exemptions` defaults to `no_proxy`."""
     scheme = "https" if url[:6].lower() == "https:" else "http"
     name, value = read_variable(f"{scheme}_proxy")
     if not value:
@@ -85,12 +85,12 @@ def environment_proxy(url: str, exemptions: str | None = None) -> str | None:
 
 
 def read_variable(name: str) -> tuple[str, str]:
-    """Return the name and the value of a variable, in lower case or else in upper case; empty if it is not set."""
+    """Return the name and value of a variable, in lower case or else in upper case; empty if it is not set."""
     environment = os.environ
     if (value := environment.get(name)) is not None:
-        return name, value  # also if it is empty: that is how a proxy is turned off
+        return name, value  # also if it is empty, which disables a proxy
     upper = name.upper()
-    # A web server's CGI program gets the header `Proxy:` of a stranger as HTTP_PROXY (httpoxy, CVE-2016-5385).
+    # In a CGI program, HTTP_PROXY may be the `Proxy:` header of the client (httpoxy, CVE-2016-5385).
     value = environment.get(upper, "")
     if value and upper == "HTTP_PROXY" and "REQUEST_METHOD" in environment:
         return upper, ""
@@ -98,14 +98,14 @@ def read_variable(name: str) -> tuple[str, str]:
 
 
 def certificate_paths() -> tuple[str | None, str | None]:
-    """Return the file and the folder of certificates that the environment names, checked."""
+    """Return the environment's file and folder of certificates; raise if the file does not exist."""
     file, folder = (os.environ.get(name) or None for name in CERTIFICATE_VARIABLES)
     if file is not None and not Path(file).is_file():
         raise UsageError(
             f"the variable SSL_CERT_FILE names {file!r}, which is no file: correct it, or set "
             "HttpOptions(trust_env=False)"
         )
-    folders = [one for one in (folder or "").split(os.pathsep) if Path(one).is_dir()]
+    folders = [path for path in (folder or "").split(os.pathsep) if Path(path).is_dir()]
     return file, os.pathsep.join(folders) or None
 
 
@@ -113,16 +113,16 @@ def certificate_paths() -> tuple[str | None, str | None]:
 def _read_proxy(name: str, value: str) -> str:
     value = value.strip()
     proxy = value if "://" in value else f"http://{value}"
-    scheme, colon, rest = proxy.partition(":")
-    proxy = scheme.lower() + colon + rest
+    scheme, colon, address = proxy.partition(":")
+    proxy = scheme.lower() + colon + address
     if proxy.startswith("socks://"):
         proxy = "socks5" + proxy[5:]
     try:
         parts = urlsplit(proxy)
-        usable = parts.scheme in PROXY_SCHEMES and bool(parts.hostname) and parts.port != 0
+        is_usable = parts.scheme in PROXY_SCHEMES and bool(parts.hostname) and parts.port != 0
     except ValueError:
-        usable = False
-    if not usable:  # the value may hold a password: it is not shown
+        is_usable = False
+    if not is_usable:  # the value is not shown: it may contain a password
         raise UsageError(
             f"the variable {name} names no proxy that can be used: write http://host:port, https://… or socks5://…, "
             "or set HttpOptions(trust_env=False)"
@@ -134,8 +134,8 @@ def _read_proxy(name: str, value: str) -> str:
 def is_exempt(url: str, exemptions: str) -> bool:
     """Whether a URL's host is in a list of hosts that need no proxy.
 
-    An entry is a domain (with all names below it; a leading dot or `*.` changes nothing), an address, a range such as
-    `10.0.0.0/8`, or `*` for everything; `:port` behind it limits it to that port.
+    An entry is a domain (including subdomains; a leading dot or `*.` has no effect), an address, a range such as
+    `10.0.0.0/8`, or `*` for everything; a suffix `:port` limits it to that port.
     """
     if not exemptions:
         return False
@@ -152,9 +152,9 @@ def _entries(exemptions: str) -> Iterator[tuple[str, int | None]]:
     for entry in exemptions.replace(",", " ").lower().split():
         name, colon, port = entry.rpartition(":")
         if entry.startswith("["):  # [::1] or [::1]:8080
-            inside, _, behind = entry[1:].partition("]")
-            port = behind.removeprefix(":")
-            yield inside, int(port) if port.isdigit() else None
+            address, _, suffix = entry[1:].partition("]")
+            port = suffix.removeprefix(":")
+            yield address, int(port) if port.isdigit() else None
         elif colon and port.isdigit() and ":" not in name:
             yield name, int(port)
         else:

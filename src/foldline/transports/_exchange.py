@@ -1,6 +1,6 @@
-"""One request under way over the native transport's wires: the same steps for sync and async, written once.
+"""One request of the native transport: the same steps for sync and async.
 
-How a step waits differs: `BlockingExchange` waits in the calling thread and never suspends, `AsyncExchange` on
+Only the waiting differs: `BlockingExchange` waits in the calling thread and never suspends, `AsyncExchange` waits on
 the running loop.
 """
 
@@ -22,9 +22,9 @@ from foldline.transports._steps import (
     STEP_FAILURES,
     Budget,
     Head,
-    LoopSide,
+    LoopConnections,
     S,
-    Side,
+    SharedConnections,
     check_tunnel,
     explain_failure,
     limit_connecting,
@@ -37,8 +37,8 @@ from foldline.transports.base import Request
 
 __all__ = ["AsyncExchange", "BlockingExchange"]
 
-SENT_AT_ONCE = 128 * 1024
-"""Bytes of a request that are written without a look at what the server says meanwhile."""
+SIMPLE_WRITE_SIZE = 128 * 1024
+"""Up to this many bytes of a request are written without reading at the same time."""
 CLOSED = "it closed the connection without an answer"
 CLOSED_REUSED = (
     f"{CLOSED} (one that carried an earlier request; whether it read this one is not known, so the "
@@ -47,24 +47,30 @@ CLOSED_REUSED = (
 
 
 class NativeExchange(ABC, Generic[W, S]):
-    """One request under way, sync or async."""
+    """One request in progress, sync or async."""
 
     __slots__ = (
-        "_first", "_has_slot", "_is_reused", "_message", "_reader", "_request", "_route", "_side", "_tls", "_wire",
+        "_connections", "_first", "_has_slot", "_is_reused", "_message", "_reader", "_request", "_route", "_tls",
+        "_wire",
     )  # fmt: skip
 
     def __init__(
-        self, request: Request, route: Route, message: bytes, side: Side[W, S] | None, tls: Tls
+        self,
+        request: Request,
+        route: Route,
+        message: bytes,
+        connections: SharedConnections[W, S] | None,
+        tls: Tls,
     ) -> None:
         self._request = request
         self._route = route
         self._message = message
-        self._side: Side[W, S] | None = side
+        self._connections: SharedConnections[W, S] | None = connections
         self._tls = tls
         self._reader = Reader(request.method, request.limits.headers)
         self._wire: W | None = None
         self._first = b""
-        """The part of the body that came with the head."""
+        """The part of the body that was received with the head."""
         self._has_slot = False
         self._is_reused = False
         """Whether the connection carried an earlier request."""
@@ -72,10 +78,10 @@ class NativeExchange(ABC, Generic[W, S]):
     # -- how a step waits
 
     @abstractmethod
-    async def _find_side(self) -> Side[W, S]: ...
+    async def _find_connections(self) -> SharedConnections[W, S]: ...
 
     @abstractmethod
-    async def _take_slot(self, slots: S, patience: float) -> bool: ...
+    async def _take_slot(self, slots: S, timeout: float) -> bool: ...
 
     @abstractmethod
     async def _open(self, direct: ssl.SSLContext | None, budget: float | None) -> W: ...
@@ -90,8 +96,8 @@ class NativeExchange(ABC, Generic[W, S]):
     def _write(self, wire: W, data: bytes, budget: float | None) -> None: ...
 
     @abstractmethod
-    def _write_request(self, wire: W, left: Budget) -> OSError | None:
-        """Write the request, or return why it broke off: there may be an answer all the same (F-Y06)."""
+    def _write_request(self, wire: W, remaining: Budget) -> OSError | None:
+        """Write the request, or return the error: there may be an answer anyway (F-Y06)."""
 
     @abstractmethod
     def _has_unsent(self, wire: W) -> bool: ...
@@ -102,24 +108,24 @@ class NativeExchange(ABC, Generic[W, S]):
     # -- the steps
 
     async def start(self, budget: float | None) -> Head:
-        """Send, and give status and headers."""
-        left = Budget(budget)
-        self._side = side = self._side or await self._find_side()
-        if side.slots is not None:
-            self._has_slot = await self._take_slot(side.slots, side.patience)
+        """Send the request; return the status and headers."""
+        remaining = Budget(budget)
+        self._connections = connections = self._connections or await self._find_connections()
+        if connections.slots is not None:
+            self._has_slot = await self._take_slot(connections.slots, connections.pool_timeout)
             if not self._has_slot:
-                raise _faults.timed_out(self._request, "pool", side.patience)
+                raise _faults.timed_out(self._request, "pool", connections.pool_timeout)
         reader = self._reader
         try:
-            # Sent once, whatever comes of it: a server that gives no answer may have read the request (F-H07, F-Y07).
-            wire = side.pool.take(self._route.key)
+            # Sent only once: a server that does not answer may have read the request (F-H07, F-Y07).
+            wire = connections.pool.take(self._route.key)
             self._is_reused = wire is not None
             if wire is None:
-                wire = await self._connect(left)
+                wire = await self._connect(remaining)
             self._wire = wire
-            write_error = self._write_request(wire, left)
+            write_error = self._write_request(wire, remaining)
             while not reader.has_head:
-                if not (data := await self._receive(wire, left.left())):
+                if not (data := await self._receive(wire, remaining.left())):
                     raise write_error or CutShort(CLOSED_REUSED if self._is_reused else CLOSED)
                 self._first = reader.feed(data)
         except STEP_FAILURES as error:
@@ -127,7 +133,7 @@ class NativeExchange(ABC, Generic[W, S]):
         return reader.status, reader.headers
 
     async def read(self, budget: float | None) -> bytes | None:
-        """Return the next raw piece, or `None` at the end."""
+        """Return the next raw data, or `None` at the end."""
         if self._first:
             piece, self._first = self._first, b""
             return piece
@@ -143,33 +149,33 @@ class NativeExchange(ABC, Generic[W, S]):
             raise explain_failure(self._request, error, started=True) from error
         return None
 
-    def rest(self) -> bytes | None:
-        """Return the body if all of it came with the head, as short answers do."""
+    def buffered_body(self) -> bytes | None:
+        """Return the body if it was completely received with the head, as for short answers."""
         if not self._reader.done:
             return None
         piece, self._first = self._first, b""
         return piece
 
     async def close(self, *, finished: bool) -> None:
-        """Free the connection."""
+        """Release the connection."""
         wire, self._wire = self._wire, None
-        side = self._side
-        if side is None:
+        connections = self._connections
+        if connections is None:
             return
         if wire is not None:
             if self._reader.done and self._reader.reusable and not self._has_unsent(wire):
-                side.pool.put(self._route.key, wire, self._reader.keep_alive)
+                connections.pool.put(self._route.key, wire, self._reader.keep_alive)
             else:
                 wire.close()
-        if self._has_slot and side.slots is not None:
+        if self._has_slot and connections.slots is not None:
             self._has_slot = False
-            side.slots.release()
+            connections.slots.release()
 
-    async def _connect(self, left: Budget) -> W:
+    async def _connect(self, remaining: Budget) -> W:
         route = self._route
         tls = await self._context() if route.secure else None
-        with limit_connecting(self._request, left):
-            limit = Budget(left.at_most(self._request.timeouts.connect))
+        with limit_connecting(self._request, remaining):
+            limit = Budget(remaining.at_most(self._request.timeouts.connect))
             direct = tls if route.proxy is None and route.address is None else None
             self._wire = wire = await self._open(direct, limit.left())
             if tls is not None and route.address is not None:
@@ -185,7 +191,7 @@ class NativeExchange(ABC, Generic[W, S]):
 
 
 class BlockingExchange(NativeExchange[BlockingWire, threading.Semaphore]):
-    """One request under way in this thread: nothing here ever suspends."""
+    """One request in progress in this thread; never suspends."""
 
     __slots__ = ("_unsent",)
 
@@ -194,19 +200,19 @@ class BlockingExchange(NativeExchange[BlockingWire, threading.Semaphore]):
         request: Request,
         route: Route,
         message: bytes,
-        side: Side[BlockingWire, threading.Semaphore],
+        connections: SharedConnections[BlockingWire, threading.Semaphore],
         tls: Tls,
     ) -> None:
-        super().__init__(request, route, message, side, tls)
+        super().__init__(request, route, message, connections, tls)
         self._unsent = len(message)
-        """Bytes of the request that are not written."""
+        """The number of bytes of the request that are not written yet."""
 
-    async def _find_side(self) -> Side[BlockingWire, threading.Semaphore]:
-        assert self._side is not None  # given from the start
-        return self._side
+    async def _find_connections(self) -> SharedConnections[BlockingWire, threading.Semaphore]:
+        assert self._connections is not None  # set in the constructor
+        return self._connections
 
-    async def _take_slot(self, slots: threading.Semaphore, patience: float) -> bool:
-        return slots.acquire(timeout=patience)
+    async def _take_slot(self, slots: threading.Semaphore, timeout: float) -> bool:
+        return slots.acquire(timeout=timeout)
 
     async def _open(self, direct: ssl.SSLContext | None, budget: float | None) -> BlockingWire:
         return BlockingWire.connect(*self._route.first_hop(), direct, budget)
@@ -220,31 +226,31 @@ class BlockingExchange(NativeExchange[BlockingWire, threading.Semaphore]):
     def _write(self, wire: BlockingWire, data: bytes, budget: float | None) -> None:
         wire.send(data, budget)
 
-    def _write_request(self, wire: BlockingWire, left: Budget) -> OSError | None:
+    def _write_request(self, wire: BlockingWire, remaining: Budget) -> OSError | None:
         try:
-            if self._unsent > SENT_AT_ONCE:
-                self._write_and_read(wire, left)
+            if self._unsent > SIMPLE_WRITE_SIZE:
+                self._write_and_read(wire, remaining)
             if self._unsent and not self._is_refused():
-                wire.send(self._message[-self._unsent :], left.left())
+                wire.send(self._message[-self._unsent :], remaining.left())
                 self._unsent = 0
         except OSError as error:
             return error
         return None
 
-    def _write_and_read(self, wire: BlockingWire, left: Budget) -> None:
-        """Write until all is written or an answer begins."""
-        rest = memoryview(self._message)
-        while rest and not self._reader.has_head:
-            written, data = wire.send_or_receive(rest, left.left())
-            rest = rest[written:]
-            self._unsent = len(rest)
+    def _write_and_read(self, wire: BlockingWire, remaining: Budget) -> None:
+        """Write until the request is complete or an answer begins."""
+        unsent = memoryview(self._message)
+        while unsent and not self._reader.has_head:
+            written, data = wire.send_or_receive(unsent, remaining.left())
+            unsent = unsent[written:]
+            self._unsent = len(unsent)
             if data is not None:
                 self._first += self._reader.feed(data)
                 if not data:
                     return
 
     def _is_refused(self) -> bool:
-        """Whether an answer came that asks for no more of the request."""
+        """Whether an answer was received after which the request need not be sent completely."""
         return self._reader.has_head and self._reader.status >= 300
 
     def _has_unsent(self, wire: BlockingWire) -> bool:
@@ -255,18 +261,18 @@ class BlockingExchange(NativeExchange[BlockingWire, threading.Semaphore]):
 
 
 class AsyncExchange(NativeExchange[AsyncWire, asyncio.Semaphore]):
-    """One request under way on the running loop."""
+    """One request in progress on the running loop."""
 
     __slots__ = ("_alarm", "_per_loop")
 
-    _side: LoopSide | None
+    _connections: LoopConnections | None
 
     def __init__(
         self,
         request: Request,
         route: Route,
         message: bytes,
-        per_loop: PerLoop[LoopSide],
+        per_loop: PerLoop[LoopConnections],
         tls: Tls,
     ) -> None:
         super().__init__(request, route, message, None, tls)
@@ -274,18 +280,18 @@ class AsyncExchange(NativeExchange[AsyncWire, asyncio.Semaphore]):
         self._alarm: Alarm | None = None
 
     async def close(self, *, finished: bool) -> None:
-        """Free the connection."""
+        """Release the connection."""
         if self._alarm is not None:
             self._alarm.stop()
         await super().close(finished=finished)
 
-    async def _find_side(self) -> LoopSide:
+    async def _find_connections(self) -> LoopConnections:
         return await self._per_loop.get()
 
-    async def _take_slot(self, slots: asyncio.Semaphore, patience: float) -> bool:
+    async def _take_slot(self, slots: asyncio.Semaphore, timeout: float) -> bool:
         self._alarm = Alarm()
         try:
-            await self._alarm.wait(slots.acquire(), patience)
+            await self._alarm.wait(slots.acquire(), timeout)
         except Expired:
             return False
         return True
@@ -295,7 +301,7 @@ class AsyncExchange(NativeExchange[AsyncWire, asyncio.Semaphore]):
         return await AsyncWire.connect(*self._route.first_hop(), direct, budget, self._alarm)
 
     async def _secure(self, wire: AsyncWire, tls: ssl.SSLContext, budget: float | None) -> None:
-        assert self._alarm is not None  # made when the wire was
+        assert self._alarm is not None  # created with the connection
         await wire.secure(self._route.host, tls, budget, self._alarm)
 
     async def _context(self) -> ssl.SSLContext:
@@ -304,13 +310,13 @@ class AsyncExchange(NativeExchange[AsyncWire, asyncio.Semaphore]):
     def _write(self, wire: AsyncWire, data: bytes, budget: float | None) -> None:
         wire.send(data)
 
-    def _write_request(self, wire: AsyncWire, left: Budget) -> OSError | None:
-        wire.send(self._message)  # in the background, while an answer is waited for
+    def _write_request(self, wire: AsyncWire, remaining: Budget) -> OSError | None:
+        wire.send(self._message)  # in the background, while waiting for the answer
         return None
 
     def _has_unsent(self, wire: AsyncWire) -> bool:
         return wire.has_unsent()
 
     def _receive(self, wire: AsyncWire, budget: float | None) -> Awaitable[bytes]:
-        assert self._side is not None  # found when the request began
-        return wire.receive(budget, self._side.timer)
+        assert self._connections is not None  # set when the request started
+        return wire.receive(budget, self._connections.timer)

@@ -1,7 +1,7 @@
-"""HTTP/1.1 as bytes: write a request, read a response. Pure: fed what arrived, gives what it means.
+"""HTTP/1.1: write a request, read a response. Pure.
 
-The reader is strict where laxness has been a hole (two lengths, spaces before a colon, folded lines) and returns the
-part of a chunk that is here without waiting for the rest, so that nothing received is lost when a connection breaks.
+The reader is strict where leniency has caused vulnerabilities (two lengths, spaces before a colon, folded lines). It
+returns partial chunks without waiting for the rest, so that no received data is lost if a connection breaks.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from collections.abc import Mapping
 from urllib.parse import unquote, urlsplit
 
 HEAD_END = re.compile(rb"\n\r?\n")
-"""The empty line behind a head. Some servers end lines with LF alone; that is read in heads, not between chunks."""
+"""The empty line after a head. Lines that end with LF alone are accepted in heads, not between chunks."""
 LF_ALONE = re.compile(rb"(?<!\r)\n")
 STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: [^\0\n\v\f\r]*)?")
 HEADER_LINE = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):([^\0\n\v\f\r]*)", re.ASCII)
-KNOWN_LINES: dict[str, tuple[str, str]] = {}
-"""Header lines and what they say: of a server's, all but a few are the same in every answer."""
-MOST_KNOWN = 512
-LONGEST_KNOWN = 128
-NOT_KEPT = frozenset({"set-cookie", "www-authenticate", "proxy-authenticate"})
+PARSED_LINES: dict[str, tuple[str, str]] = {}
+"""A cache of parsed header lines: most lines of a server are the same in every answer."""
+MAX_CACHED_LINES = 512
+MAX_CACHED_LENGTH = 128
+UNCACHED_HEADERS = frozenset({"set-cookie", "www-authenticate", "proxy-authenticate"})
 CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,16})[ \t]*(?:;[^\r\n]*)?")
 KEEP_ALIVE = re.compile(r"\btimeout\s*=\s*([0-9]{1,6})", re.ASCII | re.IGNORECASE)
-LONGEST_LINE = 8 * 1024
-BODILESS = frozenset({204, 304})
+MAX_LINE_LENGTH = 8 * 1024
+STATUSES_WITHOUT_BODY = frozenset({204, 304})
 
 
 class BadHttp(ValueError):
-    """The bytes are not HTTP/1.1. What the server sent is apart from the message: it may hold the key, said back."""
+    """The bytes are not HTTP/1.1. The server's data is not in the message, because it may repeat the key."""
 
     def __init__(self, reason: str, excerpt: bytes = b"") -> None:
         super().__init__(reason)
@@ -49,9 +49,9 @@ class Reader:
     __slots__ = (
         "_body",
         "_buffer",
-        "_left",
         "_limit",
         "_method",
+        "_unread",
         "done",
         "has_head",
         "headers",
@@ -64,24 +64,24 @@ class Reader:
         self._method = method
         self._limit = head_limit
         self._buffer = b""
-        """What came and is not read yet: little, but for the first piece, which is taken as it is."""
+        """Received data that is not parsed yet."""
         self._body = "head"
-        self._left = 0
+        self._unread = 0
         self.status = 0
         self.headers: list[tuple[str, str]] = []
         self.has_head = False
-        """Whether status and headers are here."""
+        """Whether status and headers have been received."""
         self.done = False
         self.reusable = False
-        """Whether the connection may carry another request once this one is done."""
+        """Whether the connection may be reused for another request."""
         self.keep_alive: float | None = None
-        """Seconds that the server promises to keep an idle connection."""
+        """Seconds for which the server keeps an idle connection open."""
 
     def feed(self, data: bytes) -> bytes:
-        """Take what arrived; give the part of the body that is in it."""
-        if self._body == "length" and not self._buffer and len(data) <= self._left:
-            self._left -= len(data)
-            self.done = not self._left
+        """Return the part of the body in the received data."""
+        if self._body == "length" and not self._buffer and len(data) <= self._unread:
+            self._unread -= len(data)
+            self.done = not self._unread
             return data
         self._buffer = self._buffer + data if self._buffer else data
         if self._body == "head" and not self._read_head():
@@ -89,7 +89,7 @@ class Reader:
         return self._read_body()
 
     def end(self) -> None:
-        """Say that the connection ended."""
+        """Handle the end of the connection."""
         self.reusable = False
         if self._body == "close":
             self.done = True
@@ -99,8 +99,8 @@ class Reader:
     def _read_head(self) -> bool:
         while True:
             end = HEAD_END.search(self._buffer)
-            at = -1 if end is None else end.start() - 1
-            if at > self._limit or (at < 0 and len(self._buffer) > self._limit):
+            head_end = -1 if end is None else end.start() - 1
+            if head_end > self._limit or (head_end < 0 and len(self._buffer) > self._limit):
                 raise HeadTooLarge
             if end is None:
                 if not b"HTTP/1.".startswith(self._buffer[:7]):
@@ -127,22 +127,22 @@ class Reader:
             if name == "content-length":
                 lengths.add(value)
             elif name == "transfer-encoding":
-                codings.append(value.lower())  # without its blanks, and a vertical tab is none
+                codings.append(value.lower())  # already stripped of spaces and tabs
             elif name == "connection":
                 connection += "," + value.lower()
-            elif name == "keep-alive" and (promise := KEEP_ALIVE.search(value)):
-                self.keep_alive = float(promise[1])
+            elif name == "keep-alive" and (match := KEEP_ALIVE.search(value)):
+                self.keep_alive = float(match[1])
         self.reusable = "keep-alive" in connection if version == 0 else "close" not in connection
         length = _length(lengths) if lengths else None
         if codings and codings != ["chunked"]:
             raise BadHttp("it sent the transfer coding", ", ".join(codings).encode("latin-1"))
-        if self._method == "HEAD" or self.status in BODILESS:
+        if self._method == "HEAD" or self.status in STATUSES_WITHOUT_BODY:
             self._body, self.done = "none", True
         elif codings:
             self._body = "chunked"
             self.reusable = self.reusable and length is None
         elif length is not None:
-            self._body, self._left = "length", length
+            self._body, self._unread = "length", length
             self.done = not length
         else:
             self._body, self.reusable = "close", False
@@ -150,77 +150,80 @@ class Reader:
     def _read_body(self) -> bytes:
         if self._body == "chunked":
             return self._read_chunks()
-        taken = len(self._buffer)
+        size = len(self._buffer)
         if self._body == "length":
-            taken = min(self._left, taken)
-            self._left -= taken
-            self.done = not self._left
+            size = min(self._unread, size)
+            self._unread -= size
+            self.done = not self._unread
         elif self._body == "none":
-            taken = 0
-        piece = self._buffer[:taken]
-        self._buffer = self._buffer[taken:]
+            size = 0
+        piece = self._buffer[:size]
+        self._buffer = self._buffer[size:]
         if self._buffer:
-            self.reusable = False  # it talks out of turn
+            self.reusable = False  # unexpected data after the message
         return piece
 
     def _read_chunks(self) -> bytes:
-        buffer, given, at = self._buffer, bytearray(), 0
-        # `_left` counts the data of this chunk and the line break behind it; 0 means a size line is next.
+        buffer, body, position = self._buffer, bytearray(), 0
+        # `_unread` counts the data of this chunk and its line break; 0 means that a size line follows.
         while not self.done:
-            if self._left > 2:
-                part = buffer[at : at + self._left - 2]
-                given += part
-                at += len(part)
-                self._left -= len(part)
-            if self._left:
-                if self._left > 2 or len(buffer) - at < 2:
+            if self._unread > 2:
+                part = buffer[position : position + self._unread - 2]
+                body += part
+                position += len(part)
+                self._unread -= len(part)
+            if self._unread:
+                if self._unread > 2 or len(buffer) - position < 2:
                     break
-                if buffer[at : at + 2] != b"\r\n":
+                if buffer[position : position + 2] != b"\r\n":
                     raise BadHttp("a chunk is longer than it said")
-                at, self._left = at + 2, 0
-            after = self._read_size(at)
-            if after == at:
+                position, self._unread = position + 2, 0
+            next_position = self._read_size(position)
+            if next_position == position:
                 break
-            at = after
-        self._buffer = buffer[at:]
+            position = next_position
+        self._buffer = buffer[position:]
         if self.done and self._buffer:
             self.reusable = False
-        return bytes(given)
+        return bytes(body)
 
-    def _read_size(self, at: int) -> int:
-        """Read the size line at this place, or the end of the message; give the place behind it."""
+    def _read_size(self, position: int) -> int:
+        """Read the size line at a position, or the end of the message; return the position after it."""
         buffer = self._buffer
-        line_end = buffer.find(b"\r\n", at, at + LONGEST_LINE)
+        line_end = buffer.find(b"\r\n", position, position + MAX_LINE_LENGTH)
         if line_end < 0:
-            if b"\n" in buffer[at : at + LONGEST_LINE]:
-                raise BadHttp("a chunk's size ends with LF alone:", buffer[at : at + LONGEST_LINE])
-            if len(buffer) - at >= LONGEST_LINE:
+            if b"\n" in buffer[position : position + MAX_LINE_LENGTH]:
+                raise BadHttp(
+                    "a chunk's size ends with LF alone:",
+                    buffer[position : position + MAX_LINE_LENGTH],
+                )
+            if len(buffer) - position >= MAX_LINE_LENGTH:
                 raise BadHttp("a chunk has no size")
-            return at
-        size = self._chunk_size(buffer[at:line_end])
+            return position
+        size = self._chunk_size(buffer[position:line_end])
         if size:
-            self._left = size + 2
+            self._unread = size + 2
             return line_end + 2
-        # Nobody reads trailers, they are only checked; with none, the two line breaks behind the 0 are the end.
-        finish = HEAD_END.search(buffer, line_end)
-        if finish is None:
-            if len(buffer) - at > self._limit:
+        # Trailers are checked and ignored; without any, the two line breaks after the 0 are the end.
+        trailer_end = HEAD_END.search(buffer, line_end)
+        if trailer_end is None:
+            if len(buffer) - position > self._limit:
                 raise HeadTooLarge
-            return at
-        _headers(_with_crlf(buffer[line_end + 2 : finish.start() + 1]).decode("latin-1"))
+            return position
+        _headers(_with_crlf(buffer[line_end + 2 : trailer_end.start() + 1]).decode("latin-1"))
         self.done = True
-        return finish.end()
+        return trailer_end.end()
 
     @staticmethod
     def _chunk_size(line: bytes) -> int:
-        found = CHUNK_LINE.fullmatch(line)
-        if found is None:
+        match = CHUNK_LINE.fullmatch(line)
+        if match is None:
             raise BadHttp("a chunk's size is", line)
-        return int(found[1], 16)
+        return int(match[1], 16)
 
 
 def _with_crlf(lines: bytes) -> bytes:
-    """Return lines that end with LF alone as lines that end with CR LF."""
+    """Return lines with LF replaced by CR LF."""
     if lines.count(b"\n") == lines.count(b"\r\n"):
         return lines
     return LF_ALONE.sub(b"\r\n", lines)
@@ -234,36 +237,36 @@ def _length(lengths: set[str]) -> int:
 
 
 def _headers(lines: str) -> list[tuple[str, str]]:
-    """Read the header lines, each with its line break; most have been read before."""
-    known = KNOWN_LINES.get
-    return [known(line) or _header(line) for line in lines[:-2].split("\r\n")] if lines else []
+    """Return the parsed header lines; most are in the cache."""
+    cached = PARSED_LINES.get
+    return [cached(line) or _header(line) for line in lines[:-2].split("\r\n")] if lines else []
 
 
 def _header(line: str) -> tuple[str, str]:
-    good = HEADER_LINE.fullmatch(line)
-    if good is None:
+    match = HEADER_LINE.fullmatch(line)
+    if match is None:
         raise BadHttp("one of its header lines is", line.encode("latin-1"))
-    header = good[1].lower(), good[2].strip(" \t")
-    if len(line) <= LONGEST_KNOWN and header[0] not in NOT_KEPT:
-        if len(KNOWN_LINES) >= MOST_KNOWN:
-            KNOWN_LINES.clear()
-        KNOWN_LINES[line] = header
+    header = match[1].lower(), match[2].strip(" \t")
+    if len(line) <= MAX_CACHED_LENGTH and header[0] not in UNCACHED_HEADERS:
+        if len(PARSED_LINES) >= MAX_CACHED_LINES:
+            PARSED_LINES.clear()
+        PARSED_LINES[line] = header
     return header
 
 
 def with_body(method: str, head: bytes, body: bytes) -> bytes:
-    """Put head and body together."""
+    """Return a complete request from head and body."""
     if body or method not in ("GET", "HEAD", "DELETE"):
         return b"%bContent-Length: %d\r\n\r\n%b" % (head, len(body), body)
     return head + b"\r\n"
 
 
-def write_head(method: str, url: str, headers: Mapping[str, str], *, whole_url: bool) -> bytes:
-    """Write all of a request that comes before its length."""
+def write_head(method: str, url: str, headers: Mapping[str, str], *, absolute_url: bool) -> bytes:
+    """Return the head of a request up to its Content-Length."""
     parts = urlsplit(url)
     target = (
         url.split("#", 1)[0]
-        if whole_url
+        if absolute_url
         else (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     )
     lines = [f"{method} {target} HTTP/1.1", f"Host: {parts.netloc}"]
@@ -272,9 +275,9 @@ def write_head(method: str, url: str, headers: Mapping[str, str], *, whole_url: 
 
 
 def write_connect(host: str, port: int, proxy: str) -> bytes:
-    """Ask a proxy for a tunnel."""
-    where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    lines = [f"CONNECT {where} HTTP/1.1", f"Host: {where}"]
+    """Return the request for a tunnel through a proxy."""
+    authority = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    lines = [f"CONNECT {authority} HTTP/1.1", f"Host: {authority}"]
     lines += [f"{name}: {value}" for name, value in proxy_authorization(proxy).items()]
     return "\r\n".join([*lines, "", ""]).encode("ascii")
 

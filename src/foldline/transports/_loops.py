@@ -1,7 +1,7 @@
-"""One thing per (process, event loop), closed when its loop ends.
+"""One resource per process and event loop, closed when its loop ends.
 
-`asyncio.run` closes every asynchronous generator that was started on its loop; a generator that waits at its `yield`
-is therefore told when the loop is about to end, while the loop still runs.
+`asyncio.run` closes every async generator that was started on its loop; a generator that waits at its `yield` is
+therefore notified before the loop ends, while it still runs.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ T = TypeVar("T")
 
 
 class PerLoop(Generic[T]):
-    """Makes a thing for each loop that asks; in a forked child it starts afresh."""
+    """Creates a resource for each event loop; a forked child starts with none."""
 
     def __init__(self, make: Callable[[], T], close: Callable[[T], Awaitable[None]]) -> None:
         self._make = make
         self._close = close
-        self._forget()
+        self._reset()
 
-    def _forget(self) -> None:
+    def _reset(self) -> None:
         self._process = os.getpid()
-        self._kept: weakref.WeakKeyDictionary[
+        self._resources: weakref.WeakKeyDictionary[
             asyncio.AbstractEventLoop, tuple[T, AsyncGenerator[None, None]]
         ] = weakref.WeakKeyDictionary()
 
     async def get(self) -> T:
-        """Return the thing of the running loop."""
+        """Return the resource of the running loop."""
         if self._process != os.getpid():
-            self._forget()
+            self._reset()
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError as error:
@@ -42,23 +42,25 @@ class PerLoop(Generic[T]):
                 "an async call needs asyncio, and another library's loop runs here (trio?): call the sync method in "
                 "a thread of that library, such as `trio.to_thread.run_sync(model.invoke, ...)`"
             ) from error
-        kept = self._kept.get(loop)
-        if kept is None:
-            thing = self._make()
-            watch = self._watch(loop, thing)
-            self._kept[loop] = kept = (thing, watch)
-            await anext(watch)
-        return kept[0]
+        entry = self._resources.get(loop)
+        if entry is None:
+            resource = self._make()
+            watcher = self._watch(loop, resource)
+            self._resources[loop] = entry = (resource, watcher)
+            await anext(watcher)
+        return entry[0]
 
     async def drop(self) -> None:
-        """Close the thing of the running loop."""
-        kept = self._kept.pop(asyncio.get_running_loop(), None)
-        if kept is not None:
-            await kept[1].aclose()
+        """Close the resource of the running loop."""
+        entry = self._resources.pop(asyncio.get_running_loop(), None)
+        if entry is not None:
+            await entry[1].aclose()
 
-    async def _watch(self, loop: asyncio.AbstractEventLoop, thing: T) -> AsyncGenerator[None, None]:
+    async def _watch(
+        self, loop: asyncio.AbstractEventLoop, resource: T
+    ) -> AsyncGenerator[None, None]:
         try:
             yield
         finally:
-            self._kept.pop(loop, None)
-            await self._close(thing)
+            self._resources.pop(loop, None)
+            await self._close(resource)

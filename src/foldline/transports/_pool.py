@@ -1,4 +1,4 @@
-"""Idle connections of the native transport, kept for the next request to the same place."""
+"""Idle connections of the native transport, kept for the next request to the same host."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import time
 from typing import Generic, Protocol, TypeVar
 
 Key = tuple[str, int, bool, str | None]
-"""Host, port, whether TLS, and the proxy between."""
+"""Host, port, whether TLS is used, and the proxy."""
 
 
 class Wire(Protocol):
-    """What a pool needs of a connection."""
+    """A connection in a pool."""
 
     expires: float
-    """When it is kept no longer, by `time.monotonic`."""
+    """The `time.monotonic` time after which it is not used again."""
 
     def is_stale(self) -> bool:
         """Whether it can no longer be used."""
@@ -26,14 +26,14 @@ class Wire(Protocol):
 
 W = TypeVar("W", bound=Wire)
 
-MOST_IDLE = 1000
-"""Idle connections kept for one place; a burst of calls closes the others when it is over."""
-PART_OF_PROMISE = 0.8
-"""Of the seconds in a `Keep-Alive: timeout` header: a request needs a moment to reach the server."""
+MAX_IDLE = 1000
+"""The maximum of idle connections per host; others are closed after a burst of calls."""
+KEEP_ALIVE_FRACTION = 0.8
+"""The used fraction of a `Keep-Alive: timeout` header: a request needs time to reach the server."""
 
 
 class Pool(Generic[W]):
-    """Idle connections by where they lead; the newest is used first."""
+    """Idle connections by host; the newest is used first."""
 
     def __init__(self, keep_alive: float) -> None:
         self._keep_alive = keep_alive
@@ -42,7 +42,7 @@ class Pool(Generic[W]):
         self._process = os.getpid()
 
     def take(self, key: Key) -> W | None:
-        """Return a connection that is still alive, if there is one."""
+        """Return an idle connection that is still open, or None."""
         while True:
             with self._lock:
                 idle = self._idle.get(key)
@@ -53,24 +53,24 @@ class Pool(Generic[W]):
                 return wire
             wire.close()
 
-    def put(self, key: Key, wire: W, promise: float | None = None) -> None:
-        """Keep a connection for the next request, within the seconds that the server promises; drop the old ones."""
+    def put(self, key: Key, wire: W, server_timeout: float | None = None) -> None:
+        """Store a connection for the next request, within the server's keep-alive timeout; close expired ones."""
         now = time.monotonic()
         keep_alive = self._keep_alive
-        if promise is not None:
-            keep_alive = min(keep_alive, promise * PART_OF_PROMISE)
+        if server_timeout is not None:
+            keep_alive = min(keep_alive, server_timeout * KEEP_ALIVE_FRACTION)
         wire.expires = now + keep_alive
-        old: list[W] = []
+        expired: list[W] = []
         with self._lock:
             idle = self._idle.setdefault(key, [])
-            while idle and (now >= idle[0].expires or len(idle) >= MOST_IDLE):
-                old.append(idle.pop(0))
+            while idle and (now >= idle[0].expires or len(idle) >= MAX_IDLE):
+                expired.append(idle.pop(0))
             idle.append(wire)
-        for one in old:
-            one.close()
+        for connection in expired:
+            connection.close()
 
     def close(self) -> None:
-        """Close every idle connection; in a forked child, let go of the parent's."""
+        """Close every idle connection; in a forked child, discard the parent's."""
         if self._process != os.getpid():
             self._process, self._lock = os.getpid(), threading.Lock()
         with self._lock:

@@ -1,7 +1,7 @@
-"""Name lookups that can be given up: each runs in a helper thread, and at most eight threads wait at a time.
+"""Host name lookups that can be abandoned: they run in at most eight helper threads.
 
-The system's lookup cannot be interrupted. A call that gives up leaves its thread behind until the system answers; the
-limit keeps a broken resolver from filling the process with threads.
+The system's lookup cannot be interrupted: an abandoned lookup occupies its thread until the system answers. The limit
+keeps a broken resolver from creating too many threads.
 """
 
 from __future__ import annotations
@@ -18,42 +18,42 @@ from foldline.transports._wait import Expired
 
 __all__ = ["RESOLVER", "Address", "Resolver", "literal_addresses"]
 
-MOST_THREADS: Final = 8
+MAX_THREADS: Final = 8
 Address = tuple[int, int, int, str, Any]
 """Family, kind, protocol, canonical name and socket address, as `getaddrinfo` returns them."""
 Addresses = list[Address]
 
 
 class Resolver:
-    """Looks names up in helper threads."""
+    """Resolves host names in helper threads."""
 
     def __init__(self) -> None:
-        self.forget()
+        self.reset()
 
-    def forget(self) -> None:
-        """Start afresh, as a forked child must: it has no threads but its own."""
+    def reset(self) -> None:
+        """Reset all state, in a forked child: it does not have the parent's threads."""
         self._lock = threading.Lock()
         self._queue: deque[tuple[Future[Addresses], str, int]] = deque()
         self._threads = 0
 
     def submit(self, host: str, port: int) -> Future[Addresses]:
-        """Start to look a name up."""
+        """Start a lookup."""
         future: Future[Addresses] = Future()
         with self._lock:
             self._queue.append((future, host, port))
-            if self._threads == MOST_THREADS:
+            if self._threads == MAX_THREADS:
                 return future
             self._threads += 1
         threading.Thread(target=self._work, name="foldline-resolver", daemon=True).start()
         return future
 
     def resolve(self, host: str, port: int, seconds: float | None) -> Addresses:
-        """Look a name up; raise `Expired` when the seconds are over."""
+        """Return the addresses of a host; raise `Expired` after the seconds."""
         future = self.submit(host, port)
         try:
             return future.result(seconds)
         except TimeoutError:
-            if future.done():  # the lookup itself failed so
+            if future.done():  # the lookup itself failed with it
                 raise
             raise Expired from None
         finally:
@@ -85,7 +85,7 @@ RESOLVER: Final = Resolver()
 
 
 def literal_addresses(host: str, port: int) -> Addresses:
-    """Return the one address of a host that is one; looking it up would cost a thread."""
+    """Return the address of a host that is an IP address, without a lookup; otherwise []."""
     for family in (socket.AF_INET, socket.AF_INET6):
         with suppress(OSError):
             socket.inet_pton(family, host)
@@ -94,4 +94,4 @@ def literal_addresses(host: str, port: int) -> Addresses:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=RESOLVER.forget)
+    os.register_at_fork(after_in_child=RESOLVER.reset)

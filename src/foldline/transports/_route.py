@@ -1,4 +1,4 @@
-"""Where a request goes: its host, and the proxy on the way."""
+"""The route of a request: its host, and the proxy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Route"]
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where a request goes: its host, and the proxy on the way."""
+    """The route of a request: its host, and the proxy."""
 
     host: str
     port: int
@@ -23,7 +23,7 @@ class Route:
     proxy: str | None
     address: str | None = None
     key: Key = field(init=False, repr=False, compare=False)
-    """What connections are kept by."""
+    """The key of its connections in the pool."""
 
     def __post_init__(self) -> None:
         key = (self.host, self.port, self.secure, self.proxy or self.address)
@@ -31,7 +31,7 @@ class Route:
 
     @classmethod
     def of(cls, request: Request, proxy: str | None) -> Route:
-        """Return the route of a request through this proxy, or straight."""
+        """Return the route of a request, through a proxy or direct."""
         route = _route(request.url, proxy)
         if request.address is None:
             return route
@@ -51,7 +51,7 @@ class Route:
         return cls(parts.hostname or "", parts.port or (443 if secure else 80), secure, proxy)
 
     def first_hop(self) -> tuple[str, int]:
-        """Where to connect to."""
+        """Return the host and port to connect to."""
         if self.proxy is None:
             return self.address or self.host, self.port
         parts = urlsplit(self.proxy)

@@ -1,4 +1,4 @@
-"""What the steps of a request over the native transport's wires are made of: sides, clocks, and why one failed."""
+"""Parts of the native transport's requests: shared connections, time budgets, errors of steps."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ Head = tuple[int, Iterable[tuple[str, str]]]
 
 
 @dataclass(slots=True)
-class Side(Generic[W, S]):
-    """What the sync calls, or the calls of one loop, share: idle connections and slots."""
+class SharedConnections(Generic[W, S]):
+    """The idle connections and slots that all sync calls, or the calls of one loop, share."""
 
     pool: Pool[W]
     slots: S | None
-    patience: float
+    pool_timeout: float
 
 
 @dataclass(slots=True)
-class LoopSide(Side[AsyncWire, asyncio.Semaphore]):
-    """What the calls on one loop share."""
+class LoopConnections(SharedConnections[AsyncWire, asyncio.Semaphore]):
+    """The connections of one event loop, and its timer."""
 
     timer: DeadlineTimer = field(default_factory=DeadlineTimer)
 
 
 class Budget:
-    """Seconds left of a start that has several steps."""
+    """The remaining seconds of an operation with several steps."""
 
     __slots__ = ("_end",)
 
@@ -48,50 +48,56 @@ class Budget:
         self._end = None if seconds is None else time.monotonic() + seconds
 
     def left(self) -> float | None:
-        """Return the seconds left, never less than none."""
+        """Return the remaining seconds, at least 0."""
         return None if self._end is None else max(self._end - time.monotonic(), 0.0)
 
     def at_most(self, seconds: float | None) -> float | None:
-        """Return the seconds left, but no more than these."""
-        left = self.left()
-        return seconds if left is None else left if seconds is None else min(left, seconds)
+        """Return the remaining seconds, but at most these."""
+        remaining = self.left()
+        return (
+            seconds
+            if remaining is None
+            else remaining
+            if seconds is None
+            else min(remaining, seconds)
+        )
 
 
 STEP_FAILURES = (HeadTooLarge, BadHttp, CutShort, OSError)
-"""What a step may fail with, for `explain_failure`."""
+"""The exceptions of a step, for `explain_failure`."""
 
 
 def explain_failure(request: Request, error: Exception, *, started: bool) -> FoldlineError:
-    """Say in foldline's words why a step failed."""
+    """Return foldline's error for the failure of a step."""
     if isinstance(error, HeadTooLarge):
         return _faults.too_large(request, "the headers", request.limits.headers)
     if isinstance(error, BadHttp):
         return _faults.malformed(request, str(error), error.excerpt)
     if isinstance(error, ssl.SSLCertVerificationError):
         return _faults.untrusted(request, error)
-    why = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    fault = _faults.interrupted if started else _faults.not_reached
-    return fault(request, why)
+    reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    make_error = _faults.interrupted if started else _faults.not_reached
+    return make_error(request, reason)
 
 
 @contextmanager
 def limit_connecting(request: Request, budget: Budget) -> Iterator[None]:
-    """Tell the clock of connecting from the clock of the call."""
+    """Raise the error of the `connect` timeout, unless the call's own timeout has expired."""
     try:
         yield
     except Expired:
-        left, limit = budget.left(), request.timeouts.connect
-        if limit is None or left == 0.0:
+        remaining, limit = budget.left(), request.timeouts.connect
+        if limit is None or remaining == 0.0:
             raise
         raise _faults.timed_out(request, "connect", limit) from None
 
 
 def check_tunnel(reader: Reader) -> None:
-    """Check what a proxy said to CONNECT."""
+    """Raise if a proxy refused CONNECT."""
     if reader.status != 200:
         raise CutShort(f"the proxy answered {reader.status}")
 
 
 def raise_closed_by_proxy() -> bytes:
-    """Say that a proxy gave nothing, where an answer of its own was waited for."""
+    """Raise, because a proxy closed the connection instead of answering."""
     raise CutShort("the proxy closed the connection")

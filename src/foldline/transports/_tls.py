@@ -1,4 +1,4 @@
-"""The TLS context of a transport that uses Python's `ssl`: made once, shared by every connection."""
+"""The TLS context of a transport with Python's `ssl`: created once, shared by all connections."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ BUNDLES = (
     "/etc/ssl/ca-bundle.pem",
     "/etc/ssl/cert.pem",
 )
-"""Where systems keep their certificates when OpenSSL was built to look elsewhere."""
+"""Paths of the system's certificates, if OpenSSL was built with another path."""
 
 
 class Tls:
-    """The context of one transport: made when first needed, off the event loop, and kept."""
+    """The TLS context of one transport: created on first use, outside the event loop."""
 
     def __init__(self, options: HttpOptions) -> None:
         self._options = options
         self.lock = threading.Lock()
-        self._made: ssl.SSLContext | None = None
+        self._ssl_context: ssl.SSLContext | None = None
 
     def get(self) -> ssl.SSLContext:
         """Return the context."""
-        if self._made is None:
+        if self._ssl_context is None:
             with self.lock:
-                if self._made is None:
-                    self._made = tls_context(self._options)
-        return self._made
+                if self._ssl_context is None:
+                    self._ssl_context = tls_context(self._options)
+        return self._ssl_context
 
     async def aget(self) -> ssl.SSLContext:
-        """Return the context; reading a hundred certificates does not hold up the loop."""
-        made = self._made
-        return made if made is not None else await asyncio.to_thread(self.get)
+        """Return the context; certificates are read in a thread, to not block the loop."""
+        context = self._ssl_context
+        return context if context is not None else await asyncio.to_thread(self.get)
 
     def after_fork(self) -> None:
-        """Forget a lock that another thread of the parent may have held."""
+        """Replace a lock that another thread of the parent may have held."""
         self.lock = threading.Lock()
 
 
 def tls_context(options: HttpOptions) -> ssl.SSLContext:
-    """Make a context that trusts the system's certificates and the ones given."""
+    """Return a context that trusts the system's certificates and those of the options."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.set_alpn_protocols(["h2", "http/1.1"] if options.http2 else ["http/1.1"])
     if not options.verify:
@@ -56,13 +56,13 @@ def tls_context(options: HttpOptions) -> ssl.SSLContext:
         return context
     file, folder = certificate_paths() if options.trust_env else (None, None)
     _load_system(context, file, folder)
-    _load_given(context, options)
+    _load_configured(context, options)
     return context
 
 
 def _load_system(context: ssl.SSLContext, file: str | None, folder: str | None) -> None:
-    """Load the system's certificates; a file or a folder replaces the system's file or folder, as OpenSSL has it."""
-    # Not by `load_default_certs`, which obeys SSL_CERT_FILE always: these two paths were compiled in.
+    """Load the system's certificates; a file or folder replaces the system's file or folder, as in OpenSSL."""
+    # `load_default_certs` would always use SSL_CERT_FILE; these two paths are those compiled in.
     paths = ssl.get_default_verify_paths()
     files = (
         [file]
@@ -77,10 +77,10 @@ def _load_system(context: ssl.SSLContext, file: str | None, folder: str | None) 
         except ssl.SSLError as error:
             raise UsageError(f"{files[0]!r} (SSL_CERT_FILE) holds no PEM certificate") from error
     else:
-        context.load_default_certs()  # Windows keeps them in a store, not in a file
+        context.load_default_certs()  # on Windows they are in a store, not in a file
 
 
-def _load_given(context: ssl.SSLContext, options: HttpOptions) -> None:
+def _load_configured(context: ssl.SSLContext, options: HttpOptions) -> None:
     try:
         if (pem := options.ca_pem()) is not None:
             context.load_verify_locations(cadata=pem.decode("ascii"))

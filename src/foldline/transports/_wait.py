@@ -1,8 +1,8 @@
-"""Waiting with a limit, sync and async.
+"""Async waiting with a time limit.
 
-`DeadlineTimer` ends the waits of the native transport on a loop. `Alarm` interrupts a task that waits in
-somebody else's code; its timer is set once per response and moved by writing a number, because an `asyncio.timeout`
-around every chunk costs half as much as reading the chunk.
+`DeadlineTimer` ends the waits of the native transport on a loop. `Alarm` interrupts a task that waits in code of other
+libraries; its timer is set once per response and moved by assigning a number, because an `asyncio.timeout` around every
+chunk costs half as much as reading the chunk.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ T = TypeVar("T")
 
 
 class Expired(Exception):
-    """The budget of a wait was used up."""
+    """A time limit has expired."""
 
 
 class DeadlineTimer:
-    """One timer for the futures that wait on one loop; `Expired` is what they get when their time is over.
+    """One timer for all waiting futures of a loop; they fail with `Expired` at their deadlines.
 
-    A timer for each would cost a quick call more than its reading, and the loop keeps those that were cancelled.
+    A timer for each would cost more than reading a short answer, and the loop keeps cancelled timers for a while.
     """
 
     __slots__ = ("_deadlines", "_handle", "_loop", "_when")
@@ -33,18 +33,18 @@ class DeadlineTimer:
         self._handle: asyncio.TimerHandle | None = None
         self._when = math.inf
 
-    def watch(self, waiting: asyncio.Future[None], seconds: float) -> None:
-        """Let a future fail when the seconds are over; `leave` when it no longer waits."""
-        self._deadlines[waiting] = deadline = self._loop.time() + seconds
+    def watch(self, future: asyncio.Future[None], seconds: float) -> None:
+        """Let a future fail after the seconds; call `leave` when it no longer waits."""
+        self._deadlines[future] = deadline = self._loop.time() + seconds
         if deadline < self._when:
             self._set(deadline)
 
-    def leave(self, waiting: asyncio.Future[None]) -> None:
-        """Forget a future. The timer stays: it is likely to be early enough for the next."""
-        self._deadlines.pop(waiting, None)
+    def leave(self, future: asyncio.Future[None]) -> None:
+        """Remove a future. The timer is kept: it is probably early enough for the next one."""
+        self._deadlines.pop(future, None)
 
     def close(self) -> None:
-        """Take the timer off the loop, unless somebody waits."""
+        """Cancel the timer, unless a future is waiting."""
         if not self._deadlines:
             self._stop()
 
@@ -62,16 +62,16 @@ class DeadlineTimer:
     def _expire(self) -> None:
         self._stop()
         now = self._loop.time()
-        for waiting in [one for one, deadline in self._deadlines.items() if deadline <= now]:
-            del self._deadlines[waiting]
-            if not waiting.done():
-                waiting.set_exception(Expired())
+        for future in [waiting for waiting, deadline in self._deadlines.items() if deadline <= now]:
+            del self._deadlines[future]
+            if not future.done():
+                future.set_exception(Expired())
         if self._deadlines:
             self._set(min(self._deadlines.values()))
 
 
 class Alarm:
-    """Interrupts the waits of one task at their deadlines; cancellation from outside always wins."""
+    """Interrupts the waits of one task at their deadlines; a cancellation from outside has priority."""
 
     __slots__ = ("_deadline", "_handle", "_has_expired", "_loop", "_task")
 
@@ -83,27 +83,27 @@ class Alarm:
         self._has_expired = False
 
     async def wait(self, work: Coroutine[Any, Any, T], seconds: float | None) -> T:
-        """Wait for `work`; raise `Expired` when the seconds are over."""
+        """Wait for `work`; raise `Expired` after the seconds."""
         if seconds is None:
             return await work
         self._deadline = deadline = self._loop.time() + seconds
         if self._handle is None or self._handle.when() > deadline:
             self._set(deadline)
         self._task = task = asyncio.current_task()
-        before = task.cancelling() if task else 0
+        cancel_count = task.cancelling() if task else 0
         try:
             return await work
         except asyncio.CancelledError:
             if self._has_expired and task is not None:
                 self._has_expired = False
-                if task.uncancel() <= before:
+                if task.uncancel() <= cancel_count:
                     raise Expired from None
             raise
         finally:
             self._task = None
 
     def stop(self) -> None:
-        """Take the timer off the loop."""
+        """Cancel the timer."""
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None

@@ -1,7 +1,7 @@
-"""What a transport is: the types every HTTP client of foldline is made of, and the checks before anything is sent.
+"""The types of all HTTP transports, and the checks before a request is sent. No I/O.
 
-A `Transport` opens a `Request` and gives a `Response`, in one async-shaped API for sync and async: with `blocking=True`
-nothing ever suspends, so `drive()` runs it without an event loop. No I/O in this file.
+A `Transport` opens a `Request` and returns a `Response`, with one async API for sync and async: with `blocking=True` it
+never suspends, so `drive()` runs it without an event loop.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ __all__ = [
 ]
 
 FORBIDDEN_IN_VALUE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
-IS_GOOD_VALUE = re.compile(r"[\t\x20-\x7e]*").fullmatch
+MATCH_VALID_VALUE = re.compile(r"[\t\x20-\x7e]*").fullmatch
 FORBIDDEN_IN_URL = re.compile(r"[\x00-\x20\x7f\\]")
 TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-OWN_HEADERS = frozenset({"host", "content-length", "transfer-encoding", "connection"})
+TRANSPORT_HEADERS = frozenset({"host", "content-length", "transfer-encoding", "connection"})
 """Headers that frame the message; only the transport may set them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Seconds to wait, `None` for ever; each one that runs out raises `ModelTimeoutError` with its name as `phase`."""
+    """Timeouts in seconds, `None` for no limit; when one expires, `ModelTimeoutError` has its name as `phase`."""
 
     connect: float | None = 10.0
-    """To look up the name, connect and agree on TLS."""
+    """Name lookup, connection and TLS handshake."""
     first_byte: float | None = 600.0
     """From the start of the call to the response's headers."""
     idle: float | None = 120.0
-    """Between two pieces of the body; time the reader spends elsewhere does not count."""
+    """Between two pieces of the body; only time spent waiting counts."""
     total: float | None = None
-    """The whole call, from opening to the last byte."""
+    """The entire call, from opening to the last byte."""
 
     def __post_init__(self) -> None:
         for name in ("connect", "first_byte", "idle", "total"):
@@ -58,32 +58,32 @@ class Timeouts:
                 )
 
 
-USUAL: Final = Timeouts()
+DEFAULT_TIMEOUTS: Final = Timeouts()
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The largest of everything that is accepted from a server; more raises `LimitExceededError`."""
+    """The largest sizes accepted from a server; more raises `LimitExceededError`."""
 
     sse_line: int = 32 * 1024 * 1024
     sse_event: int = 32 * 1024 * 1024
     message: int = 128 * 1024 * 1024
-    """Also the most that `Response.read()` takes."""
+    """Also the limit of `Response.read()`."""
     json_depth: int = 200
     tool_args: int = 4 * 1024 * 1024
     blocks: int = 4096
     headers: int = 64 * 1024
     error_body: int = 64 * 1024
-    """How much of an error's body is kept; the rest is not read."""
+    """The maximum of an error's body that is read."""
     inflation: int = 100
     """Decompressed bytes per compressed byte."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Request:
-    """One HTTP request, whole. Headers and the query may hold a key: `repr` shows neither.
+    """One HTTP request. Headers and query may contain a key: `repr` shows neither.
 
-    A value: change it with `dataclasses.replace`. Not frozen, because that makes it four times as dear.
+    Treat it as immutable: use `dataclasses.replace`. Not frozen, because that makes creation four times slower.
     """
 
     url: str
@@ -93,9 +93,9 @@ class Request:
     timeouts: Timeouts = field(default_factory=Timeouts)
     limits: Limits = field(default_factory=Limits)
     address: str | None = None
-    """Connect to this very address, whatever the host's name says now (`NativeTransport` only, without a proxy)."""
+    """Connect to this IP address instead of resolving the host (`NativeTransport` only, without a proxy)."""
     returns_redirects: bool = False
-    """Return a redirect as the response that it is; otherwise it is a `SecurityError`. It is never followed here."""
+    """Whether a redirect is returned as a response; otherwise it is a `SecurityError`. It is never followed."""
 
     def __repr__(self) -> str:
         return f"Request({self.method} {origin_of(self.url)}{urlsplit(self.url).path})"
@@ -103,37 +103,38 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpOptions:
-    """How a transport connects. The variables for proxies and certificates are obeyed unless `trust_env=False`."""
+    """How a transport connects. The environment's proxies and certificates are used unless `trust_env=False`."""
 
     proxy: str | None = field(default=None, repr=False)
-    """`http://user:password@host:port`, for every request, whatever the environment says; `https://` and `socks5://`
-    need the extra `httpx`."""
+    """`http://user:password@host:port`, for every request, overrides the environment; `https://` and `socks5://` need
+    the extra `httpx`."""
     ca: str | Path | bytes | None = field(default=None, repr=False)
-    """Certificates to trust besides the system's: a PEM file, or PEM bytes."""
+    """Certificates to trust in addition to the system's: a PEM file, or PEM bytes."""
     client_certificate: str | Path | None = None
-    """A PEM file with a certificate and its key, shown to servers that ask."""
+    """A PEM file with a client certificate and its key."""
     verify: bool = True
-    """Check the server's certificate. Turn off for a test on your own machine only."""
+    """Whether to check the server's certificate. Turn off only for tests on your own machine."""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Sent with every request that does not set them itself."""
+    """Headers of every request that does not set them itself."""
     http2: bool = False
     compression: bool = False
-    """Ask for compressed answers; those that come unasked are decompressed anyway."""
+    """Whether to request compressed answers; compressed answers are always decompressed."""
     trust_env: bool = True
-    """Obey HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY, SSL_CERT_FILE and SSL_CERT_DIR. `.netrc` is never read."""
+    """Whether to use HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY, SSL_CERT_FILE and SSL_CERT_DIR. `.netrc` is never
+    read."""
     max_connections: int | None = None
-    """How many calls may be under way at once; the others wait up to `pool_timeout`."""
+    """How many calls may be in progress at once; others wait up to `pool_timeout`."""
     pool_timeout: float = 60.0
     keep_alive: float = 50.0
-    """Seconds an idle connection is kept; under the 60 s after which load balancers drop it."""
+    """Seconds for which an idle connection is kept; less than the 60 s after which load balancers close it."""
 
     def ca_pem(self) -> bytes | None:
-        """Read the extra certificates."""
+        """Return the additional certificates."""
         return _read_pem(self.ca)
 
 
 class Response(Protocol):
-    """An answer whose headers are here and whose body is on its way."""
+    """A response whose headers have been received and whose body is being received."""
 
     @property
     def status(self) -> int:
@@ -144,40 +145,40 @@ class Response(Protocol):
         """Keys in lower case; repeated headers joined by commas."""
 
     def chunks(self, *, progress_only: bool = False) -> AsyncGenerator[bytes, None]:
-        """Return the body as it arrives, decompressed. Iterate under `aclosing`; once.
+        """Yield the body as it arrives, decompressed. Iterate once, inside `aclosing`.
 
-        The idle clock restarts with every piece; with `progress_only` it restarts only when `progress()` is called,
+        The idle timeout restarts with every piece; with `progress_only` it restarts only when `progress()` is called,
         so that a server's pings do not keep a dead stream alive.
         """
 
     def progress(self) -> None:
-        """Say that something of worth arrived: the idle clock of `chunks(progress_only=True)` restarts."""
+        """Restart the idle timeout of `chunks(progress_only=True)`, because relevant data arrived."""
 
     def conclude(self) -> None:
-        """Say that all that matters has come: `chunks()` waits a moment for the end, then leaves the connection."""
+        """Report that all relevant data has arrived: `chunks()` waits only briefly for the end."""
 
     async def read(self, limit: int | None = None) -> bytes:
-        """Read the whole body; more than `limit` (or `Limits.message`) raises `LimitExceededError`."""
+        """Return the complete body; more than `limit` (or `Limits.message`) raises `LimitExceededError`."""
 
     async def read_error(self) -> bytes:
-        """Read an error's body: at most `Limits.error_body`, whatever arrived before a fault."""
+        """Return the body of an error: at most `Limits.error_body`, and what arrived before a fault."""
 
 
 class Transport(Protocol):
     """Sends requests. One instance may be shared by threads, event loops and models."""
 
     def open(self, request: Request, *, blocking: bool) -> AbstractAsyncContextManager[Response]:
-        """Send a request; leaving the context frees the connection at once."""
+        """Send a request; leaving the context releases the connection immediately."""
 
     def close(self) -> None:
-        """Drop idle connections; the transport can still be used."""
+        """Close idle connections; the transport can still be used."""
 
     async def aclose(self) -> None:
-        """Drop idle connections; the transport can still be used."""
+        """Close idle connections; the transport can still be used."""
 
 
 def with_option_headers(request: Request, options: HttpOptions) -> Request:
-    """Return the request with the headers of the options, where it does not set them itself."""
+    """Return the request with the headers of the options that it does not set itself."""
     if not options.headers:
         return request
     headers = {name.lower(): value for name, value in options.headers.items()}
@@ -186,37 +187,37 @@ def with_option_headers(request: Request, options: HttpOptions) -> Request:
 
 
 def refuse_address(request: Request, name: str) -> None:
-    """Refuse a request that must go to one address, for a client that looks names up itself."""
+    """Raise if a request has a fixed address, for a client that resolves hosts itself."""
     if request.address is not None:
         raise UsageError(f"{name} cannot connect to a fixed address: use NativeTransport")
 
 
 def check_request(request: Request) -> None:
-    """Refuse, before anything is sent, a request that could say more than its author wrote."""
-    # No variable here holds a value: it may be a key, and some tracebacks show variables.
+    """Raise if a request could be used for injection, before anything is sent."""
+    # No variable here contains a value: it may be a key, and some tracebacks show variables.
     for name in request.headers:
-        if not _is_free(name) or not _is_good_value(request.headers[name]):
-            raise _refusal(name, request.headers[name])
+        if not _is_settable(name) or not _is_valid_value(request.headers[name]):
+            raise _header_error(name, request.headers[name])
     if request.method != "POST" and not TOKEN.fullmatch(request.method):
         raise UsageError(f"{request.method!r} is not an HTTP method")
-    if not _is_good(request.url) and (refusal := _url_refusal(request.url)):
-        raise refusal
+    if not _is_valid_url(request.url) and (error := _url_error(request.url)):
+        raise error
 
 
 def check_header(name: str, value: str) -> None:
-    """Refuse line breaks and NUL in a header; the value may be a key, so it is not shown."""
-    if not _is_free(name) or not _is_good_value(value):
-        raise _refusal(name, value)
+    """Raise on line breaks and NUL in a header; the value is not shown, because it may be a key."""
+    if not _is_settable(name) or not _is_valid_value(value):
+        raise _header_error(name, value)
 
 
-def _is_good_value(value: str) -> bool:
-    # The first two say yes to all but a tab, at a fifth of what a regular expression takes to.
-    return (value.isascii() and value.isprintable()) or IS_GOOD_VALUE(value) is not None
+def _is_valid_value(value: str) -> bool:
+    # The first two accept everything but a tab, in a fifth of the regular expression's time.
+    return (value.isascii() and value.isprintable()) or MATCH_VALID_VALUE(value) is not None
 
 
-def _refusal(name: str, value: str) -> FoldlineError:
-    """Return what is wrong with a header. Raised elsewhere, so that no traceback's local variables hold the value."""
-    if not _is_free(name):
+def _header_error(name: str, value: str) -> FoldlineError:
+    """Return the error of a header. It is raised elsewhere, so that local variables in tracebacks lack the value."""
+    if not _is_settable(name):
         if not TOKEN.fullmatch(name):
             return SecurityError(f"{name!r} is not a header name")
         return UsageError(f"the header {name!r} is set by the transport: leave it out")
@@ -229,45 +230,48 @@ def _refusal(name: str, value: str) -> FoldlineError:
 
 
 @lru_cache(maxsize=256)
-def _is_free(name: str) -> bool:
-    """Say whether a header may be set under this name."""
-    return TOKEN.fullmatch(name) is not None and name.lower() not in OWN_HEADERS
+def _is_settable(name: str) -> bool:
+    """Whether a caller may set a header with this name."""
+    return TOKEN.fullmatch(name) is not None and name.lower() not in TRANSPORT_HEADERS
 
 
 @lru_cache(maxsize=256)
-def _is_good(url: str) -> bool:
-    return _url_refusal(url) is None
+def _is_valid_url(url: str) -> bool:
+    return _url_error(url) is None
 
 
-def _url_refusal(url: str) -> FoldlineError | None:
-    """Refuse control characters, spaces, `..` segments (also escaped), user names and foreign schemes in a URL."""
-    if (found := FORBIDDEN_IN_URL.search(url)) or not url.isascii():
-        bad = found.group() if found else next(c for c in url if not c.isascii())
+def _url_error(url: str) -> FoldlineError | None:
+    """Return the error of a URL with control characters, spaces, `..` segments, a user name or another scheme."""
+    if (match := FORBIDDEN_IN_URL.search(url)) or not url.isascii():
+        character = match.group() if match else next(c for c in url if not c.isascii())
         return SecurityError(
-            f"the URL {_shown(url)!r} holds {bad!r}: quote it (urllib.parse.quote)"
+            f"the URL {_without_query(url)!r} holds {character!r}: quote it (urllib.parse.quote)"
         )
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
     except ValueError as error:
-        return UsageError(f"{_shown(url)!r} is not a URL: {error}")
+        return UsageError(f"{_without_query(url)!r} is not a URL: {error}")
     if parts.scheme not in ("http", "https") or not host:
-        return UsageError(f"{_shown(url)!r} is not an http(s) URL: write it whole, with its scheme")
-    if refusal := _host_refusal(url, host, parts.username):
-        return refusal
+        return UsageError(
+            f"{_without_query(url)!r} is not an http(s) URL: write it whole, with its scheme"
+        )
+    if host_error := _host_error(url, host, parts.username):
+        return host_error
     pieces = unquote(parts.path).split("/") if ".." in url or "%2e" in url.lower() else ()
     if ".." in pieces or (".." in url and "." in pieces):
         return SecurityError(
-            f"the URL {_shown(url)!r} climbs with '..', plain or escaped: a model id may not do that"
+            f"the URL {_without_query(url)!r} climbs with '..', plain or escaped: a model id may not do that"
         )
     return None
 
 
-def _host_refusal(url: str, host: str, user: str | None) -> FoldlineError | None:
+def _host_error(url: str, host: str, user: str | None) -> FoldlineError | None:
     labels = host.removesuffix(".").split(".")
     if ":" not in host and (len(host) > 254 or not all(0 < len(label) <= 63 for label in labels)):
         return UsageError(
-            f"the host of {_shown(url)!r} cannot be looked up: a part of it is empty or longer than 63 characters"
+            f"the host of {_without_query(url)!r} cannot be looked up: "
+            "a part of it is empty or longer than 63 characters"
         )
     if user is not None:
         return SecurityError(f"the URL of {host!r} holds a user name or password: send a header")
@@ -275,7 +279,7 @@ def _host_refusal(url: str, host: str, user: str | None) -> FoldlineError | None
 
 
 def origin_of(url: str) -> str:
-    """Return scheme, host and port: all of a URL that is safe to show."""
+    """Return scheme, host and port: the parts of a URL that are safe to show."""
     try:
         parts = urlsplit(url)
         port = f":{parts.port}" if parts.port else ""
@@ -284,8 +288,8 @@ def origin_of(url: str) -> str:
     return f"{parts.scheme}://{parts.hostname or ''}{port}"
 
 
-def _shown(url: str) -> str:
-    return url.split("?", 1)[0]  # a query may hold a key
+def _without_query(url: str) -> str:
+    return url.split("?", 1)[0]  # a query may contain a key
 
 
 def _read_pem(path: str | Path | bytes | None) -> bytes | None:

@@ -1,7 +1,7 @@
 """The transport on `httpx2` (its engine `httpcore2`): pure Python, for HTTP/2, https and SOCKS proxies.
 
-The engine is used without the client on top: foldline follows no redirects, keeps no cookies, reads the
-environment itself, and needs things that the client does not offer (`_engine.py`).
+The engine is used without httpx2's client: foldline follows no redirects, stores no cookies, reads the environment
+itself, and needs features that the client does not have (`_engine.py`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from foldline.exceptions import MissingExtraError
 from foldline.transports import _faults
-from foldline.transports._body import Exchange, Opening
+from foldline.transports._body import Exchange, ResponseContext
 from foldline.transports._environment import proxy_for, split_proxy
 from foldline.transports._loops import PerLoop
 from foldline.transports._tls import Tls
@@ -63,7 +63,7 @@ class HttpxTransport:
             _split_proxy(self.options.proxy)
         self._tls = Tls(self.options)
         self._proxy_tls = Tls(replace(self.options, http2=False))
-        """Not the same context: the engine sets the protocols that it offers on it, before each handshake."""
+        """A separate context, because the engine changes its offered protocols before each handshake."""
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._pools: dict[tuple[int, str | None], httpcore2.ConnectionPool] = {}
@@ -74,14 +74,14 @@ class HttpxTransport:
     def __repr__(self) -> str:
         return f"HttpxTransport({self.options!r})"
 
-    def open(self, request: Request, *, blocking: bool) -> Opening:
-        """Send a request; leaving the context frees the connection at once."""
+    def open(self, request: Request, *, blocking: bool) -> ResponseContext:
+        """Send a request; leaving the context releases the connection immediately."""
         refuse_address(request, type(self).__name__)
         request = with_option_headers(request, self.options)
-        return Opening(request, partial(self.begin, blocking=blocking))
+        return ResponseContext(request, partial(self.begin, blocking=blocking))
 
     def close(self) -> None:
-        """Drop idle connections of blocking calls; the transport can still be used."""
+        """Close idle connections of sync calls; the transport can still be used."""
         with self._lock:
             pools, self._pools = self._pools, {}
         for (process, _), pool in pools.items():
@@ -89,12 +89,12 @@ class HttpxTransport:
                 pool.close()
 
     async def aclose(self) -> None:
-        """Drop idle connections, those of this event loop included; the transport can still be used."""
+        """Close idle connections, including those of this event loop; the transport can still be used."""
         self.close()
         await self._per_loop.drop()
 
     def begin(self, request: Request, *, blocking: bool) -> Exchange:
-        """Start a request, for `Opening`."""
+        """Start a request, for `ResponseContext`."""
         if self._process != os.getpid():
             self._process, self._lock = os.getpid(), threading.Lock()
             self._tls.after_fork()
@@ -147,7 +147,7 @@ class HttpxTransport:
                 if pool is None:
                     pool = _engine.BlockingPool(**settings)
                     self._pools[key] = pool
-                    # Not left to the collector of garbage: also when the program ends.
+                    # Closed explicitly, also when the program ends.
                     weakref.finalize(self, _close_pool, pool, os.getpid())
         return pool
 
@@ -168,7 +168,7 @@ async def _close_pools(pools: dict[str | None, httpcore2.AsyncConnectionPool]) -
 
 
 def _close_pool(pool: httpcore2.ConnectionPool, process: int) -> None:
-    if process == os.getpid():  # a forked child must not end what its parent says
+    if process == os.getpid():  # a forked child must not close its parent's connections
         pool.close()
 
 
@@ -195,14 +195,14 @@ def _is_https(proxy: str | None) -> bool:
 
 
 def _missing(package: str, feature: str) -> MissingExtraError:
-    """Explain that httpx2 was installed without an extra of its own."""
+    """Return the error of an httpx2 that was installed without one of its extras."""
     return MissingExtraError(
         f'{feature} needs the package {package}: pip install "foldline[httpx]"'
     )
 
 
 class BlockingExchange:
-    """One request under way in this thread."""
+    """One request in progress in this thread."""
 
     def __init__(
         self,
@@ -214,12 +214,12 @@ class BlockingExchange:
         self._request = request
         self._message = message
         self._pool = pool
-        self._owner = owner  # kept: without it, the pool is closed
+        self._owner = owner  # a reference, because without it the pool is closed
         self._response: httpcore2.Response | None = None
         self._pieces: Iterator[bytes] = iter(())
 
     async def start(self, budget: float | None) -> tuple[int, Iterable[tuple[str, str]]]:
-        """Send, and give status and headers."""
+        """Send the request; return the status and headers."""
         _engine.limit_this_thread(budget)
         try:
             response = self._pool.handle_request(httpcore2.Request(**self._message))
@@ -232,7 +232,7 @@ class BlockingExchange:
         raise failure
 
     async def read(self, budget: float | None) -> bytes | None:
-        """Return the next raw piece, or `None` at the end."""
+        """Return the next raw data, or `None` at the end."""
         _engine.limit_this_thread(budget)
         try:
             return next(self._pieces, None)
@@ -240,19 +240,19 @@ class BlockingExchange:
             failure = explain_read(self._request, error)
         raise failure
 
-    def rest(self) -> bytes | None:
-        """Nothing is known of the end before it is read."""
+    def buffered_body(self) -> bytes | None:
+        """Return None: the end is unknown before it is read."""
         return None
 
     async def close(self, *, finished: bool) -> None:
-        """Free the connection."""
+        """Release the connection."""
         if self._response is not None:
             self._response.extensions[_engine.CONNECTION].release(is_finished=finished)
             self._response.close()
 
 
 class AsyncExchange:
-    """One request under way on the running loop."""
+    """One request in progress on the running loop."""
 
     def __init__(
         self, request: Request, message: dict[str, Any], transport: HttpxTransport
@@ -265,12 +265,12 @@ class AsyncExchange:
         self._pieces: AsyncIterator[bytes] | None = None
 
     async def start(self, budget: float | None) -> tuple[int, Iterable[tuple[str, str]]]:
-        """Send, and give status and headers."""
+        """Send the request; return the status and headers."""
         pool = await self._transport.async_pool(self._request)
         self._alarm = Alarm()
         try:
-            sending = pool.handle_async_request(httpcore2.Request(**self._message))
-            response = await self._alarm.wait(sending, budget)
+            response_awaitable = pool.handle_async_request(httpcore2.Request(**self._message))
+            response = await self._alarm.wait(response_awaitable, budget)
         except Expired:
             raise
         except Exception as error:
@@ -282,7 +282,7 @@ class AsyncExchange:
         raise failure
 
     async def read(self, budget: float | None) -> bytes | None:
-        """Return the next raw piece, or `None` at the end."""
+        """Return the next raw data, or `None` at the end."""
         assert self._pieces is not None
         assert self._alarm is not None
         try:
@@ -295,12 +295,12 @@ class AsyncExchange:
             failure = explain_read(self._request, error)
         raise failure
 
-    def rest(self) -> bytes | None:
-        """Nothing is known of the end before it is read."""
+    def buffered_body(self) -> bytes | None:
+        """Return None: the end is unknown before it is read."""
         return None
 
     async def close(self, *, finished: bool) -> None:
-        """Free the connection."""
+        """Release the connection."""
         if self._alarm is not None:
             self._alarm.stop()
         if self._response is not None:
@@ -316,15 +316,13 @@ def _pairs(response: httpcore2.Response) -> list[tuple[str, str]]:
 
 
 def explain_start(request: Request, error: Exception, message: dict[str, Any]) -> Exception:
-    """Return the error of foldline for a request that got no headers."""
+    """Return foldline's error for a request that failed before the response's headers."""
     if isinstance(error, httpcore2.TimeoutException):
         return _explain_timeout(request, error, message)
-    if (refusal := _certificate_error(error)) is not None:
-        return _chain(_faults.untrusted(request, refusal), error)
+    if (certificate_error := _certificate_error(error)) is not None:
+        return _chain(_faults.untrusted(request, certificate_error), error)
     text = str(error) or type(error).__name__
-    if isinstance(
-        error, httpcore2.ProxyError
-    ):  # a status and what the proxy says, which may be its password
+    if isinstance(error, httpcore2.ProxyError):  # its text may contain the password of the proxy
         status = text[:3] if text[:3].isdecimal() else "what cannot be read"
         return _faults.not_reached(request, f"the proxy answered {status}")
     if not isinstance(error, httpcore2.RemoteProtocolError) or "disconnected" in text:
@@ -345,7 +343,7 @@ def _explain_timeout(
 
 
 def explain_read(request: Request, error: Exception) -> Exception:
-    """Return the error of foldline for a body that broke off."""
+    """Return foldline's error for a body that ended early."""
     if isinstance(error, httpcore2.TimeoutException):
         return Expired()
     text = str(error) or type(error).__name__
@@ -355,7 +353,7 @@ def explain_read(request: Request, error: Exception) -> Exception:
 
 
 def _chain(failure: Exception, error: Exception) -> Exception:
-    """Name the cause, unless it quotes the server: that may be the key, said back."""
+    """Set the cause of an error, unless it quotes the server, which may repeat the key."""
     if not isinstance(error, httpcore2.RemoteProtocolError):
         failure.__cause__ = error
     return failure

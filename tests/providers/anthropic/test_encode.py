@@ -369,7 +369,7 @@ def test_citations_of_others_and_broken_documents_are_not_sent():
 
     assert explained.body["messages"][1]["content"] == "Yes"
     assert explained.notes == ["citations that Anthropic did not write were left out"]
-    with pytest.raises(UsageError, match="no text"):
+    with pytest.raises(UsageError, match="is not text"):
         content_of({"type": "file", "base64": "/w==", "mime_type": "text/plain"})
     with pytest.raises(UsageError, match="base64"):
         content_of({"type": "image", "mime_type": "image/png"})

@@ -29,7 +29,7 @@ from foldline.exceptions import (
 )
 from foldline.language_models import Limits, usage_scope
 from foldline.providers.local import ChatLlamaCpp, LocalEmbeddings, Settings, model_path
-from foldline.providers.local._bridge import Feed
+from foldline.providers.local._chunk_stream import ChunkStream
 from tests.conftest import open_files
 from tests.faults.cancelling import Stepped
 
@@ -250,7 +250,7 @@ def test_a_producer_that_fails_late_is_told_alike(call: Any) -> None:
 
     dying = object.__new__(module.Runtime)
     dying.name, dying._server, dying.settings = "m", Dying(), Settings()
-    feed: Feed[Any] = dying.complete({"messages": []})
+    feed: ChunkStream[Any] = dying.complete({"messages": []})
     assert next(feed)["choices"][0]["delta"]["content"] == "Hel"
     with pytest.raises(FoldlineError, match="backend is gone"):
         next(feed)

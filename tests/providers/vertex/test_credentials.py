@@ -175,7 +175,7 @@ def test_a_token_endpoint_that_is_not_there_is_a_connection_error(call, stub, ma
 
 @pytest.mark.slow
 def test_a_revoked_token_is_replaced_and_the_call_repeated(call, stub, make, monkeypatch):
-    monkeypatch.setattr(google_credentials, "REJECTED_AFTER", 0.0)
+    monkeypatch.setattr(google_credentials, "MIN_REJECTED_AGE", 0.0)
     model = make(credentials=account(stub), project=PROJECT, max_retries=1)
     call.invoke(model, "Hi")
     stub.valid.clear()

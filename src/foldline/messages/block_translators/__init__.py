@@ -1,8 +1,7 @@
-"""From a provider's own content to standard blocks, one file per vendor.
+"""Translate a provider's own content to standard blocks, one file per vendor.
 
-A translator is a function of one native block that gives standard blocks, or None for a block it does not know.
-Standard blocks come back as they are, so translating twice is translating once. Nothing here waits, and no vendor's
-file knows another's.
+A translator is a function of one native block that returns standard blocks, or None for an unknown block. Standard
+blocks are returned unchanged, so translation is idempotent. Pure; the files of vendors do not depend on each other.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ from foldline.messages.block_translators import (
     openai,
 )
 from foldline.messages.block_translators.pipeline import (
-    ANY_PROVIDER,
-    FINISHERS,
+    FALLBACK_TRANSLATORS,
+    METADATA_STEPS,
     TRANSLATORS,
-    of_message,
+    message_translator,
     standard_blocks,
 )
 from foldline.protocol.blocks import ContentBlock
@@ -47,31 +46,31 @@ TRANSLATORS.update(
         "groq": groq.translate,
     }
 )
-ANY_PROVIDER += [
+FALLBACK_TRANSLATORS += [
     openai.translate,
     anthropic.translate,
     google_genai.translate,
     bedrock_converse.translate,
 ]
-FINISHERS[google_genai.translate] = google_genai.with_sources
+METADATA_STEPS[google_genai.translate] = google_genai.add_citations
 
-REGISTERED: dict[str, dict[str, MessageTranslator]] = {}
-"""Translators of whole messages that programs registered themselves."""
+CUSTOM_TRANSLATORS: dict[str, dict[str, MessageTranslator]] = {}
+"""Translators of messages registered by programs."""
 
 
 def translates_text(provider: str) -> bool:
     """Whether the plain text of a provider's message may become more than one block of text."""
-    return provider in REGISTERED or TRANSLATORS.get(provider) in FINISHERS
+    return provider in CUSTOM_TRANSLATORS or TRANSLATORS.get(provider) in METADATA_STEPS
 
 
 def get_translator(provider: str) -> dict[str, MessageTranslator] | None:
-    """Return how a provider's messages and chunks are read, or None for one that is not known."""
-    if provider in REGISTERED:
-        return REGISTERED[provider]
+    """Return the translators of a provider's messages and chunks, or None for an unknown provider."""
+    if provider in CUSTOM_TRANSLATORS:
+        return CUSTOM_TRANSLATORS[provider]
     if provider not in TRANSLATORS:
         return None
-    read = of_message(TRANSLATORS[provider])
-    return {"translate_content": read, "translate_content_chunk": read}
+    translate = message_translator(TRANSLATORS[provider])
+    return {"translate_content": translate, "translate_content_chunk": translate}
 
 
 def register_translator(
@@ -79,8 +78,8 @@ def register_translator(
     translate_content: MessageTranslator,
     translate_content_chunk: MessageTranslator,
 ) -> None:
-    """Teach foldline how a provider's messages and chunks read."""
-    REGISTERED[provider] = {
+    """Register the translators of a provider's messages and chunks."""
+    CUSTOM_TRANSLATORS[provider] = {
         "translate_content": translate_content,
         "translate_content_chunk": translate_content_chunk,
     }

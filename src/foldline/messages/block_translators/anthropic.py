@@ -1,9 +1,9 @@
-"""Blocks as Anthropic writes them: thinking, tool use, the server's own tools, documents with a `source`."""
+"""Translate Anthropic's blocks: thinking, tool use, server tools, documents with a `source`."""
 
 from __future__ import annotations
 
 from foldline.messages.block_translators.common import Block, media, unread_fields, with_extras
-from foldline.messages.block_translators.pipeline import Translate, of_message
+from foldline.messages.block_translators.pipeline import Translate, message_translator
 from foldline.protocol.merge import copy_json
 
 __all__ = [
@@ -18,25 +18,25 @@ CITATION_KEYS = {
     "document_title": "title",
     "cited_text": "cited_text",
 }
-CITATIONS = {
+REQUIRED_CITATION_KEYS = {
     "web_search_result_location": ("cited_text", "url"),
     "char_location": ("cited_text",),
     "content_block_location": ("cited_text",),
     "page_location": ("cited_text",),
     "search_result_location": ("cited_text",),
 }
-"""Kinds of citations, and what each must have to be one."""
-RESULT = "_tool_result"
+"""Type of a citation -> the keys that it must have."""
+RESULT_SUFFIX = "_tool_result"
 CLIENT_RESULT = "tool_result"
 
 
 def translate(block: Block) -> list[Block] | None:
-    """Read one native block."""
+    """Return the standard blocks of a native block; None if its type is unknown."""
     kind = str(block.get("type") or "")
     reader = READERS.get(kind)
     if reader is not None:
         return reader(block)
-    if kind.endswith(RESULT) and "tool_use_id" in block:
+    if kind.endswith(RESULT_SUFFIX) and "tool_use_id" in block:
         return [_server_result(block)]
     return None
 
@@ -44,10 +44,10 @@ def translate(block: Block) -> list[Block] | None:
 def _text(block: Block) -> list[Block] | None:
     if not isinstance(block.get("text"), str) or "citations" not in block:
         return None
-    new = {"type": "text", "text": block["text"], **_pick(block, ("id",))}
+    translated = {"type": "text", "text": block["text"], **_pick(block, ("id",))}
     if block["citations"]:
-        new["annotations"] = [_citation(citation) for citation in block["citations"]]
-    return [{**new, **unread_fields(block, ("text", "id", "citations"))}]
+        translated["annotations"] = [_citation(citation) for citation in block["citations"]]
+    return [{**translated, **unread_fields(block, ("text", "id", "citations"))}]
 
 
 def _citation(citation: Block) -> Block:
@@ -55,27 +55,27 @@ def _citation(citation: Block) -> Block:
         return {"type": "non_standard_annotation", "value": {"citation": citation}}
     if citation.get("type") in ("citation", "non_standard_annotation"):
         return citation
-    needed = CITATIONS.get(str(citation.get("type")))
-    if needed is None or any(citation.get(key) is None for key in needed):
+    required = REQUIRED_CITATION_KEYS.get(str(citation.get("type")))
+    if required is None or any(citation.get(key) is None for key in required):
         return {"type": "non_standard_annotation", "value": citation}
-    new: Block = {"type": "citation"}
+    translated: Block = {"type": "citation"}
     extras: Block = {}
     for key, value in citation.items():
         name = CITATION_KEYS.get(key)
-        if name and name not in new and value is not None:
-            new[name] = value
+        if name and name not in translated and value is not None:
+            translated[name] = value
         elif key == "type":
             extras["citation_type"] = value
         else:
             extras[key] = value
-    return with_extras(new, extras)
+    return with_extras(translated, extras)
 
 
 def _thinking(block: Block) -> list[Block]:
-    new: Block = {"type": "reasoning", **_pick(block, ("id",))}
+    translated: Block = {"type": "reasoning", **_pick(block, ("id",))}
     if "thinking" in block:
-        new["reasoning"] = block["thinking"] or ""
-    return [with_extras(new, unread_fields(block, ("thinking", "id")))]
+        translated["reasoning"] = block["thinking"] or ""
+    return [with_extras(translated, unread_fields(block, ("thinking", "id")))]
 
 
 def _tool_use(block: Block) -> list[Block]:
@@ -127,11 +127,11 @@ def _server_tool(block: Block) -> list[Block]:
 
 def _server_result(block: Block) -> Block:
     content = block.get("content")
-    failed = bool(block.get("is_error")) or _is_failure(content)
+    is_failed = bool(block.get("is_error")) or _is_failure(content)
     result: Block = {
         "type": "server_tool_result",
         "tool_call_id": block["tool_use_id"],
-        "status": "error" if failed else "success",
+        "status": "error" if is_failed else "success",
         **_pick(block, ("id",)),
     }
     if content is not None:
@@ -161,7 +161,7 @@ def _from_source(block: Block, kind: str) -> list[Block] | None:
         return None
     field, key = payload
     if source.get(key) is None:
-        return None  # says what it is, and does not have it
+        return None  # the payload is missing
     fields: Block = {
         field: source.get(key),
         "mime_type": source.get("media_type"),
@@ -197,5 +197,5 @@ READERS = {
     "document": _file,
 }
 
-translate_content: Translate = of_message(translate)
+translate_content: Translate = message_translator(translate)
 translate_content_chunk: Translate = translate_content

@@ -1,4 +1,4 @@
-"""Blocks of models called through Bedrock without Converse: Anthropic's, in Anthropic's words."""
+"""Translate blocks of models called through Bedrock without Converse: they are Anthropic's blocks."""
 
 from __future__ import annotations
 

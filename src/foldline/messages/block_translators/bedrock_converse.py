@@ -1,11 +1,11 @@
-"""Blocks as Bedrock's Converse writes them: keyed by what they are (`{"text": ...}`), or with LangChain's `type`."""
+"""Translate blocks of Bedrock's Converse: keyed by their kind (`{"text": ...}`), or with LangChain's `type`."""
 
 from __future__ import annotations
 
 from base64 import b64encode
 
 from foldline.messages.block_translators.common import Block, media, unread_fields, with_extras
-from foldline.messages.block_translators.pipeline import Translate, of_message
+from foldline.messages.block_translators.pipeline import Translate, message_translator
 from foldline.protocol.merge import copy_json
 
 __all__ = [
@@ -32,7 +32,7 @@ MIME_TYPES = {
 
 
 def translate(block: Block) -> list[Block] | None:
-    """Read one native block."""
+    """Return the standard blocks of a native block; None if its type is unknown."""
     kind = block.get("type")
     if kind is None and isinstance(block.get("text"), str) and set(block) <= {"text", "index"}:
         return [{"type": "text", "text": block["text"]}]
@@ -48,20 +48,22 @@ def translate(block: Block) -> list[Block] | None:
 
 
 def _reasoning(block: Block, key: str) -> Block:
-    said = block[key]
-    inner = said.get("reasoningText") if isinstance(said.get("reasoningText"), dict) else said
-    new: Block = {"type": "reasoning"}
+    content = block[key]
+    inner = (
+        content.get("reasoningText") if isinstance(content.get("reasoningText"), dict) else content
+    )
+    translated: Block = {"type": "reasoning"}
     if isinstance(inner.get("text"), str):
-        new["reasoning"] = inner["text"]
+        translated["reasoning"] = inner["text"]
     extras = {name: value for name, value in inner.items() if name != "text"}
-    if inner is not said:
-        extras |= {name: value for name, value in said.items() if name != "reasoningText"}
-    return with_extras(new, {**extras, **unread_fields(block, (key,))})
+    if inner is not content:
+        extras |= {name: value for name, value in content.items() if name != "reasoningText"}
+    return with_extras(translated, {**extras, **unread_fields(block, (key,))})
 
 
 def _call(call: Block, block: Block, key: str) -> Block:
     args = call.get("input")
-    new = {
+    translated = {
         "type": "tool_call",
         "id": call.get("toolUseId") or call.get("id"),
         "name": call.get("name") or "",
@@ -70,7 +72,7 @@ def _call(call: Block, block: Block, key: str) -> Block:
     extras = unread_fields(call, ("toolUseId", "id", "name", "input"))
     if call is not block:
         extras |= unread_fields(block, (key,))
-    return with_extras(new, extras)
+    return with_extras(translated, extras)
 
 
 def _media(block: Block) -> list[Block] | None:
@@ -78,7 +80,7 @@ def _media(block: Block) -> list[Block] | None:
         inner = block.get(key)
         if isinstance(inner, dict) and isinstance(inner.get("source"), dict):
             source, form = inner["source"], str(inner.get("format") or "")
-            known = {"bytes", "s3Location"}
+            source_keys = {"bytes", "s3Location"}
             fields = {
                 "base64": _encoded(source.get("bytes")),
                 "url": (source.get("s3Location") or {}).get("uri"),
@@ -86,7 +88,7 @@ def _media(block: Block) -> list[Block] | None:
             }
             if fields["base64"] is None and fields["url"] is None:
                 return None
-            extras = unread_fields(inner, ("source", "format")) | unread_fields(source, known)
+            extras = unread_fields(inner, ("source", "format")) | unread_fields(source, source_keys)
             location = {k: v for k, v in (source.get("s3Location") or {}).items() if k != "uri"}
             return [media(kind, fields, extras | location | unread_fields(block, (key,)))]
     return None
@@ -98,5 +100,5 @@ def _encoded(data: object) -> str | None:
     return data if isinstance(data, str) else None
 
 
-translate_content: Translate = of_message(translate)
+translate_content: Translate = message_translator(translate)
 translate_content_chunk: Translate = translate_content

@@ -1,4 +1,4 @@
-"""What every vendor's content shares: standard blocks, and their older and JavaScript spellings."""
+"""Translate standard blocks, in their older and JavaScript spellings; helpers for all vendors."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ PAYLOADS = ("url", "base64", "file_id")
 FOREIGN_KEYS = frozenset(
     {"source", "cache_control_source", "file", "image_url", "image", "inline_data"}
 )
-"""Keys that show a block to be a vendor's own, though its type has a standard name."""
+"""Keys of vendors' blocks whose type has a standard name."""
 OLD_SOURCES = {"url": "url", "base64": "base64", "id": "file_id", "text": "text"}
 
 
 def translate(block: Block) -> list[Block] | None:
-    """Return a standard block, in today's spelling; None for anything else."""
+    """Return a standard block in the current spelling; None for any other block."""
     kind = block.get("type")
     if kind not in STANDARD_TYPES:
         return None
@@ -69,53 +69,60 @@ def _media(block: Block) -> list[Block] | None:
 
 
 def _old_media(block: Block) -> Block:
-    """Read `{"type": "image", "source_type": "base64", "data": ...}`, LangChain's spelling before 1.0."""
+    """Translate `{"type": "image", "source_type": "base64", "data": ...}`, LangChain's spelling before 1.0."""
     source = block["source_type"]
     payload = {"url": "url", "base64": "data", "id": "id", "text": "text"}.get(source, "")
-    rest = {
+    fields = {
         key: value for key, value in block.items() if key not in ("type", "source_type", payload)
     }
     kind = block["type"]
     if source == "text" and kind != "text-plain":
         kind = "text-plain"
-    known = {"mime_type", "mimeType", "id", "index", "extras"}
-    new: Block = {"type": kind, OLD_SOURCES.get(str(source), str(source)): block.get(payload)}
-    new |= {JS_SPELLINGS.get(key, key): value for key, value in rest.items() if key in known}
-    return with_extras(new, {key: value for key, value in rest.items() if key not in known})
+    standard_keys = {"mime_type", "mimeType", "id", "index", "extras"}
+    translated: Block = {
+        "type": kind,
+        OLD_SOURCES.get(str(source), str(source)): block.get(payload),
+    }
+    translated |= {
+        JS_SPELLINGS.get(key, key): value for key, value in fields.items() if key in standard_keys
+    }
+    return with_extras(
+        translated, {key: value for key, value in fields.items() if key not in standard_keys}
+    )
 
 
 def with_extras(block: Block, extras: dict[str, Any]) -> Block:
-    """Put what a vendor said besides in `extras`."""
-    said = {key: value for key, value in extras.items() if value is not None}
-    if not said:
+    """Return a block with further fields of the vendor in `extras`."""
+    set_extras = {key: value for key, value in extras.items() if value is not None}
+    if not set_extras:
         return block
-    own = block.get("extras")
-    if own and not isinstance(own, dict):
-        own = {"extras": own}  # no block has such extras, but nothing is lost
-    return {**block, "extras": {**(own or {}), **said}}
+    block_extras = block.get("extras")
+    if block_extras and not isinstance(block_extras, dict):
+        block_extras = {"extras": block_extras}  # not a valid block, but nothing is lost
+    return {**block, "extras": {**(block_extras or {}), **set_extras}}
 
 
-def unread_fields(block: Block, known: Iterable[str]) -> dict[str, Any]:
-    """Return what a translator did not read."""
-    skip = {"type", "index", *known}
-    return {key: value for key, value in block.items() if key not in skip}
+def unread_fields(block: Block, read_keys: Iterable[str]) -> dict[str, Any]:
+    """Return the fields that a translator did not read."""
+    ignored = {"type", "index", *read_keys}
+    return {key: value for key, value in block.items() if key not in ignored}
 
 
 def with_index(block: Block, native: Block) -> Block:
-    """Keep the place that the native block had in a stream."""
+    """Return a block with the stream index of its native block."""
     if "index" in native and "index" not in block:
         block["index"] = native["index"]
     return block
 
 
 def non_standard(block: Block) -> Block:
-    """Keep a block that nobody knows, whole."""
+    """Return an unknown block, unchanged, as `non_standard`."""
     value = {key: item for key, item in block.items() if key != "index"}
     return with_index({"type": "non_standard", "value": value}, block)
 
 
 def data_url(url: str) -> dict[str, str]:
-    """Read `data:image/png;base64,AAAA`; any other address stays an address."""
+    """Return the base64 and media type of a data URL; any other URL as `url`."""
     head, comma, data = url.partition(",")
     if not comma or not head.startswith("data:") or not head.endswith(";base64"):
         return {"url": url}
@@ -124,6 +131,6 @@ def data_url(url: str) -> dict[str, str]:
 
 
 def media(kind: str, fields: dict[str, Any], extras: dict[str, Any] | None = None) -> Block:
-    """Make a media block of what is there."""
-    known = {key: value for key, value in fields.items() if value is not None}
-    return with_extras({"type": kind, **known}, extras or {})
+    """Return a media block with the fields that are set."""
+    set_fields = {key: value for key, value in fields.items() if value is not None}
+    return with_extras({"type": kind, **set_fields}, extras or {})

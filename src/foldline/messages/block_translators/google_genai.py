@@ -1,4 +1,4 @@
-"""Blocks as Gemini writes them: parts (`inline_data`, `function_call`, code and its result), and LangChain's names."""
+"""Translate Gemini's parts (`inline_data`, `function_call`, code and its result), also under LangChain's names."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from foldline.messages.block_translators.common import Block, media, unread_fields, with_extras
-from foldline.messages.block_translators.pipeline import Translate, of_message
+from foldline.messages.block_translators.pipeline import Translate, message_translator
 from foldline.protocol.blocks import Citation
 from foldline.protocol.merge import copy_json
 from foldline.protocol.promote import promote
 
 __all__ = [
+    "add_citations",
     "translate",
     "translate_content",
     "translate_content_chunk",
     "translate_grounding_metadata_to_citations",
-    "with_sources",
 ]
 
 CAMEL = {
@@ -29,14 +29,14 @@ CAMEL = {
     "codeExecutionResult": "code_execution_result",
     "thoughtSignature": "thought_signature",
 }
-GOOD_OUTCOMES = (1, "1", "OUTCOME_OK", "ok", None)
-SOURCES = ("web", "retrievedContext", "retrieved_context", "maps")
-"""What a chunk of grounding may be."""
-KINDS = ("image", "audio", "video")
+SUCCESS_OUTCOMES = (1, "1", "OUTCOME_OK", "ok", None)
+SOURCE_KINDS = ("web", "retrievedContext", "retrieved_context", "maps")
+"""Kinds of sources in a grounding chunk."""
+MEDIA_KINDS = ("image", "audio", "video")
 
 
 def translate(block: Block) -> list[Block] | None:
-    """Read one native part."""
+    """Return the standard blocks of a native part; None if its kind is unknown."""
     part = {CAMEL.get(key, key): value for key, value in block.items()}
     kind = part.get("type")
     reader = READERS.get(str(kind)) if kind else None
@@ -50,50 +50,60 @@ def translate(block: Block) -> list[Block] | None:
     return None
 
 
-def with_sources(blocks: list[Block], metadata: Mapping[str, Any]) -> list[Block]:
-    """Put the sources of a grounded answer, which Gemini lists apart, on its text."""
-    late = metadata.get("late_citations")
-    if isinstance(late, list):
-        return _add_late_sources(blocks, late)
+def add_citations(blocks: list[Block], metadata: Mapping[str, Any]) -> list[Block]:
+    """Add the citations of a grounded answer, which Gemini sends separately, to its text."""
+    late_citations = metadata.get("late_citations")
+    if isinstance(late_citations, list):
+        return _add_late_citations(blocks, late_citations)
     grounding = metadata.get("grounding_metadata")
     if not isinstance(grounding, dict) or any(block.get("annotations") for block in blocks):
         return blocks
-    notes = translate_grounding_metadata_to_citations(grounding)
-    at = next((at for at, block in enumerate(blocks) if block.get("type") == "text"), None)
-    if at is None or not notes:
+    citations = translate_grounding_metadata_to_citations(grounding)
+    position = next(
+        (position for position, block in enumerate(blocks) if block.get("type") == "text"), None
+    )
+    if position is None or not citations:
         return blocks
-    return [*blocks[:at], {**blocks[at], "annotations": notes}, *blocks[at + 1 :]]
+    return [
+        *blocks[:position],
+        {**blocks[position], "annotations": citations},
+        *blocks[position + 1 :],
+    ]
 
 
-def _add_late_sources(blocks: list[Block], late: list[Any]) -> list[Block]:
-    """Put sources that came after their text had ended on the texts that they name by number."""
-    notes: dict[Any, list[Block]] = {}
-    for note in late:
-        if isinstance(note, dict):
-            rest = {name: value for name, value in note.items() if name != "text_block"}
-            notes.setdefault(note.get("text_block"), []).append(rest)
-    shown, number = [], -1
+def _add_late_citations(blocks: list[Block], late_citations: list[Any]) -> list[Block]:
+    """Add citations that arrived after their text block had ended; they contain its number."""
+    by_text_block: dict[Any, list[Block]] = {}
+    for citation in late_citations:
+        if isinstance(citation, dict):
+            fields = {name: value for name, value in citation.items() if name != "text_block"}
+            by_text_block.setdefault(citation.get("text_block"), []).append(fields)
+    cited, number = [], -1
     for block in blocks:
         number += block.get("type") == "text"
-        own = notes.get(number, []) if block.get("type") == "text" else []
-        new = [note for note in own if note not in (block.get("annotations") or ())]
-        merged = [*(block.get("annotations") or ()), *new]
-        shown.append({**block, "annotations": merged} if new else block)
-    return shown
+        own_citations = by_text_block.get(number, []) if block.get("type") == "text" else []
+        new_citations = [
+            citation
+            for citation in own_citations
+            if citation not in (block.get("annotations") or ())
+        ]
+        merged = [*(block.get("annotations") or ()), *new_citations]
+        cited.append({**block, "annotations": merged} if new_citations else block)
+    return cited
 
 
 def translate_grounding_metadata_to_citations(grounding_metadata: Block) -> list[Citation]:
-    """Read Gemini's grounding metadata as citations."""
+    """Return Gemini's grounding metadata as citations."""
     names = {"groundingChunks": "grounding_chunks", "groundingSupports": "grounding_supports"}
-    said = {names.get(key, key): value for key, value in grounding_metadata.items()}
-    chunks = said.get("grounding_chunks") or []
-    notes = [
+    metadata = {names.get(key, key): value for key, value in grounding_metadata.items()}
+    chunks = metadata.get("grounding_chunks") or []
+    citations = [
         _citation(chunks, number, support)
-        for support in said.get("grounding_supports") or []
+        for support in metadata.get("grounding_supports") or []
         for number in _numbers(support)
         if isinstance(number, int) and 0 <= number < len(chunks)
     ]
-    return cast("list[Citation]", notes)
+    return cast("list[Citation]", citations)
 
 
 def _numbers(support: Block) -> list[Any]:
@@ -102,7 +112,9 @@ def _numbers(support: Block) -> list[Any]:
 
 def _citation(chunks: list[Block], number: int, support: Block) -> Block:
     chunk = chunks[number] if isinstance(chunks[number], dict) else {}
-    source: Block = next((chunk[kind] for kind in SOURCES if isinstance(chunk.get(kind), dict)), {})
+    source: Block = next(
+        (chunk[kind] for kind in SOURCE_KINDS if isinstance(chunk.get(kind), dict)), {}
+    )
     segment = support.get("segment") or {}
     fields = {
         "url": source.get("uri"),
@@ -111,17 +123,17 @@ def _citation(chunks: list[Block], number: int, support: Block) -> Block:
         "end_index": segment.get("end_index", segment.get("endIndex")),
         "cited_text": segment.get("text"),
     }
-    note: Block = {"type": "citation", **{k: v for k, v in fields.items() if v is not None}}
+    citation: Block = {"type": "citation", **{k: v for k, v in fields.items() if v is not None}}
     scores = support.get("confidence_scores") or support.get("confidenceScores")
-    return with_extras(note, {"grounding_chunk_index": number, "confidence_scores": scores})
+    return with_extras(citation, {"grounding_chunk_index": number, "confidence_scores": scores})
 
 
 def _thought(part: Block) -> list[Block]:
-    new: Block = {"type": "reasoning"}
-    said = part.get("thinking", part.get("text"))
-    if isinstance(said, str):
-        new["reasoning"] = said
-    return [with_extras(new, unread_fields(part, ("thinking", "text", "thought")))]
+    translated: Block = {"type": "reasoning"}
+    text = part.get("thinking", part.get("text"))
+    if isinstance(text, str):
+        translated["reasoning"] = text
+    return [with_extras(translated, unread_fields(part, ("thinking", "text", "thought")))]
 
 
 def _text(part: Block) -> list[Block] | None:
@@ -142,14 +154,16 @@ def _function_call(part: Block) -> list[Block] | None:
     call = part.get("function_call")
     if not isinstance(call, dict):
         return None
-    new: Block = {"type": "tool_call", "id": call.get("id"), "name": call.get("name") or ""}
+    translated: Block = {"type": "tool_call", "id": call.get("id"), "name": call.get("name") or ""}
     args = call.get("args")
     if isinstance(args, dict) or args in (None, ""):
-        new["args"] = copy_json(args) if args else {}
-    else:  # no arguments of any tool: it must not run without them (F-U03)
-        new = promote({**new, "args": json.dumps(args) if isinstance(args, str) else args})
+        translated["args"] = copy_json(args) if args else {}
+    else:  # invalid arguments: the call must not run without them (F-U03)
+        translated = promote(
+            {**translated, "args": json.dumps(args) if isinstance(args, str) else args}
+        )
     extras = unread_fields(call, ("id", "name", "args")) | unread_fields(part, ("function_call",))
-    return [with_extras(new, extras)]
+    return [with_extras(translated, extras)]
 
 
 def _code(part: Block) -> list[Block] | None:
@@ -171,17 +185,17 @@ def _code(part: Block) -> list[Block] | None:
 def _code_result(part: Block) -> list[Block] | None:
     if "code_execution_result" not in part:
         return None
-    said = part["code_execution_result"]
-    inner = said if isinstance(said, dict) else {"output": said}
+    native_result = part["code_execution_result"]
+    inner = native_result if isinstance(native_result, dict) else {"output": native_result}
     outcome = inner.get("outcome", part.get("outcome"))
     result = {
         "type": "server_tool_result",
         "tool_call_id": part.get("tool_call_id") or inner.get("id") or "",
-        "status": "success" if outcome in GOOD_OUTCOMES else "error",
+        "status": "success" if outcome in SUCCESS_OUTCOMES else "error",
         "output": inner.get("output"),
     }
-    rest = unread_fields(part, ("code_execution_result", "outcome", "tool_call_id"))
-    extras = {"block_type": "code_execution_result", "outcome": outcome, **rest}
+    unread = unread_fields(part, ("code_execution_result", "outcome", "tool_call_id"))
+    extras = {"block_type": "code_execution_result", "outcome": outcome, **unread}
     return [with_extras(result, extras)]
 
 
@@ -191,12 +205,12 @@ def _inline(part: Block) -> list[Block] | None:
         return None
     mime = data.get("mime_type") or data.get("mimeType")
     fields = {"base64": _encoded(data.get("data")), "mime_type": mime}
-    known = ("data", "mime_type", "mimeType")
+    read_keys = ("data", "mime_type", "mimeType")
     return [
         media(
             _kind_of(mime),
             fields,
-            unread_fields(data, known) | unread_fields(part, ("inline_data",)),
+            unread_fields(data, read_keys) | unread_fields(part, ("inline_data",)),
         )
     ]
 
@@ -207,29 +221,31 @@ def _file(part: Block) -> list[Block] | None:
         return None
     mime = data.get("mime_type") or data.get("mimeType")
     fields = {"url": data.get("file_uri") or data.get("fileUri"), "mime_type": mime}
-    known = ("file_uri", "fileUri", "mime_type", "mimeType")
+    read_keys = ("file_uri", "fileUri", "mime_type", "mimeType")
     return [
         media(
-            _kind_of(mime), fields, unread_fields(data, known) | unread_fields(part, ("file_data",))
+            _kind_of(mime),
+            fields,
+            unread_fields(data, read_keys) | unread_fields(part, ("file_data",)),
         )
     ]
 
 
 def _media(part: Block) -> list[Block]:
-    """Read `{"type": "media", "mime_type": ..., "data" or "file_uri": ...}`, LangChain's spelling for Gemini."""
+    """Translate `{"type": "media", "mime_type": ..., "data" or "file_uri": ...}`, LangChain's form for Gemini."""
     mime = part.get("mime_type") or part.get("mimeType")
     fields = {
         "base64": _encoded(part.get("data")),
         "url": part.get("file_uri") or part.get("fileUri") or part.get("url"),
         "mime_type": mime,
     }
-    known = ("mime_type", "mimeType", "data", "file_uri", "fileUri", "url")
-    return [media(_kind_of(mime), fields, unread_fields(part, known))]
+    read_keys = ("mime_type", "mimeType", "data", "file_uri", "fileUri", "url")
+    return [media(_kind_of(mime), fields, unread_fields(part, read_keys))]
 
 
 def _kind_of(mime: object) -> str:
     family = str(mime or "").partition("/")[0]
-    return family if family in KINDS else "file"
+    return family if family in MEDIA_KINDS else "file"
 
 
 def _encoded(data: object) -> str | None:
@@ -255,5 +271,5 @@ PARTS = {
     "text": _text,
 }
 
-translate_content: Translate = of_message(translate)
+translate_content: Translate = message_translator(translate)
 translate_content_chunk: Translate = translate_content

@@ -1,4 +1,4 @@
-"""Blocks as Groq writes them: chat completions; reasoning and the tools it ran stand beside them (see `beside`)."""
+"""Translate Groq's blocks: chat completions; reasoning and executed tools are in `kwargs_blocks`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What vendors say beside the content: reasoning (DeepSeek, Groq, OpenRouter, Ollama), audio, tools that Groq ran."""
+"""Blocks from `additional_kwargs`: reasoning (DeepSeek, Groq, OpenRouter, Ollama), refusals, tools that Groq ran."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GROQ_TOOLS = {"python": "code_interpreter", "search": "web_search"}
 
 
 def blocks_of_kwargs(kwargs: Mapping[str, Any], blocks: list[Block]) -> list[Block]:
-    """Return blocks for what stands in `additional_kwargs` and not in the content."""
+    """Return blocks for fields of `additional_kwargs` that are not in the content."""
     return [*_reasoning(kwargs, blocks), *_executed(kwargs.get("executed_tools"))]
 
 
@@ -24,36 +24,36 @@ def _reasoning(kwargs: Mapping[str, Any], blocks: list[Block]) -> list[Block]:
         return []
     details = kwargs.get("reasoning_details")
     for key in REASONING_KEYS:
-        said = kwargs.get(key)
-        if isinstance(said, str) and said:
-            new: Block = {"type": "reasoning", "reasoning": said}
-            return [with_extras(new, {"reasoning_details": details} if details else {})]
-        if isinstance(said, dict):  # an item of the responses interface, kept beside older content
-            return _summaries(said)
+        value = kwargs.get(key)
+        if isinstance(value, str) and value:
+            reasoning_block: Block = {"type": "reasoning", "reasoning": value}
+            return [with_extras(reasoning_block, {"reasoning_details": details} if details else {})]
+        if isinstance(value, dict):  # an item of the Responses API, as LangChain 0.3 stores it
+            return _summaries(value)
     if isinstance(details, list):
         texts = [
             str(part.get("text") or part.get("summary") or "")
             for part in details
             if isinstance(part, dict)
         ]
-        shown: Block = {
+        summary_block: Block = {
             "type": "reasoning",
             **({"reasoning": "".join(texts)} if any(texts) else {}),
         }
-        return [with_extras(shown, {"reasoning_details": details})] if details else []
+        return [with_extras(summary_block, {"reasoning_details": details})] if details else []
     return []
 
 
 def _summaries(item: Mapping[str, Any]) -> list[Block]:
-    """Part a reasoning item of the responses interface into one block per summary."""
+    """Split a reasoning item of the Responses API into one block per summary."""
     texts = [part.get("text") or "" for part in item.get("summary") or [] if isinstance(part, dict)]
-    new: Block = {"type": "reasoning", **({"id": item["id"]} if item.get("id") else {})}
-    blocks = [{**new, "reasoning": text} for text in texts] or [new]
+    base_block: Block = {"type": "reasoning", **({"id": item["id"]} if item.get("id") else {})}
+    blocks = [{**base_block, "reasoning": text} for text in texts] or [base_block]
     return [with_extras(blocks[0], unread_fields(dict(item), ("id", "summary"))), *blocks[1:]]
 
 
 def refusal_of_kwargs(kwargs: Mapping[str, Any], blocks: list[Block]) -> list[Block]:
-    """Return the block of a refusal that stands beside the content."""
+    """Return the block of a refusal in `additional_kwargs`."""
     refusal = kwargs.get("refusal")
     if not isinstance(refusal, str) or not refusal:
         return []
@@ -62,7 +62,7 @@ def refusal_of_kwargs(kwargs: Mapping[str, Any], blocks: list[Block]) -> list[Bl
 
 
 def items_of_kwargs(kwargs: Mapping[str, Any]) -> list[Block]:
-    """Return the items of tools that OpenAI ran itself, as LangChain 0.3 kept them."""
+    """Return the items of OpenAI's server tools, as LangChain 0.3 stores them."""
     items = kwargs.get("tool_outputs")
     return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
@@ -70,7 +70,7 @@ def items_of_kwargs(kwargs: Mapping[str, Any]) -> list[Block]:
 def with_item_ids(
     calls: Sequence[Mapping[str, Any]], kwargs: Mapping[str, Any]
 ) -> Sequence[Mapping[str, Any]]:
-    """Add the ids that the responses interface gave to calls, as LangChain 0.3 kept them."""
+    """Return calls with their item ids of the Responses API, as LangChain 0.3 stores them."""
     ids = kwargs.get("__openai_function_call_ids__")
     if not isinstance(ids, dict) or not ids:
         return calls
@@ -81,12 +81,12 @@ def with_item_ids(
 
 
 def _executed(tools: object) -> list[Block]:
-    """Read the tools that Groq ran itself."""
+    """Return blocks for the tools that Groq ran."""
     blocks: list[Block] = []
-    for place, tool in enumerate(tools if isinstance(tools, list) else []):
+    for position, tool in enumerate(tools if isinstance(tools, list) else []):
         if not isinstance(tool, dict):
             continue
-        id = str(tool.get("id") or tool.get("index", place))
+        id = str(tool.get("id") or tool.get("index", position))
         kind = str(tool.get("type") or "")
         parsed = promote(
             {"type": "tool_call_chunk", "name": "x", "args": tool.get("arguments") or ""}

@@ -1,4 +1,4 @@
-"""Blocks as OpenAI writes them, in chat completions and in responses; and data blocks written its way."""
+"""Translate OpenAI's blocks, of chat completions and Responses; and encode data blocks for OpenAI."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from foldline.messages.block_translators.common import (
     unread_fields,
     with_extras,
 )
-from foldline.messages.block_translators.pipeline import Translate, of_message
+from foldline.messages.block_translators.pipeline import Translate, message_translator
 from foldline.protocol.merge import copy_json
 from foldline.protocol.promote import promote
 from foldline.utils.media_types import media_type_of_block
@@ -28,7 +28,9 @@ __all__ = [
     "translate_content_chunk",
 ]
 
-CITATIONS = frozenset({"url_citation", "file_citation", "container_file_citation", "file_path"})
+CITATION_TYPES = frozenset(
+    {"url_citation", "file_citation", "container_file_citation", "file_path"}
+)
 SERVER_CALLS = {
     "web_search_call": ("web_search", ("action",), ("results",)),
     "file_search_call": ("file_search", ("queries",), ("results",)),
@@ -38,12 +40,12 @@ SERVER_CALLS = {
     "mcp_list_tools": ("mcp_list_tools", (), ("tools",)),
     "local_shell_call": ("local_shell", ("action",), ()),
 }
-"""Item type -> (tool name, the keys that are its arguments, the keys that are its result)."""
-FAILED = ("failed", "incomplete", "error")
+"""Item type -> (tool name, keys of its arguments, keys of its result)."""
+FAILURE_STATUSES = ("failed", "incomplete", "error")
 
 
 def translate(block: Block) -> list[Block] | None:
-    """Read one native block."""
+    """Return the standard blocks of a native block; None if its type is unknown."""
     kind = str(block.get("type") or "")
     if kind in SERVER_CALLS:
         return _server_call(block, *SERVER_CALLS[kind])
@@ -54,31 +56,31 @@ def translate(block: Block) -> list[Block] | None:
 def _text(block: Block) -> list[Block] | None:
     if not isinstance(block.get("text"), str):
         return None
-    new = {
+    translated = {
         "type": "text",
         **{key: value for key, value in block.items() if key not in ("type", "index")},
     }
     if block.get("annotations"):
-        new["annotations"] = [_annotation(item) for item in block["annotations"]]
-    return [new]
+        translated["annotations"] = [_annotation(item) for item in block["annotations"]]
+    return [translated]
 
 
 def _annotation(item: object) -> Block:
     if not isinstance(item, dict) or item.get("type") in ("citation", "non_standard_annotation"):
         return item if isinstance(item, dict) else _unknown_annotation({"value": item})
-    if item.get("type") not in CITATIONS:
+    if item.get("type") not in CITATION_TYPES:
         return _unknown_annotation(item)
     nested = item.get("url_citation")
     inner: Block = nested if isinstance(nested, dict) else item
-    known = {"url", "title", "start_index", "end_index", "cited_text"}
-    new = {"type": "citation", **{key: inner[key] for key in inner if key in known}}
-    if "title" not in new and inner.get("filename"):
-        new["title"] = inner["filename"]
-        known.add("filename")
-    extras = {key: value for key, value in inner.items() if key not in known and key != "type"}
+    read_keys = {"url", "title", "start_index", "end_index", "cited_text"}
+    translated = {"type": "citation", **{key: inner[key] for key in inner if key in read_keys}}
+    if "title" not in translated and inner.get("filename"):
+        translated["title"] = inner["filename"]
+        read_keys.add("filename")
+    extras = {key: value for key, value in inner.items() if key not in read_keys and key != "type"}
     if item["type"] != "url_citation":
         extras["citation_type"] = item["type"]
-    return with_extras(new, extras)
+    return with_extras(translated, extras)
 
 
 def _unknown_annotation(item: Block) -> Block:
@@ -86,16 +88,16 @@ def _unknown_annotation(item: Block) -> Block:
 
 
 def _reasoning(block: Block) -> list[Block] | None:
-    """Part a reasoning item into one block per summary; the item's other fields stay with the first."""
+    """Split a reasoning item into one block per summary; the first one gets the item's other fields."""
     summary = block.get("summary")
     content = block.get("content")
     if not isinstance(summary, list) and not isinstance(content, list):
         return None
-    said = [*(summary or []), *(content or [])]
-    texts = [item.get("text") or "" for item in said if isinstance(item, dict)]
-    new: Block = {"type": "reasoning", **({"id": block["id"]} if block.get("id") else {})}
+    parts = [*(summary or []), *(content or [])]
+    texts = [item.get("text") or "" for item in parts if isinstance(item, dict)]
+    base_block: Block = {"type": "reasoning", **({"id": block["id"]} if block.get("id") else {})}
     extras = unread_fields(block, ("id", "summary", "content"))
-    blocks = [{**new, "reasoning": text} for text in texts] or [new]
+    blocks = [{**base_block, "reasoning": text} for text in texts] or [base_block]
     return [with_extras(blocks[0], extras), *blocks[1:]]
 
 
@@ -116,31 +118,31 @@ def _function_call(block: Block) -> list[Block]:
 
 
 def _server_call(
-    block: Block, name: str, asked: tuple[str, ...], answered: tuple[str, ...]
+    block: Block, name: str, argument_keys: tuple[str, ...], result_keys: tuple[str, ...]
 ) -> list[Block]:
     id = str(block.get("id") or "")
-    args = _args(block, asked)
-    known = {"id", "status", "error", *asked, *answered}
-    extras = unread_fields(block, known)
+    args = _args(block, argument_keys)
+    read_keys = {"id", "status", "error", *argument_keys, *result_keys}
+    extras = unread_fields(block, read_keys)
     if name == "remote_mcp":
         extras["tool_name"] = extras.pop("name", None)
     call = with_extras({"type": "server_tool_call", "id": id, "name": name, "args": args}, extras)
-    failed = block.get("status") in FAILED or block.get("error") is not None
+    is_failed = block.get("status") in FAILURE_STATUSES or block.get("error") is not None
     result: Block = {
         "type": "server_tool_result",
         "tool_call_id": id,
-        "status": "error" if failed else "success",
+        "status": "error" if is_failed else "success",
     }
-    output = next((block[key] for key in answered if block.get(key) is not None), None)
+    output = next((block[key] for key in result_keys if block.get(key) is not None), None)
     if output is not None or block.get("error") is not None:
         result["output"] = copy_json(output if output is not None else block["error"])
-    done = block.get("status") in (None, "completed", *FAILED)
-    return [call, result] if done else [with_extras(call, {"status": block["status"]})]
+    is_done = block.get("status") in (None, "completed", *FAILURE_STATUSES)
+    return [call, result] if is_done else [with_extras(call, {"status": block["status"]})]
 
 
-def _args(block: Block, asked: tuple[str, ...]) -> Block:
+def _args(block: Block, argument_keys: tuple[str, ...]) -> Block:
     args: Block = {}
-    for key in asked:
+    for key in argument_keys:
         value = block.get(key)
         if key == "arguments":
             parsed = promote({"type": "tool_call_chunk", "name": "x", "args": value})
@@ -205,7 +207,7 @@ def _file(block: Block) -> list[Block] | None:
 
 
 def _message(block: Block) -> list[Block] | None:
-    """Read an output item of the responses interface, whose content is blocks again."""
+    """Translate a message item of the Responses API, whose content is a list of blocks."""
     if not isinstance(block.get("content"), list):
         return None
     blocks: list[Block] = []
@@ -234,8 +236,8 @@ READERS: dict[str, Callable[[Block], list[Block] | None]] = {
 
 
 def convert_to_openai_image_block(block: Block) -> Block:
-    """Write an image block as chat completions want it."""
-    image = _today(block)
+    """Return an image block in the format of chat completions."""
+    image = _current_spelling(block)
     if image.get("url"):
         url = image["url"]
     elif image.get("base64"):
@@ -260,8 +262,8 @@ def convert_to_openai_image_block(block: Block) -> Block:
 def convert_to_openai_data_block(
     block: Block, api: Literal["chat/completions", "responses"] = "chat/completions"
 ) -> Block:
-    """Write a media block in OpenAI's form, for either of its interfaces."""
-    data = _today(block)
+    """Return a media block in OpenAI's format, for either of its APIs."""
+    data = _current_spelling(block)
     if data["type"] == "image":
         return _responses_image(data) if api == "responses" else convert_to_openai_image_block(data)
     if data["type"] == "file":
@@ -296,7 +298,7 @@ def _openai_file(data: Block, api: str) -> Block:
     if data.get("base64"):
         mime = media_type_of_block(data) or "application/octet-stream"
         file["file_data"] = f"data:{mime};base64,{data['base64']}"
-        file["filename"] = name or unnamed_file()
+        file["filename"] = name or default_file_name()
     elif data.get("file_id"):
         file["file_id"] = data["file_id"]
         file |= {"filename": name} if name and api != "responses" else {}
@@ -311,8 +313,8 @@ def _openai_file(data: Block, api: str) -> Block:
     return {"type": "input_file", **file} if api == "responses" else {"type": "file", "file": file}
 
 
-def unnamed_file() -> str:
-    """Return the name LangChain gives a file that has none, and warn: OpenAI refuses a file without a name."""
+def default_file_name() -> str:
+    """Return LangChain's default file name and warn: OpenAI refuses a file without a name."""
     warnings.warn(
         "OpenAI wants a filename for file inputs: give the block a 'filename' (or extras.filename)",
         stacklevel=2,
@@ -320,11 +322,11 @@ def unnamed_file() -> str:
     return "LC_AUTOGENERATED"
 
 
-def _today(block: Block) -> Block:
-    """Read a block in any of its standard spellings."""
+def _current_spelling(block: Block) -> Block:
+    """Return a standard block in the current spelling."""
     blocks = common.translate(block)
     return blocks[0] if blocks else block
 
 
-translate_content: Translate = of_message(translate)
+translate_content: Translate = message_translator(translate)
 translate_content_chunk: Translate = translate_content

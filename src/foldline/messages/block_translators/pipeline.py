@@ -1,6 +1,6 @@
-"""How a message's content becomes standard blocks: one walk, with the provider's translator tried first.
+"""Convert a message's content to standard blocks: the provider's translator is tried first, then all others.
 
-Translators register here; this file knows no vendor. What nobody knows becomes `non_standard`, whole.
+Translators register here; nothing is specific to a vendor. Unknown blocks become `non_standard`, unchanged.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ from foldline.protocol.blocks import ContentBlock
 from foldline.protocol.merge import copy_json
 
 __all__ = [
-    "ANY_PROVIDER",
-    "FINISHERS",
+    "FALLBACK_TRANSLATORS",
+    "METADATA_STEPS",
     "TRANSLATORS",
     "MessageLike",
-    "of_message",
+    "message_translator",
     "standard_blocks",
 ]
 
 TRANSLATORS: dict[str, Translator] = {}
-"""Provider name (`response_metadata["model_provider"]`) -> how its blocks are read."""
-ANY_PROVIDER: list[Translator] = [common.translate]
-"""Tried in this order when the provider is not known: input messages, and answers nobody signed."""
-OLD_ITEMS = {"tool_outputs", "__openai_function_call_ids__"}
-"""What LangChain 0.3 put beside the content of an answer of the responses interface."""
-Finisher = Callable[[list[Block], Mapping[str, Any]], list[Block]]
-FINISHERS: dict[Translator, Finisher] = {}
-"""What a vendor adds to the blocks from response metadata: Gemini's sources."""
+"""Provider (`response_metadata["model_provider"]`) -> translator of its blocks."""
+FALLBACK_TRANSLATORS: list[Translator] = [common.translate]
+"""Tried in this order if the provider is unknown: for input messages, and answers without a provider."""
+OLD_ITEM_KEYS = {"tool_outputs", "__openai_function_call_ids__"}
+"""Keys of `additional_kwargs` in which LangChain 0.3 stores items of the Responses API."""
+MetadataStep = Callable[[list[Block], Mapping[str, Any]], list[Block]]
+METADATA_STEPS: dict[Translator, MetadataStep] = {}
+"""Translator -> function that adds data of the response metadata to its blocks: Gemini's citations."""
 
 
 class MessageLike(Protocol):
-    """What a translator reads of a message, whose class lives above this folder."""
+    """The fields of a message that a translator reads; the class itself cannot be imported here."""
 
     @property
-    def content(self) -> Any: ...  # noqa: ANN401  content of a message in any vendor's form
+    def content(self) -> Any: ...  # noqa: ANN401  content in any vendor's format
     @property
     def response_metadata(self) -> dict[Any, Any]: ...
     @property
@@ -51,11 +51,11 @@ class MessageLike(Protocol):
 
 
 Translate: TypeAlias = Callable[[MessageLike], list[ContentBlock]]
-"""A message's content as standard blocks."""
+"""Returns a message's content as standard blocks."""
 
 
-def of_message(translate: Translator) -> Translate:
-    """Make the translator of whole messages out of that of single blocks."""
+def message_translator(translate: Translator) -> Translate:
+    """Return a translator of messages from a translator of blocks."""
 
     def translate_content(message: MessageLike) -> list[ContentBlock]:
         """Return the content of a message as standard blocks."""
@@ -65,7 +65,7 @@ def of_message(translate: Translator) -> Translate:
             None,
             metadata=message.response_metadata,
             additional_kwargs=message.additional_kwargs,
-            calls=[call for some in calls for call in some or []],
+            calls=[call for group in calls for call in group or []],
             translate=translate,
             message_id=getattr(message, "id", None),
         )
@@ -83,27 +83,30 @@ def standard_blocks(
     translate: Translator | None = None,
     message_id: str | None = None,
 ) -> list[ContentBlock]:
-    """Return content as standard blocks, with reasoning and tool calls that were said beside it."""
-    known = translate or TRANSLATORS.get(provider or "")
-    if isinstance(content, str) and not (calls or additional_kwargs or known in FINISHERS):
-        return [{"type": "text", "text": content}] if content else []  # as most messages are
+    """Return content as standard blocks, including reasoning and tool calls that are stored outside it."""
+    own_translator = translate or TRANSLATORS.get(provider or "")
+    has_more = calls or additional_kwargs or own_translator in METADATA_STEPS
+    if isinstance(content, str) and not has_more:  # as most messages are
+        return [{"type": "text", "text": content}] if content else []
     items = [content] if isinstance(content, str) else content
     blocks: list[Block] = []
     metadata = metadata or {}
     is_standard = metadata.get("output_version") == "v1"
-    translators = (known, *ANY_PROVIDER) if known else ANY_PROVIDER
+    translators = (
+        (own_translator, *FALLBACK_TRANSLATORS) if own_translator else FALLBACK_TRANSLATORS
+    )
     for item in items:
         if isinstance(item, str):
             blocks += [{"type": "text", "text": item}] if item else []
         else:
-            blocks += _translated(item, translators, is_standard=is_standard)
-    if known in FINISHERS:
-        blocks = FINISHERS[known](blocks, metadata)
+            blocks += _translate_item(item, translators, is_standard=is_standard)
+    if own_translator in METADATA_STEPS:
+        blocks = METADATA_STEPS[own_translator](blocks, metadata)
     if not additional_kwargs:
         return cast("list[ContentBlock]", _with_calls(blocks, calls))
     if (
-        message_id and OLD_ITEMS & additional_kwargs.keys()
-    ):  # its text is one item, whose id the message has
+        message_id and OLD_ITEM_KEYS & additional_kwargs.keys()
+    ):  # the text is one item with the message's id
         blocks = [
             {**block, "id": message_id} if block["type"] == "text" else block for block in blocks
         ]
@@ -113,11 +116,11 @@ def standard_blocks(
     known_ids = {block.get("id") for block in blocks}
     for item in items_of_kwargs(additional_kwargs):
         if item.get("id") not in known_ids:
-            blocks += _translated(item, translators, is_standard=is_standard)
+            blocks += _translate_item(item, translators, is_standard=is_standard)
     return cast("list[ContentBlock]", blocks)
 
 
-def _translated(
+def _translate_item(
     item: Block, translators: Sequence[Translator], *, is_standard: bool
 ) -> list[Block]:
     if is_standard and item.get("type") in common.STANDARD_TYPES:
@@ -130,7 +133,7 @@ def _translated(
 
 
 def _with_calls(blocks: list[Block], calls: Sequence[Mapping[str, Any]]) -> list[Block]:
-    """Put the message's calls where its content has them, and the rest at the end."""
+    """Return blocks with the message's calls: in place of the call blocks in the content, others at the end."""
     by_id = {call["id"]: call for call in calls if call.get("id")}
     slices = {
         call["index"]: call
@@ -138,29 +141,29 @@ def _with_calls(blocks: list[Block], calls: Sequence[Mapping[str, Any]]) -> list
         if call.get("type") == "tool_call_chunk" and call.get("index") is not None
     }
     placed: set[int] = set()
-    whole: list[Block] = []
+    merged: list[Block] = []
     for block in blocks:
         call = None
         if block.get("type") in common.CLIENT_CALLS:
             name = block.get("id")
             call = by_id.get(name) if isinstance(name, str) else slices.get(block.get("index"))
         if call is not None:
-            # The parsed call knows its arguments best; the block knows what else the provider said.
+            # The arguments are those of the parsed call; the extras are those of both.
             extras = common.with_extras(block, call.get("extras") or {}).get("extras")
-            kept = {key: block[key] for key in ("index",) if key in block}
-            block = {**_as_block(call), **kept, **({"extras": extras} if extras else {})}
+            index_field = {key: block[key] for key in ("index",) if key in block}
+            block = {**_as_block(call), **index_field, **({"extras": extras} if extras else {})}
             placed.add(id(call))
-        whole.append(block)
+        merged.append(block)
     has_anonymous = any(b.get("type") in common.CLIENT_CALLS and not b.get("id") for b in blocks)
-    whole += [
+    merged += [
         _as_block(call)
         for call in calls
         if id(call) not in placed and not (has_anonymous and not call.get("id"))
     ]
-    return whole
+    return merged
 
 
 def _as_block(call: Mapping[str, Any]) -> Block:
-    """Return a call of a message's fields as a block, whose type comes first."""
+    """Return a call of a message as a block, with its type first."""
     order = [key for key in ("type", "id", "name", "args") if key in call]
     return {key: copy_json(call[key]) for key in dict.fromkeys((*order, *call))}

@@ -1,4 +1,4 @@
-"""The chat-completions wire, which half the world speaks. What differs between hosts is data: a row of `Host`."""
+"""The chat-completions API, which many hosts implement. Differences between hosts are data: a row of `Host`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""One choice of a chat completion -> events: text, reasoning, refusal, calls, sound, pictures, each in its own block.
+"""One choice of a chat completion -> events: text, reasoning, refusal, calls, audio, images, each in its own block.
 
-Text and reasoning have no index on this wire: what speaks next ends what spoke before. Calls have one, counted apart.
+Text and reasoning have no index in this API: a block ends when another kind begins. Calls have their own indexes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from foldline.providers._completions.host import Host
 from foldline.providers._completions.wire import (
     CHOICE_FIELDS,
     DELTA_FIELDS,
-    REASONS,
+    FINISH_REASONS,
     AudioDelta,
     CallDelta,
     Choice,
@@ -29,13 +29,13 @@ from foldline.providers._completions.wire import (
 __all__ = ["ChoiceDecoder"]
 
 
-REASONING: Final = ("reasoning_content", "reasoning")
+REASONING_FIELDS: Final = ("reasoning_content", "reasoning")
 AUDIO_KEY: Final = "audio"
 FUNCTION_KEY: Final = "function_call"
 
 
 class ChoiceDecoder:
-    """Turns the deltas of one choice into events."""
+    """Decodes the deltas of one choice."""
 
     __slots__ = (
         "_args",
@@ -47,8 +47,8 @@ class ChoiceDecoder:
         "_finish_reason",
         "_has_refused",
         "_logprobs",
-        "_told_executed",
         "_transcript",
+        "_written_executed",
         "is_finished",
         "writer",
     )
@@ -59,33 +59,33 @@ class ChoiceDecoder:
             metadata["model"] = model
         self.writer = EventWriter(metadata=metadata, usage_mode=host.usage_mode)
         self.is_finished = False
-        """Whether the host said why it stopped."""
+        """Whether a finish reason was received."""
         self._audio_format = audio_format
         self._args: dict[int | str, list[str]] = {}
         self._call: int | str | None = None
         self._customs: dict[int | str | None, dict[str, Any]] = {}
-        """Calls that take free text, by their indexes, until the choice is over."""
+        """Calls of custom tools by index, until the choice ends."""
         self._extra: dict[int | str, Any] = {}
         self._logprobs: dict[str, list[Any]] = {}
         self._transcript: list[str] = []
         self._executed: dict[str, dict[str, Any]] = {}
-        """Tools that the host ran, by their ids, as far as they were told."""
-        self._told_executed: set[tuple[str, str]] = set()
+        """Tools that the host ran, by id, as far as received."""
+        self._written_executed: set[tuple[str, str]] = set()
         self._has_refused = False
         self._finish_reason: Any = None
 
     def start(self, id: str | None, model: str | None) -> list[Event]:
-        """Begin the message."""
+        """Return the events that start the message."""
         return self.writer.start(id, {"model": model} if model else None)
 
     def feed(self, choice: Choice) -> list[Event]:
-        """Take what the choice says now, or all that it says."""
+        """Return the events of a delta, or of a complete message."""
         delta = choice.get("delta")
-        if delta is None:  # Perplexity says the whole message beside its delta
+        if delta is None:  # Perplexity sends the complete message in addition to its delta
             delta = choice.get("message") or {}
         content = delta.get("content")
         if type(content) is str and content and (len(delta) == 1 or is_plain(delta)):
-            events = self._leave_call() if self._call is not None else []
+            events = self._close_call() if self._call is not None else []
             events += self.writer.text(content)
         else:
             events = self._read_delta(delta)
@@ -101,7 +101,9 @@ class ChoiceDecoder:
             reason = reason if type(reason) is str else json.dumps(reason)
             self.is_finished = True
             self._finish_reason = reason
-            self.writer.reason("refusal" if self._has_refused else REASONS.get(reason, reason))
+            self.writer.reason(
+                "refusal" if self._has_refused else FINISH_REASONS.get(reason, reason)
+            )
             if self._transcript:
                 events += self._close_audio()
             if self._customs:
@@ -109,16 +111,16 @@ class ChoiceDecoder:
         return events
 
     def _keep_host_fields(self, choice: Choice) -> None:
-        """Keep what only some hosts say of a choice: Azure its filters, vLLM the word it stopped at."""
-        rest: dict[str, Any] = {
+        """Keep host-specific fields of a choice as metadata, such as Azure's filters and vLLM's stop reason."""
+        host_fields: dict[str, Any] = {
             name: value
             for name, value in choice.items()
             if name not in CHOICE_FIELDS and value is not None
         }
-        self.writer.metadata(rest)
+        self.writer.metadata(host_fields)
 
     def finish(self, metadata: dict[str, Any] | None = None) -> list[Event]:
-        """End the message."""
+        """Return the events that end the message."""
         events = self._close_audio() if self._transcript else []
         events += self._write_executed(is_last=True)
         if self._finish_reason is not None:
@@ -137,21 +139,21 @@ class ChoiceDecoder:
         for call in delta.get("tool_calls") or ():
             if call is not None:
                 events += self._tool_call(call)
-        if called := delta.get("function_call"):
+        if function := delta.get("function_call"):
             events += self.writer.tool_call(
-                FUNCTION_KEY, None, called.get("name"), called.get("arguments")
+                FUNCTION_KEY, None, function.get("name"), function.get("arguments")
             )
         if audio := delta.get("audio"):
             events += self._audio(audio)
         return events
 
     def _content(self, delta: Delta) -> list[Event]:
-        """Hear what is shown to the user: text, its sources, a refusal, pictures."""
-        content, notes = delta.get("content"), delta.get("annotations")
+        """Return the events of visible content: text, annotations, refusal, images."""
+        content, annotations = delta.get("content"), delta.get("annotations")
         refusal, images = delta.get("refusal"), delta.get("images")
-        if not (content or notes or refusal or images):
+        if not (content or annotations or refusal or images):
             return []
-        events = self._leave_call()
+        events = self._close_call()
         if isinstance(content, str):
             events += self.writer.text(content)
         elif isinstance(content, list):
@@ -159,10 +161,10 @@ class ChoiceDecoder:
                 events += self._part(part)
         elif content is not None:
             raise MalformedStreamError(f"content is text or parts, not {type(content).__name__}")
-        if notes:
-            (text,) = translator.translate({"type": "text", "text": "", "annotations": notes}) or [
-                {}
-            ]
+        if annotations:
+            (text,) = translator.translate(
+                {"type": "text", "text": "", "annotations": annotations}
+            ) or [{}]
             events += self.writer.text("", annotations=text["annotations"])
         for image in images or ():
             events += self._write_native(image)
@@ -175,65 +177,69 @@ class ChoiceDecoder:
         return events
 
     def _keep_unknown(self, delta: Delta) -> list[Event]:
-        """Keep what only some hosts say."""
+        """Keep host-specific fields of a delta."""
         events: list[Event] = []
-        rest = {
+        host_fields = {
             name: value
             for name, value in delta.items()
             if name not in DELTA_FIELDS and name != "executed_tools" and value is not None
         }
-        if rest:
-            self.writer.additional_kwargs(rest)
+        if host_fields:
+            self.writer.additional_kwargs(host_fields)
         if executed := delta.get("executed_tools"):
             events += self._executed_tools(executed)
         return events
 
     def _executed_tools(self, tools: object) -> list[Event]:
-        """Tell of tools that the host ran: each call once, and each result once, though the host sends a tool again."""
-        for place, tool in enumerate(tools if isinstance(tools, list) else ()):
+        """Return the events of tools that the host ran: each call and result once, even if the host repeats a tool."""
+        for position, tool in enumerate(tools if isinstance(tools, list) else ()):
             if isinstance(tool, dict):
-                id = str(tool.get("id") or tool.get("index", place))
-                more = {name: value for name, value in tool.items() if value is not None}
-                self._executed[id] = {**self._executed.get(id, {}), **more}
+                id = str(tool.get("id") or tool.get("index", position))
+                fields = {name: value for name, value in tool.items() if value is not None}
+                self._executed[id] = {**self._executed.get(id, {}), **fields}
         return self._write_executed(is_last=False)
 
     def _write_executed(self, *, is_last: bool) -> list[Event]:
         events: list[Event] = []
         for id, tool in self._executed.items():
             call, result = blocks_of_kwargs({"executed_tools": [{"id": id, **tool}]}, [])
-            is_whole = not isinstance(parse_tool_args(tool.get("arguments") or ""), str)
+            is_complete = not isinstance(parse_tool_args(tool.get("arguments") or ""), str)
             has_output = "output" in tool or is_last
-            if ("call", id) not in self._told_executed and (is_whole or has_output):
-                self._told_executed.add(("call", id))
+            if ("call", id) not in self._written_executed and (is_complete or has_output):
+                self._written_executed.add(("call", id))
                 events += self.writer.block(call, whole=True)
-            if ("result", id) not in self._told_executed and has_output:
-                self._told_executed.add(("result", id))
+            if ("result", id) not in self._written_executed and has_output:
+                self._written_executed.add(("result", id))
                 events += self.writer.block(result, whole=True)
         return events
 
     def _reasoning(self, delta: Delta) -> list[Event]:
-        said = next((text for name in REASONING if (text := _texts(delta.get(name)))), None)
+        text = next(
+            (value for name in REASONING_FIELDS if (value := _texts(delta.get(name)))), None
+        )
         details: Any = delta.get("reasoning_details")
         details = [details] if isinstance(details, dict) else details
-        if said is None and not details:
+        if text is None and not details:
             return []
-        events = self._leave_call()
+        events = self._close_call()
         if isinstance(details, list) and details:
-            if said is None:
-                said = _texts(details)
+            if text is None:
+                text = _texts(details)
             return events + self.writer.reasoning(
-                said or None, extras={"reasoning_details": details}
+                text or None, extras={"reasoning_details": details}
             )
-        return events + self.writer.reasoning(said)
+        return events + self.writer.reasoning(text)
 
     def _part(self, part: str | dict[str, Any]) -> list[Event]:
-        """Read a part of content: Mistral's thinking and references, anybody's text and pictures."""
+        """Return the events of a content part: text, images, Mistral's thinking and references."""
         if isinstance(part, str):
             return self.writer.text(part)
         if part.get("type") == "thinking":
-            said = part.get("thinking")
+            thinking = part.get("thinking")
             texts = (
-                [one.get("text") or "" for one in said] if isinstance(said, list) else [said or ""]
+                [piece.get("text") or "" for piece in thinking]
+                if isinstance(thinking, list)
+                else [thinking or ""]
             )
             return self.writer.reasoning("".join(texts))
         if part.get("type") == "text" and isinstance(part.get("text"), str):
@@ -248,21 +254,23 @@ class ChoiceDecoder:
         return self.writer.block({"type": "non_standard", "value": value}, "refusal")
 
     def _tool_call(self, call: CallDelta) -> list[Event]:
-        given = call.get("index")
-        key = given if given is not None else None
+        index = call.get("index")
+        key = index if index is not None else None
         name_and_args = call.get("function") or {}
         args = name_and_args.get("arguments")
         extras: dict[str, Any] = {}
         if custom := call.get("custom"):
             return self._custom(call, custom.get("name"), custom.get("input"))
         if args is not None and not isinstance(args, (str, dict)):
-            args = json.dumps(args)  # judged as the text it is
-        more = call.get("extra_content")
-        if more and (key is None or self._extra.get(key) != more):  # some repeat it
-            extras["extra_content"] = more
+            args = json.dumps(args)  # the writer reports it as invalid
+        extra_content = call.get("extra_content")
+        if extra_content and (
+            key is None or self._extra.get(key) != extra_content
+        ):  # some repeat it
+            extras["extra_content"] = extra_content
             if key is not None:
-                self._extra[key] = more
-        events = self._leave_call() if key != self._call else []
+                self._extra[key] = extra_content
+        events = self._close_call() if key != self._call else []
         if key is not None:
             self._call = key
             if isinstance(args, str):
@@ -271,7 +279,7 @@ class ChoiceDecoder:
         return events + self.writer.tool_call(key, id, name_and_args.get("name"), args, extras)
 
     def _custom(self, call: CallDelta, name: str | None, text: str | None) -> list[Event]:
-        """Hear a call that takes free text; one that has an index comes in slices, and is whole at the end only."""
+        """Collect a call of a custom tool; with an index it is streamed, and complete only at the end."""
         block = self._customs.get(call.get("index")) or {
             "type": "tool_call",
             "id": None,
@@ -293,8 +301,8 @@ class ChoiceDecoder:
         self._customs = {}
         return events
 
-    def _leave_call(self) -> list[Event]:
-        """Finish the call that spoke last, if its arguments are whole: something else speaks now."""
+    def _close_call(self) -> list[Event]:
+        """End the open call, if its arguments are complete, because another block begins."""
         key, self._call = self._call, None
         if key is None:
             return []
@@ -310,25 +318,25 @@ class ChoiceDecoder:
             fields["mime_type"] = f"audio/{self._audio_format}"
         if audio.get("expires_at"):
             fields["extras"] = {"expires_at": audio["expires_at"]}
-        if said := audio.get("transcript"):
-            self._transcript.append(said)
+        if transcript := audio.get("transcript"):
+            self._transcript.append(transcript)
         return self.writer.data(
             audio.get("data") or "", "audio", AUDIO_KEY, audio.get("id"), **fields
         )
 
     def _close_audio(self) -> list[Event]:
-        said, self._transcript = "".join(self._transcript), []
-        events = self.writer.fields({"extras": {"transcript": said}}, AUDIO_KEY, kind="audio")
+        transcript, self._transcript = "".join(self._transcript), []
+        events = self.writer.fields({"extras": {"transcript": transcript}}, AUDIO_KEY, kind="audio")
         return events + self.writer.close(AUDIO_KEY, kind="audio")
 
 
-def _texts(said: object) -> str | None:
-    """Return the text of reasoning, in whichever shape a host sends it."""
-    if isinstance(said, str):
-        return said or None
-    if isinstance(said, dict):
-        said = said.get("text") or said.get("summary") or said.get("content")
-        return _texts(said)
-    if isinstance(said, list):
-        return "".join(_texts(part) or "" for part in said) or None
+def _texts(value: object) -> str | None:
+    """Return the text of reasoning, in any of the hosts' formats."""
+    if isinstance(value, str):
+        return value or None
+    if isinstance(value, dict):
+        value = value.get("text") or value.get("summary") or value.get("content")
+        return _texts(value)
+    if isinstance(value, list):
+        return "".join(_texts(part) or "" for part in value) or None
     return None

@@ -1,8 +1,7 @@
-"""Chat completions -> events. A decoder is fed chunks and gives events; it does no I/O.
+"""Chat completions -> events. Pure.
 
-Each choice has a writer of its own (`choice.py`): the events of the first are the answer, the others are folded apart.
-An answer that came whole is one chunk whose deltas are whole messages; one that is a text and nothing else is told at
-once (`plain.py`), and the decoder of its choice is never made.
+Each choice has its own writer (`choice.py`): the events of the first are the answer, the others become separate
+messages. An answer that is not streamed is one chunk whose deltas are complete messages.
 """
 
 from __future__ import annotations
@@ -16,7 +15,14 @@ from foldline.protocol.events import Event
 from foldline.protocol.fold import fold
 from foldline.providers._completions.choice import ChoiceDecoder
 from foldline.providers._completions.host import Host
-from foldline.providers._completions.wire import HEAD, LATE, ROUTINE, Choice, Chunk, decode_usage
+from foldline.providers._completions.wire import (
+    LATE_FIELDS,
+    READ_FIELDS,
+    REPEATED_FIELDS,
+    Choice,
+    Chunk,
+    decode_usage,
+)
 from foldline.providers._wire import Fail
 from foldline.utils.json import to_jsonable
 
@@ -24,11 +30,11 @@ __all__ = ["CompletionsDecoder"]
 
 
 class CompletionsDecoder:
-    """Turns the chunks of one answer into events."""
+    """Decodes the chunks of one answer."""
 
     __slots__ = (
-        "_apart", "_audio_format", "_awaited", "_fail", "_finish", "_first", "_host", "_is_over", "_is_told", "_lead",
-        "_metadata", "_model", "_others",
+        "_audio_format", "_fail", "_finish", "_first", "_first_index", "_host", "_is_over", "_is_started",
+        "_late_fields", "_metadata", "_model", "_other_choices", "_others",
     )  # fmt: skip
 
     def __init__(
@@ -46,17 +52,17 @@ class CompletionsDecoder:
         self._others = others
         self._audio_format = audio_format
         self._first: ChoiceDecoder | None = None
-        self._lead: Any = ...
-        """The index of the first choice: the one that comes first."""
-        self._awaited: list[str] = []
-        """What the first chunk named and left open."""
-        self._apart: dict[Any, tuple[ChoiceDecoder, list[Event]]] = {}
+        self._first_index: Any = ...
+        """The index of the choice that was received first."""
+        self._late_fields: list[str] = []
+        """Fields that were null in the first chunk and may be set later."""
+        self._other_choices: dict[Any, tuple[ChoiceDecoder, list[Event]]] = {}
         self._metadata: dict[str, Any] = {}
-        self._is_told = False
+        self._is_started = False
         self._is_over = False
 
     def feed(self, data: Chunk, event: str = "message") -> list[Event]:
-        """Take one chunk."""
+        """Return the events of one chunk."""
         if type(data) is not dict:
             raise MalformedStreamError(f"a chunk is a JSON object, not {type(data).__name__}")
         if self._is_over:
@@ -66,9 +72,9 @@ class CompletionsDecoder:
         first = self._first
         if first is None:
             first = self._first = self._choice()
-        is_routine = self._is_told and data.keys() <= ROUTINE
-        events = [] if is_routine else self._head(data, first)
-        if self._awaited:
+        is_repeated = self._is_started and data.keys() <= REPEATED_FIELDS
+        events = [] if is_repeated else self._read_answer_fields(data, first)
+        if self._late_fields:
             self._read_late_fields(data)
         for choice in data.get("choices") or ():
             if choice is not None:
@@ -78,8 +84,8 @@ class CompletionsDecoder:
         return events
 
     def whole(self, data: Chunk) -> list[Event]:
-        """Take an answer that came in one piece."""
-        events = self.feed(_numbered(data))
+        """Return the events of an answer that is not streamed."""
+        events = self.feed(_with_indexes(data))
         if not isinstance(data.get("choices"), list) or not data["choices"]:
             raise MalformedStreamError(
                 "the answer has no choices: is this a chat-completions endpoint?"
@@ -87,20 +93,20 @@ class CompletionsDecoder:
         return events + self.end(marked=True)
 
     def end(self, *, marked: bool) -> list[Event]:
-        """Finish every choice."""
+        """Return the last events of every choice; raise if the answer is incomplete."""
         if self._is_over:
             return []
         first = self._first or self._choice()
         if not (marked or first.is_finished or self._host.may_end_silently):
             raise StreamTruncatedError("the stream ended without finish_reason and without [DONE]")
         self._is_over = True
-        for index in sorted(self._apart, key=str):
-            choice, events = self._apart[index]
-            self._keep(events + choice.finish())
+        for index in sorted(self._other_choices, key=str):
+            choice, events = self._other_choices[index]
+            self._add_other(events + choice.finish())
         return first.finish(self._metadata)
 
     def partial_state(self) -> dict[str, Any]:
-        """Return what was said of usage and metadata so far: for the partial message of a stream that broke."""
+        """Return usage and metadata so far, for the partial message of an interrupted stream."""
         if self._first is None:
             return {"usage": None, "metadata": {}}
         writer = self._first.writer
@@ -113,13 +119,13 @@ class CompletionsDecoder:
         if choice.get("error"):  # OpenRouter
             raise self._fail({"error": choice["error"]})
         index = choice.get("index") or 0
-        if self._lead is ...:
-            self._lead = index
-        if index == self._lead:
+        if self._first_index is ...:
+            self._first_index = index
+        if index == self._first_index:
             events = first.feed(choice)
         else:
             events = []
-            self._feed_apart(index, choice)
+            self._feed_other(index, choice)
         if choice.get("usage"):  # Moonshot
             self._usage(choice["usage"], first)
         return events
@@ -127,65 +133,71 @@ class CompletionsDecoder:
     def _choice(self) -> ChoiceDecoder:
         return ChoiceDecoder(self._host, self._model, self._audio_format)
 
-    def _head(self, data: Chunk, first: ChoiceDecoder) -> list[Event]:
-        """Tell what a chunk says of the whole answer."""
-        rest = {
-            name: value for name, value in data.items() if name not in HEAD and value is not None
+    def _read_answer_fields(self, data: Chunk, first: ChoiceDecoder) -> list[Event]:
+        """Read the fields of a chunk that concern the answer as a whole; start the message."""
+        fields = {
+            name: value
+            for name, value in data.items()
+            if name not in READ_FIELDS and value is not None
         }
         if _is_failure(data):
             raise self._fail(data)
-        groq = rest.get("x_groq")
+        groq = fields.get("x_groq")
         if isinstance(groq, dict) and isinstance(groq.get("usage"), dict):
             self._usage(groq["usage"], first)
         if isinstance(groq, dict) and groq.get("error"):
             raise self._fail({"error": groq["error"]})
         events: list[Event] = []
-        if not self._is_told and (data.get("id") or data.get("model") or data.get("choices")):
-            self._is_told = True
-            self._awaited = [name for name in LATE if name in data and data[name] is None]  # type: ignore[literal-required]
+        if not self._is_started and (data.get("id") or data.get("model") or data.get("choices")):
+            self._is_started = True
+            self._late_fields = [
+                name for name in LATE_FIELDS if name in data and data.get(name) is None
+            ]
             if data.get("id"):
-                rest["id"] = data["id"]
+                fields["id"] = data["id"]
             events = first.start(data.get("id"), data.get("model"))
-        self._metadata |= rest
+        self._metadata |= fields
         return events
 
     def _read_late_fields(self, data: Chunk) -> None:
-        """Hear what the first chunk left open."""
-        said = {name: data[name] for name in self._awaited if data.get(name) is not None}  # type: ignore[literal-required]
-        self._metadata |= said
-        self._awaited = [name for name in self._awaited if name not in said]
+        """Read fields that were null in the first chunk."""
+        fields = {name: data[name] for name in self._late_fields if data.get(name) is not None}  # type: ignore[literal-required]
+        self._metadata |= fields
+        self._late_fields = [name for name in self._late_fields if name not in fields]
 
     def _usage(self, usage: object, first: ChoiceDecoder) -> None:
-        if isinstance(usage, dict):  # or it counts nothing, which must not cost the answer
+        if isinstance(usage, dict):  # malformed usage must not fail the answer
             first.writer.usage(decode_usage(usage))
         self._metadata["token_usage"] = usage
 
-    def _feed_apart(self, index: object, choice: Choice) -> None:
-        if index not in self._apart:
-            self._apart[index] = (self._choice(), [])
-        decoder, events = self._apart[index]
+    def _feed_other(self, index: object, choice: Choice) -> None:
+        if index not in self._other_choices:
+            self._other_choices[index] = (self._choice(), [])
+        decoder, events = self._other_choices[index]
         events += decoder.feed(choice)
 
-    def _keep(self, events: list[Event]) -> None:
+    def _add_other(self, events: list[Event]) -> None:
         if self._others is not None:
             self._others.append(AIMessage.from_fold(fold(events)))
 
 
 def _is_failure(data: Chunk) -> bool:
-    """See an error that has no place of its own, as older servers send it in a stream that had begun well."""
-    said: Mapping[str, Any] = data
-    if said.get("object") == "error":
+    """Whether a chunk is an error without an `error` field, as older servers send it inside a stream."""
+    fields: Mapping[str, Any] = data
+    if fields.get("object") == "error":
         return True
-    return "choices" not in said and bool(said.get("message") or said.get("detail"))
+    return "choices" not in fields and bool(fields.get("message") or fields.get("detail"))
 
 
-def _numbered(data: Chunk) -> Chunk:
-    """Return an answer whose choices can be told apart: by their places, where their indexes do not."""
+def _with_indexes(data: Chunk) -> Chunk:
+    """Return an answer whose choices have distinct indexes: their positions, if they had none."""
     choices = data.get("choices") if type(data) is dict else None
     if not isinstance(choices, list) or len(choices) < 2:
         return data
     indexes = [choice.get("index") for choice in choices]
     if None not in indexes and len(set(indexes)) == len(indexes):
         return data
-    placed: list[Choice] = [{**choice, "index": place} for place, choice in enumerate(choices)]
-    return {**data, "choices": placed}
+    indexed: list[Choice] = [
+        {**choice, "index": position} for position, choice in enumerate(choices)
+    ]
+    return {**data, "choices": indexed}

@@ -1,6 +1,6 @@
-"""foldline -> chat completions: messages, tools, choice of tool, schema of the answer. Pure.
+"""Encode a request for chat completions: tools, tool choice, output schema, options. Pure.
 
-Messages are in `messages.py`; this file writes the rest of the body. An option nobody here knows is passed on.
+Messages are in `messages.py`. Unknown options are sent unchanged.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = [
 
 Body = dict[str, Any]
 
-OURS = frozenset(
+OPTIONS = frozenset(
     {
         "tools",
         "tool_choice",
@@ -41,8 +41,8 @@ OURS = frozenset(
         "stop",
     }
 )
-"""Options that are written here, not passed on."""
-WRITTEN_HERE = OURS | {"extra_body", "stream_usage"}
+"""Options that are encoded individually."""
+ENCODED_OPTIONS = OPTIONS | {"extra_body", "stream_usage"}
 FINAL = ("response_format", "stop", "tool_choice", "parallel_tool_calls")
 
 
@@ -54,55 +54,57 @@ def encode_completion(
     providers: frozenset[str],
     policy: ForeignBlocks = "convert",
 ) -> Body:
-    """Return the body of a request; `settings` are the model's own, which options of the call overrule."""
+    """Return the body of a request; options of the call override the model's `settings`."""
     check_tool_results(request.messages)
-    said = merge_settings(settings, request)
+    options = merge_settings(settings, request)
     encoder = MessageEncoder(host, providers, policy, request.notes)
-    body: Body = {"model": said.pop("model", None), "messages": encoder.encode(request.messages)}
-    body |= _options(said, host, request)
-    if said.get("tools") is not None or said.get("tool_choice") is not None:
-        body |= _tool_options(said, host, request)
+    body: Body = {"model": options.pop("model", None), "messages": encoder.encode(request.messages)}
+    body |= _options(options, host, request)
+    if options.get("tools") is not None or options.get("tool_choice") is not None:
+        body |= _tool_options(options, host, request)
     if request.stream:
         body["stream"] = True
-        if host.asks_for_usage and said.get("stream_usage", True):
+        if host.asks_for_usage and options.get("stream_usage", True):
             body.setdefault("stream_options", {"include_usage": True})
     if request.stream and (body.get("n") or 1) > 1:
         raise UsageError(
             f"n={body['n']} cannot be streamed, for a stream is one message: use invoke or generate"
         )
-    if extra := said.get("extra_body"):
+    if extra := options.get("extra_body"):
         body |= extra
     return body
 
 
-def _options(said: Body, host: Host, request: ChatRequest) -> Body:
+def _options(options: Body, host: Host, request: ChatRequest) -> Body:
     renames = host.renames
-    body = {renames.get(name, name): said[name] for name in said if name not in WRITTEN_HERE}
-    limit = said.get("max_tokens")
+    body = {
+        renames.get(name, name): options[name] for name in options if name not in ENCODED_OPTIONS
+    }
+    limit = options.get("max_tokens")
     if limit is not None:
         body.setdefault(host.max_tokens_field, limit)
-    if said.get("stop"):
-        body["stop"] = said["stop"]
-    if said.get("response_format") is not None:
-        given = encode_response_format(said["response_format"], host, said.get("strict"))
-        body["response_format"] = given
+    if options.get("stop"):
+        body["stop"] = options["stop"]
+    if options.get("response_format") is not None:
+        encoded = encode_response_format(options["response_format"], host, options.get("strict"))
+        body["response_format"] = encoded
         if (
             host.schema_as == "json_object"
-            and given == {"type": "json_object"} != said["response_format"]
+            and encoded == {"type": "json_object"} != options["response_format"]
         ):
             add_note(request.notes, f"{host.name} takes no schema: any JSON was asked for")
     return body
 
 
-def _tool_options(said: Body, host: Host, request: ChatRequest) -> Body:
+def _tool_options(options: Body, host: Host, request: ChatRequest) -> Body:
     body: Body = {}
-    tools = encode_tools(said.get("tools") or [], request.notes, host, said.get("strict"))
-    if tools or (host.takes_empty_tools and said.get("tools") is not None):
+    tools = encode_tools(options.get("tools") or [], request.notes, host, options.get("strict"))
+    if tools or (host.takes_empty_tools and options.get("tools") is not None):
         body["tools"] = tools
-    choice = encode_tool_choice(said.get("tool_choice"), tools, host)
+    choice = encode_tool_choice(options.get("tool_choice"), tools, host)
     if choice is not None and tools:
         body["tool_choice"] = choice
-    parallel = said.get("parallel_tool_calls")
+    parallel = options.get("parallel_tool_calls")
     if parallel is not None and tools:
         if host.takes_parallel_tool_calls:
             body["parallel_tool_calls"] = parallel
@@ -116,54 +118,59 @@ def encode_tools(
     tools: list[Any],
     notes: list[str],
     host: Host,
-    strict: bool | None,  # noqa: FBT001  as options carry it
+    strict: bool | None,  # noqa: FBT001  an option's value
 ) -> list[Body]:
-    """Describe tools as the wire wants them."""
+    """Return tools in OpenAI's format."""
     encoded = []
     for tool in tools:
-        described = convert_to_openai_tool(tool, strict=strict if host.takes_strict else None)
-        if not host.takes_strict and isinstance(described.get("function"), dict):
-            described = {
-                **described,
-                "function": {k: v for k, v in described["function"].items() if k != "strict"},
+        encoded_tool = convert_to_openai_tool(tool, strict=strict if host.takes_strict else None)
+        if not host.takes_strict and isinstance(encoded_tool.get("function"), dict):
+            encoded_tool = {
+                **encoded_tool,
+                "function": {k: v for k, v in encoded_tool["function"].items() if k != "strict"},
             }
-        if extras := described.pop("extras", None):
+        if extras := encoded_tool.pop("extras", None):
             add_note(
                 notes,
-                f"{host.name} takes no {', '.join(extras)} of the tool {name_of(described)!r}",
+                f"{host.name} takes no {', '.join(extras)} of the tool {name_of(encoded_tool)!r}",
             )
-        if described.get("type") == "custom" and "custom" not in described:
-            rest = {name: value for name, value in described.items() if name != "type"}
-            described = {"type": "custom", "custom": rest}
-        encoded.append(described)
+        if encoded_tool.get("type") == "custom" and "custom" not in encoded_tool:
+            custom = {name: value for name, value in encoded_tool.items() if name != "type"}
+            encoded_tool = {"type": "custom", "custom": custom}
+        encoded.append(encoded_tool)
     if strict and not host.takes_strict and tools:
         add_note(notes, f"{host.name} does not take strict tools")
     return encoded
 
 
 def encode_tool_choice(choice: object, tools: list[Body], host: Host) -> object:
-    """Read every way to say which tool must be called."""
+    """Return a tool choice, in any of the accepted forms, in OpenAI's format."""
     if choice is None:
         return None
     if isinstance(choice, Mapping) and choice.get("type") in {
         tool.get("type") for tool in tools
     } - {"function"}:
-        return dict(choice)  # one of the host's own tools
+        return dict(choice)  # one of the host's server tools
     if isinstance(choice, str) and choice in [tool.get("type") for tool in tools]:
         return {"type": choice}
-    chosen = read_tool_choice(choice)
-    if chosen.mode == "required" and not chosen.allowed:
+    tool_choice = read_tool_choice(choice)
+    if tool_choice.mode == "required" and not tool_choice.allowed:
         return host.any_tool
     names = [name_of(tool) for tool in tools]
-    unknown = [name for name in (chosen.name, *chosen.allowed) if name and name not in names]
+    unknown = [
+        name for name in (tool_choice.name, *tool_choice.allowed) if name and name not in names
+    ]
     if unknown:
         raise UsageError(
             f"tool_choice={choice!r} is neither auto, none, required nor one of the tools {names}"
         )
-    if chosen.allowed:
-        named = [{"type": "function", "function": {"name": name}} for name in chosen.allowed]
-        return {"type": "allowed_tools", "allowed_tools": {"mode": chosen.mode, "tools": named}}
-    return chosen.as_option()
+    if tool_choice.allowed:
+        allowed = [{"type": "function", "function": {"name": name}} for name in tool_choice.allowed]
+        return {
+            "type": "allowed_tools",
+            "allowed_tools": {"mode": tool_choice.mode, "tools": allowed},
+        }
+    return tool_choice.as_option()
 
 
 def name_of(tool: Mapping[str, Any]) -> str | None:
@@ -172,24 +179,26 @@ def name_of(tool: Mapping[str, Any]) -> str | None:
     return inner.get("name")
 
 
-def schema_format(given: object, strict: bool | None) -> Body | None:  # noqa: FBT001
-    """Read a schema of the answer as name, schema and strict; None for `text` and `json_object`."""
-    if isinstance(given, Mapping):
-        if isinstance(given.get("json_schema"), Mapping):
-            return dict(given["json_schema"])
-        if given.get("type") == "json_schema" and "schema" in given:
-            return {name: value for name, value in given.items() if name != "type"}
-        if given.get("type") in ("text", "json_object", "grammar", "regex"):
+def schema_format(response_format: object, strict: bool | None) -> Body | None:  # noqa: FBT001
+    """Return the name, schema and strict of a response format; None for `text` and `json_object`."""
+    if isinstance(response_format, Mapping):
+        if isinstance(response_format.get("json_schema"), Mapping):
+            return dict(response_format["json_schema"])
+        if response_format.get("type") == "json_schema" and "schema" in response_format:
+            return {name: value for name, value in response_format.items() if name != "type"}
+        if response_format.get("type") in ("text", "json_object", "grammar", "regex"):
             return None
-    is_model = isinstance(given, type) and issubclass(given, BaseModel)
-    schema = convert_to_json_schema(given, strict=True if strict is None and is_model else strict)
+    is_model = isinstance(response_format, type) and issubclass(response_format, BaseModel)
+    schema = convert_to_json_schema(
+        response_format, strict=True if strict is None and is_model else strict
+    )
     schema = dict(schema)
     name = str(schema.pop("title", None) or "answer")
-    described: Body = {"name": _plain_name(name), "schema": schema}
+    definition: Body = {"name": _plain_name(name), "schema": schema}
     if schema.get("description"):
-        described["description"] = schema.pop("description")
-    described["strict"] = True if strict is None and is_model else bool(strict)
-    return described
+        definition["description"] = schema.pop("description")
+    definition["strict"] = True if strict is None and is_model else bool(strict)
+    return definition
 
 
 def _plain_name(name: str) -> str:
@@ -198,11 +207,11 @@ def _plain_name(name: str) -> str:
     )[:64]
 
 
-def encode_response_format(given: Any, host: Host, strict: bool | None) -> Body:  # noqa: ANN401, FBT001  a class, a JSON Schema or OpenAI's dict
-    """Ask for an answer of a certain form: OpenAI's dicts, a class, or a JSON Schema."""
-    described = schema_format(given, strict)
-    if described is None:
-        return dict(given)
+def encode_response_format(response_format: Any, host: Host, strict: bool | None) -> Body:  # noqa: ANN401, FBT001  a class, a JSON Schema or OpenAI's dict
+    """Return a response format (OpenAI's dict, a class or a JSON Schema) in OpenAI's format."""
+    definition = schema_format(response_format, strict)
+    if definition is None:
+        return dict(response_format)
     if host.schema_as == "json_object":
         return {"type": "json_object"}
-    return {"type": "json_schema", "json_schema": described}
+    return {"type": "json_schema", "json_schema": definition}

@@ -1,7 +1,7 @@
-"""Error codes of the chat-completions wire, and what each means to the caller.
+"""Error codes of chat completions, and the error class of each.
 
-OpenAI's documented codes (https://platform.openai.com/docs/guides/error-codes), which compatible hosts borrow, and
-some of theirs. A code that is not here is told by its HTTP status.
+OpenAI's documented codes (https://platform.openai.com/docs/guides/error-codes), which compatible hosts use too, and
+some of theirs. The class of an unlisted code depends on the HTTP status.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ERRORS: Final[dict[str, type[ModelError]]] = {
     "unsupported_country_region_territory": ModelPermissionDeniedError,
     "organization_must_be_verified": ModelPermissionDeniedError,
     "user_not_in_organization": ModelPermissionDeniedError,
-    # money and pace
+    # quotas and rate limits
     "insufficient_quota": ModelQuotaError,
     "billing_hard_limit_reached": ModelQuotaError,
     "billing_not_active": ModelQuotaError,
@@ -106,4 +106,4 @@ ERRORS: Final[dict[str, type[ModelError]]] = {
     "tool_use_failed": ModelInvalidRequestError,
     "json_validate_failed": ModelInvalidRequestError,
 }
-"""Code or type -> class. `invalid_request_error` is not here: it comes with many statuses, which say more."""
+"""Code or type -> class. `invalid_request_error` is not listed: it has several statuses, which are more specific."""

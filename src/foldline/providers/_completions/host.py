@@ -1,4 +1,4 @@
-"""`Host`: one server of the chat-completions wire as a row of data: where it is, its key, its quirks."""
+"""`Host`: one host of the chat-completions API as data: address, key, differences."""
 
 from __future__ import annotations
 
@@ -13,45 +13,45 @@ __all__ = ["Host"]
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """What one host does its own way. The defaults are what most compatible hosts do."""
+    """The properties of one host. The defaults are those of most compatible hosts."""
 
     name: str
     base_url: str
     keys: tuple[str, ...] = ()
-    """Variables of the environment that may hold the key, in order."""
+    """Environment variables that may hold the key, in order of preference."""
     needs_key: bool = True
     root_path: str = ""
-    """Where the API lives, for an address that names the machine only."""
+    """The path of the API, appended to a URL without a path."""
     api_path: str = ""
-    """Where the API lives below an address that does not end in it: one address serves several APIs."""
+    """The path of the API, appended to a URL that does not end with it: one server has several APIs."""
     url_variables: tuple[str, ...] = ()
-    """Variables of the environment that may hold another address."""
+    """Environment variables that may hold another URL."""
     reasoning_field: str | None = "reasoning_content"
-    """Under which name an assistant message gives reasoning back; None where there is no place for it."""
+    """The field for reasoning in an assistant message that is sent back; None if there is none."""
     reasoning_back: Literal["always", "tool_calls", "never"] = "always"
-    """With which assistant messages reasoning goes back: some hosts refuse it, some want it while tools run."""
+    """Which assistant messages are sent back with reasoning: some hosts refuse it, some require it with tool calls."""
     reasoning_parts: bool = False
-    """Whether reasoning is a part of the content (Mistral), not a field beside it."""
+    """Whether reasoning is a part of the content (Mistral) instead of a field."""
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     system_role: Literal["system", "developer"] = "system"
     asks_for_usage: bool = True
-    """Whether a stream must be asked for its usage by `stream_options`."""
+    """Whether a stream sends usage only if `stream_options` requests it."""
     usage_mode: Literal["last", "sum"] = "last"
-    """Whether usage is a running total, or what each chunk cost."""
+    """Whether the usage in chunks is a running total ("last") or must be added up ("sum")."""
     takes_strict: bool = True
-    """Whether tools may say `strict`."""
+    """Whether tools may have `strict`."""
     takes_empty_tools: bool = False
     takes_parallel_tool_calls: bool = True
     any_tool: Literal["required", "any"] = "required"
-    """The word for: call some tool."""
+    """The tool choice that requires some tool call."""
     schema_as: Literal["json_schema", "json_object"] = "json_schema"
-    """How a schema of the answer is asked for."""
+    """The response format that is sent for a schema."""
     call_id_length: int | None = None
-    """The exact length of ids of tool calls, where the host checks it."""
+    """The exact length of tool call ids, if the host checks it."""
     may_end_silently: bool = False
-    """The host closes a stream that is complete without `[DONE]` and without a finish_reason (E3 is then off)."""
+    """Whether a complete stream may end without `[DONE]` and finish_reason (disables E3)."""
     renames: Mapping[str, str] = field(default_factory=dict)
-    """Parameters that this host calls otherwise."""
+    """Parameter -> its name on this host."""
     errors: Mapping[str, type[ModelError]] = field(default_factory=dict)
-    """Codes of errors that only this host has."""
+    """Error code of this host -> class."""
     default_model: str | None = None

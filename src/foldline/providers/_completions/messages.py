@@ -1,7 +1,7 @@
-"""Messages -> chat-completions messages, each block in the place that the wire has for it. Pure.
+"""Encode messages for chat completions. Pure.
 
-What the wire has no place for (pictures in a tool's result, reasoning where the host does not want it back) is moved or
-left out, and noted.
+What the API cannot represent (images in a tool's result, reasoning if the host refuses it) is moved or left out, and
+noted.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ALPHABET = string.ascii_letters + string.digits
 
 
 class MessageEncoder:
-    """Writes a conversation for one host."""
+    """Encodes a conversation for one host."""
 
     def __init__(
         self, host: Host, providers: frozenset[str], policy: ForeignBlocks, notes: list[str]
@@ -48,21 +48,21 @@ class MessageEncoder:
     def encode(self, messages: Sequence[BaseMessage]) -> list[Body]:
         """Return the messages of the body."""
         encoded: list[Body] = []
-        shown: list[Body] = []  # pictures of tool results: a user shows them, after all results
+        media: list[Body] = []  # media of tool results: sent in a user message after all results
         for message in messages:
-            is_human = type(message) is HumanMessage  # as most are, and quickly seen
+            is_human = type(message) is HumanMessage  # most messages, and fast to check
             if not is_human and isinstance(message, ToolMessage):
-                encoded.append(self._tool(message, shown))
+                encoded.append(self._tool(message, media))
                 continue
-            if shown:
-                encoded.append(_user_body(shown))
-                shown = []
+            if media:
+                encoded.append(_user_body(media))
+                media = []
             if not is_human and isinstance(message, AIMessage):
                 encoded.append(self._assistant(message))
             else:
                 encoded.append(self._other(message))
-        if shown:
-            encoded.append(_user_body(shown))
+        if media:
+            encoded.append(_user_body(media))
         return encoded
 
     def _other(self, message: BaseMessage) -> Body:
@@ -105,14 +105,14 @@ class MessageEncoder:
             f"chat completions have no place for a block of the type {kind!r} in this message"
         )
 
-    def _tool(self, message: ToolMessage, shown: list[Body]) -> Body:
+    def _tool(self, message: ToolMessage, media: list[Body]) -> Body:
         head = {"role": "tool", "tool_call_id": self._call_id(message.tool_call_id)}
         if isinstance(message.content, str):
             return {**head, "content": message.content}
         texts: list[Body] = []
         for block in message.content_blocks:
             part = self._part(dict(block))
-            (texts if part["type"] == "text" else shown).append(part)
+            (texts if part["type"] == "text" else media).append(part)
         if len(texts) != len(message.content_blocks):
             add_note(self._notes, "what a tool showed was sent as a user's message")
             texts = texts or [{"type": "text", "text": "See the next message."}]
@@ -180,7 +180,7 @@ class MessageEncoder:
         return call
 
     def _call_id(self, id: str) -> str:
-        """Return an id the length that the host wants; the same id always gives the same."""
+        """Return an id of the length that the host requires, always the same for an id."""
         length = self._host.call_id_length
         if length is None or (len(id) == length and id.isascii() and id.isalnum()):
             return id
@@ -188,22 +188,22 @@ class MessageEncoder:
         return "".join(ALPHABET[byte % len(ALPHABET)] for byte in digest[:length])
 
     def _reasoning(self, blocks: list[Block], body: Body) -> None:
-        """Return reasoning back where the host wants it."""
-        said = [block for block in blocks if block["type"] == "reasoning"]
+        """Add reasoning to a message that is sent back, if the host accepts it."""
+        reasoning_blocks = [block for block in blocks if block["type"] == "reasoning"]
         host = self._host
-        wanted = host.reasoning_back == "always" or (
+        is_accepted = host.reasoning_back == "always" or (
             host.reasoning_back == "tool_calls" and "tool_calls" in body
         )
-        if not said:
+        if not reasoning_blocks:
             return
-        if not wanted or (host.reasoning_field is None and not host.reasoning_parts):
+        if not is_accepted or (host.reasoning_field is None and not host.reasoning_parts):
             add_note(self._notes, f"reasoning was not sent back: {host.name} has no place for it")
             return
-        texts = [block["reasoning"] for block in said if block.get("reasoning")]
+        texts = [block["reasoning"] for block in reasoning_blocks if block.get("reasoning")]
         details = [
-            one
-            for block in said
-            for one in (block.get("extras") or {}).get("reasoning_details") or ()
+            detail
+            for block in reasoning_blocks
+            for detail in (block.get("extras") or {}).get("reasoning_details") or ()
         ]
         if details:
             body["reasoning_details"] = details
@@ -211,8 +211,8 @@ class MessageEncoder:
             thinking = [
                 {"type": "thinking", "thinking": [{"type": "text", "text": text}]} for text in texts
             ]
-            shown = [{"type": "text", "text": body["content"]}] if body["content"] else []
-            body["content"] = [*thinking, *shown]
+            text_parts = [{"type": "text", "text": body["content"]}] if body["content"] else []
+            body["content"] = [*thinking, *text_parts]
         elif texts and host.reasoning_field and not details:
             body[host.reasoning_field] = "".join(texts)
 
@@ -233,17 +233,17 @@ class MessageEncoder:
             )
 
     def _encode_extras(self, message: AIMessage, body: Body) -> None:
-        """Send back what this host said beside the content."""
-        said = message.additional_kwargs
-        if said.get("refusal") and "refusal" not in body and is_own(message, self._providers):
-            body["refusal"] = said["refusal"]
+        """Add fields of this host that are not content."""
+        extras = message.additional_kwargs
+        if extras.get("refusal") and "refusal" not in body and is_own(message, self._providers):
+            body["refusal"] = extras["refusal"]
 
 
-def _user_body(shown: list[Body]) -> Body:
-    return {"role": "user", "content": shown}
+def _user_body(media: list[Body]) -> Body:
+    return {"role": "user", "content": media}
 
 
 def _cache_control(block: Block) -> Body:
-    """Keep the mark of hosts that cache by it (OpenRouter, DashScope)."""
-    mark = block.get("cache_control") or (block.get("extras") or {}).get("cache_control")
-    return {"cache_control": mark} if mark else {}
+    """Return the cache control of a block, for hosts that use it (OpenRouter, DashScope)."""
+    control = block.get("cache_control") or (block.get("extras") or {}).get("cache_control")
+    return {"cache_control": control} if control else {}

@@ -1,6 +1,6 @@
-"""`CompletionsModel`: a chat model on the chat-completions wire; hosts and OpenAI are built on it.
+"""`CompletionsModel`: the base of chat models of OpenAI and compatible hosts.
 
-The fields are LangChain's, under all the names it accepts. What is not set is not sent.
+The fields are LangChain's, under all the names it accepts. A field that is not set is not sent.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ ALIASES: dict[str, str] = {
     "request_timeout": "timeout",
     "stop_sequences": "stop",
 }
-"""Other names that LangChain's constructors accept."""
-SENT = (
+"""Other names that LangChain's constructors accept -> field."""
+SENT_FIELDS = (
     "model",
     "temperature",
     "top_p",
@@ -48,14 +48,14 @@ SENT = (
     "service_tier",
     "user",
 )
-"""Fields that are sent under their own name where they are set."""
+"""Fields that are sent under their own name if they are set."""
 
 
 class CompletionsModel(HttpChatModel):
-    """What every chat model on this wire has."""
+    """A chat model over the chat-completions API."""
 
     n: int | None = None
-    """How many answers `invoke` and `generate` ask for; `generate` gives them all."""
+    """The number of answers; `generate` returns all of them."""
     seed: int | None = None
     presence_penalty: float | None = None
     frequency_penalty: float | None = None
@@ -67,16 +67,16 @@ class CompletionsModel(HttpChatModel):
     service_tier: str | None = None
     user: str | None = None
     stream_usage: bool = True
-    """Ask for the usage of streams."""
+    """Whether to request the usage of streams."""
     extra_body: dict[str, Any] | None = None
-    """Parameters that are put into the body last, over all others."""
+    """Parameters that are added to the body last and override all others."""
 
     aliases: ClassVar[Mapping[str, str]] = ALIASES
     block_paths: ClassVar[tuple[Path, ...]] = (
         ("choices", 0, "message", "content"),
         ("choices", 0, "message", "tool_calls"),
     )
-    sent_fields: ClassVar[tuple[str, ...]] = SENT
+    sent_fields: ClassVar[tuple[str, ...]] = SENT_FIELDS
     _tool_name_pattern: ClassVar[str | None] = "[A-Za-z0-9_-]"
 
     @property
@@ -85,7 +85,7 @@ class CompletionsModel(HttpChatModel):
 
     @property
     def _own_providers(self) -> frozenset[str]:
-        """The names under which messages of this provider are signed."""
+        """Values of `model_provider` in messages of this provider."""
         return frozenset({self._provider})
 
     @property
@@ -103,18 +103,20 @@ class CompletionsModel(HttpChatModel):
         if self.base_url:
             return self.base_url
         host = self._host
-        found = next((url for name in host.url_variables if (url := os.environ.get(name))), None)
-        return found or host.base_url
+        variable_url = next(
+            (url for name in host.url_variables if (url := os.environ.get(name))), None
+        )
+        return variable_url or host.base_url
 
     def _parameters(self) -> dict[str, Any]:
-        said = super()._parameters()
-        if isinstance(said.get("stop"), str):
-            said["stop"] = [said["stop"]]
+        parameters = super()._parameters()
+        if isinstance(parameters.get("stop"), str):
+            parameters["stop"] = [parameters["stop"]]
         if not self.stream_usage:
-            said["stream_usage"] = False
+            parameters["stream_usage"] = False
         if self.extra_body:
-            said["extra_body"] = {**self.extra_body, **said.get("extra_body", {})}
-        return said
+            parameters["extra_body"] = {**self.extra_body, **parameters.get("extra_body", {})}
+        return parameters
 
     def _encode(self, request: ChatRequest) -> tuple[str, dict[str, Any]]:
         body = encode.encode_completion(

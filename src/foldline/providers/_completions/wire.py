@@ -1,4 +1,4 @@
-"""The JSON of chat completions, as types: what hosts send. Nothing is required, for no field always comes."""
+"""Types of the JSON that hosts of chat completions send. No field is required, because none is always present."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from foldline.providers._cost import read_cost
 
 
 class FunctionDelta(TypedDict, total=False):
-    """Name, or a slice of the arguments."""
+    """The name, or a slice of the arguments."""
 
     name: str | None
     arguments: str | None
 
 
 class CustomDelta(TypedDict, total=False):
-    """A tool that takes free text."""
+    """A call of a custom tool, which takes free text."""
 
     name: str | None
     input: str | None
@@ -35,7 +35,7 @@ class CallDelta(TypedDict, total=False):
 
 
 class AudioDelta(TypedDict, total=False):
-    """A slice of spoken answer."""
+    """A slice of an audio answer."""
 
     id: str
     data: str
@@ -44,7 +44,7 @@ class AudioDelta(TypedDict, total=False):
 
 
 class Delta(TypedDict, total=False):
-    """What a choice says now; a whole message has the same fields."""
+    """A slice of a choice; a complete message has the same fields."""
 
     role: str | None
     content: str | list[dict[str, Any]] | None
@@ -60,7 +60,7 @@ class Delta(TypedDict, total=False):
 
 
 class Choice(TypedDict, total=False):
-    """One of the answers; `message` in a whole answer, `delta` in a stream."""
+    """One of several answers; `delta` in a stream, otherwise `message`."""
 
     index: int | None
     delta: Delta | None
@@ -72,7 +72,7 @@ class Choice(TypedDict, total=False):
 
 
 class Chunk(TypedDict, total=False):
-    """A chunk of a stream, or a whole answer."""
+    """A chunk of a stream, or an answer."""
 
     id: str
     model: str
@@ -85,81 +85,81 @@ class Chunk(TypedDict, total=False):
     error: Any
 
 
-HEAD = frozenset({"id", "object", "choices", "usage", "model", "obfuscation", "error"})
+READ_FIELDS = frozenset({"id", "object", "choices", "usage", "model", "obfuscation", "error"})
 """Fields of a chunk that are read; all others are kept as response metadata."""
-LATE = ("service_tier", "system_fingerprint")
+LATE_FIELDS = ("service_tier", "system_fingerprint")
 """Fields of a chunk that may be null at first."""
-ROUTINE = HEAD | {"created", *LATE}
-"""Fields that every chunk of a stream repeats; read once."""
+REPEATED_FIELDS = READ_FIELDS | {"created", *LATE_FIELDS}
+"""Fields that every chunk of a stream repeats; they are read once."""
 DELTA_FIELDS = frozenset(Delta.__annotations__)
 """Fields of a delta that are blocks; all others are kept in `additional_kwargs`."""
 CHOICE_FIELDS = frozenset(Choice.__annotations__)
 """Fields of a choice that are read; all others are kept as response metadata."""
 TEXT_FIELDS = frozenset({"role", "content"})
-"""Fields of a delta that is text and nothing else."""
-REASONS = {"function_call": "tool_use", "eos": "stop", "model_length": "length"}
-"""Hosts' words for why they stopped that mean something else elsewhere, or nothing."""
+"""Fields of a delta that is only text."""
+FINISH_REASONS = {"function_call": "tool_use", "eos": "stop", "model_length": "length"}
+"""Finish reasons of hosts -> ours; those not listed are the same."""
 COUNTS = frozenset({"prompt_tokens", "completion_tokens", "total_tokens"})
 PROMPT_DETAILS = {
     "cached_tokens": "cache_read",
     "cache_write_tokens": "cache_creation",
     "audio_tokens": "audio",
 }
-"""Names of what a prompt is made of -> ours; those that are not here keep theirs."""
-CACHED = ("prompt_cache_hit_tokens", "cached_tokens")
-"""Where hosts outside OpenAI's form count cached tokens: DeepSeek, Moonshot."""
+"""Names of prompt token details -> ours; those not listed are kept."""
+CACHED_TOKENS_FIELDS = ("prompt_cache_hit_tokens", "cached_tokens")
+"""Fields for cached tokens of hosts that differ from OpenAI: DeepSeek, Moonshot."""
 
 
 def is_plain(delta: Delta) -> bool:
-    """Say whether text is all there is; a whole answer names what it does not say, too: `"refusal": null`."""
+    """Whether a delta is only text; complete answers also contain null fields (`"refusal": null`)."""
     if delta.keys() <= TEXT_FIELDS:
         return True
     if not delta.keys() <= DELTA_FIELDS:
         return False
-    for name, value in delta.items():  # noqa: SIM110  a frame for each field
+    for name, value in delta.items():  # noqa: SIM110  `any` is slower
         if value and name not in TEXT_FIELDS:
             return False
     return True
 
 
 def decode_usage(usage: dict[str, Any]) -> dict[str, Any]:
-    """Return a host's counts under our names; details that have no name here keep theirs."""
-    told = _totals(usage)
+    """Return a host's counts under our names; details without one keep theirs."""
+    counts = _totals(usage)
     if usage.keys() <= COUNTS:
-        return told
+        return counts
     details = _details(usage.get("prompt_tokens_details"), PROMPT_DETAILS)
-    for name in CACHED:
+    for name in CACHED_TOKENS_FIELDS:
         if "cache_read" not in details and isinstance(usage.get(name), int):
             details["cache_read"] = usage[name]
     if details:
-        told["input_token_details"] = details
+        counts["input_token_details"] = details
     names = {"reasoning_tokens": "reasoning", "audio_tokens": "audio"}
     details = _details(usage.get("completion_tokens_details"), names)
     if "reasoning" not in details and isinstance(usage.get("reasoning_tokens"), int):
         details["reasoning"] = usage["reasoning_tokens"]
     if details:
-        told["output_token_details"] = details
+        counts["output_token_details"] = details
     if (cost := read_cost(usage)) is not None:
-        told["total_cost"] = cost
-    return told
+        counts["total_cost"] = cost
+    return counts
 
 
 def _totals(usage: dict[str, Any]) -> dict[str, Any]:
-    given, made = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    input_tokens, output_tokens = usage.get("prompt_tokens"), usage.get("completion_tokens")
     total = usage.get("total_tokens")
-    if total is None and isinstance(given, int) and isinstance(made, int):
-        total = given + made
-    counts = {"input_tokens": given, "output_tokens": made, "total_tokens": total}
-    if None in (given, made, total):
+    if total is None and isinstance(input_tokens, int) and isinstance(output_tokens, int):
+        total = input_tokens + output_tokens
+    counts = {"input_tokens": input_tokens, "output_tokens": output_tokens, "total_tokens": total}
+    if None in (input_tokens, output_tokens, total):
         return {name: count for name, count in counts.items() if count is not None}
     return counts
 
 
-def _details(given: object, names: dict[str, str]) -> dict[str, Any]:
-    if not isinstance(given, dict):
+def _details(details: object, names: dict[str, str]) -> dict[str, Any]:
+    if not isinstance(details, dict):
         return {}
     return {
         names.get(str(name)) or str(name): count
-        for name, count in given.items()
+        for name, count in details.items()
         if isinstance(count, int)
     }

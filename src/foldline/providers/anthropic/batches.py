@@ -1,7 +1,7 @@
 """Anthropic's message batches: requests in one body, results as JSON lines in any order.
 
-A batch has no metadata of ours. What was sent before a crash is found by its time and size, and known by the ids of its
-requests, which begin with the part's tag and can be read when the batch has ended.
+A batch cannot carry our metadata. A batch sent before a crash is found by its time and size and identified by the ids
+of its requests, which begin with the part's tag and can be read once the batch has ended.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from foldline.providers.anthropic import wire
 __all__ = ["AnthropicBatches"]
 
 PATH: Final = "v1/messages/batches"
-CLOCKS: Final = 300.0
-"""Seconds by which our clock and theirs may differ."""
+MAX_CLOCK_SKEW: Final = 300.0
+"""Seconds by which our clock and Anthropic's may differ."""
 LOOK_SECONDS: Final = 30.0
 STATUSES: Final = {
     "invalid_request_error": 400, "authentication_error": 401, "permission_error": 403, "not_found_error": 404,
     "request_too_large": 413, "rate_limit_error": 429, "overloaded_error": 529,
 }  # fmt: skip
-"""The type of an error -> the status that a call would have had."""
+"""Error type -> the HTTP status that a direct call would have returned."""
 
 
 class AnthropicBatches(BatchClient):
-    """Message batches of Anthropic."""
+    """The client of Anthropic's message batches."""
 
     most_requests = 100_000
     most_bytes = 250 * 1024 * 1024
     look_seconds = LOOK_SECONDS
 
     def headers(self) -> dict[str, str]:
-        """Return the version of the API, and the betas that the model names."""
+        """Return the headers with the API version and the model's betas."""
         betas = self.endpoint.betas
         return {
             "anthropic-version": wire.VERSION,
@@ -48,21 +48,24 @@ class AnthropicBatches(BatchClient):
         }
 
     def encode_line(self, custom_id: str, path: str, body: Mapping[str, Any]) -> bytes:
-        """Return a request of the batch."""
+        """Return one request of a batch as JSON."""
         params = {name: value for name, value in body.items() if name != "stream"}
         return dump_body({"custom_id": custom_id, "params": params})
 
     async def submit(self, lines: list[bytes], part: Part, path: str, io: IO) -> str:
-        """Make a batch."""
+        """Create a batch and return its id."""
         body = b'{"requests":[' + b",".join(lines) + b"]}"
-        made = await self.ask(PATH, io, method="POST", body=body, may_repeat=False)
-        return str(made["id"])
+        batch = await self.ask(PATH, io, method="POST", body=body, may_repeat=False)
+        return str(batch["id"])
 
     async def find(self, part: Part, known: Collection[str], io: IO) -> str | None:
-        """Look for batches of the part's time and size that no part of the store has, and read whose they are."""
+        """Return the id of the batch that was created for a part, or None.
+
+        Batches of the part's time and size that no other part has are identified by the ids of their requests.
+        """
         page = await self.ask(f"{PATH}?limit=100", io)
         for row in page.get("data") or []:
-            is_new = _time(row.get("created_at")) >= part.made_at - CLOCKS
+            is_new = _time(row.get("created_at")) >= part.made_at - MAX_CLOCK_SKEW
             size = sum(int(count) for count in (row.get("request_counts") or {}).values())
             if row["id"] in known or not is_new or size != part.size:
                 continue
@@ -72,16 +75,14 @@ class AnthropicBatches(BatchClient):
 
     async def _is_ours(self, provider_id: str, part: Part, io: IO) -> bool:
         while (status := await self.status(provider_id, io)).state == "running":
-            await io.sleep(
-                self.look_seconds
-            )  # its requests are shown when it has ended, not before
+            await io.sleep(self.look_seconds)  # results are available only when a batch has ended
         async with aclosing(self.answers(status, io)) as answers:
             async for answer in answers:
                 return answer.custom_id.rpartition("-")[0] == part.tag
         return False
 
     async def status(self, provider_id: str, io: IO) -> BatchStatus:
-        """Ask how far a batch is."""
+        """Return the status of a batch."""
         batch = await self.ask(f"{PATH}/{quote(provider_id)}", io)
         counts = batch.get("request_counts") or {}
         finished = sum(int(count) for name, count in counts.items() if name != "processing")
@@ -89,14 +90,14 @@ class AnthropicBatches(BatchClient):
         return BatchStatus("ended" if word == "ended" else "running", word, finished, batch)
 
     async def answers(self, status: BatchStatus, io: IO) -> AsyncGenerator[BatchAnswer, None]:
-        """Read the results, at the model's own address: nobody else is sent the key."""
+        """Yield the results, read from the model's own address: the key is sent to no other host."""
         path = f"{PATH}/{quote(status.details['id'])}/results"
         async with aclosing(self.lines(path, io)) as rows:
             async for row in rows:
                 yield _answer(row)
 
     async def cancel(self, provider_id: str, io: IO) -> None:
-        """Ask for a batch to be stopped."""
+        """Cancel a batch that is in progress."""
         batch = await self.ask(f"{PATH}/{quote(provider_id)}", io)
         if batch.get("processing_status") == "in_progress":
             await self.ask(f"{PATH}/{quote(provider_id)}/cancel", io, method="POST")

@@ -1,4 +1,4 @@
-"""Single blocks of input -> Anthropic's: pictures, documents, citations, cache marks. Pure."""
+"""Encode single blocks for Anthropic: images, documents, citations, cache control. Pure."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ from foldline.language_models.policies.prompt_caching import cache_control_of
 from foldline.messages.block_translators.common import data_url
 from foldline.utils.media_types import media_type_of_block
 
-__all__ = ["encode_citation", "encode_document", "encode_image", "marked"]
+__all__ = ["encode_citation", "encode_document", "encode_image", "keep_cache_control"]
 
 Block = dict[str, Any]
 
 DOCUMENT_LOCATIONS: Final = frozenset({"char_location", "page_location", "content_block_location"})
-"""Citations of a document, which has a `document_title` where other sources have a `title`."""
+"""Citations of a document: these have a `document_title`, others a `title`."""
 NOT_SENT: Final = ("citation_type", "file_id")
-"""What a citation carries that may not come back."""
+"""Extras of a citation that the API does not accept in requests."""
 IMAGE: Final = "image/jpeg"
 PDF: Final = "application/pdf"
 
 
-def marked(new: Block, block: Block) -> Block:
-    """Keep the cache mark of a block."""
+def keep_cache_control(new: Block, block: Block) -> Block:
+    """Return `new` with the cache control of `block`, if it has one."""
     control = cache_control_of(block)
     return {**new, "cache_control": control} if control else new
 
 
 def encode_image(block: Block) -> Block:
-    """Show a picture."""
+    """Return an image block for Anthropic."""
     source = _source(block, IMAGE)
-    rest = {
+    options = {
         name: value
         for name, value in (block.get("extras") or {}).items()
         if name == "transformations"
     }
-    return marked({"type": "image", "source": source, **rest}, block)
+    return keep_cache_control({"type": "image", "source": source, **options}, block)
 
 
 def encode_document(block: Block) -> Block:
-    """Show a document: a PDF, or plain text."""
+    """Return a document block for Anthropic: a PDF or plain text."""
     extras = block.get("extras") or {}
     if extras.get("type") == "container_upload":
         return {"type": "container_upload", "file_id": block.get("file_id")}
@@ -52,7 +52,7 @@ def encode_document(block: Block) -> Block:
             document[name] = value
     if "title" not in document and extras.get("filename"):
         document["title"] = extras["filename"]
-    return marked(document, block)
+    return keep_cache_control(document, block)
 
 
 def _document_source(block: Block) -> Block:
@@ -63,7 +63,7 @@ def _document_source(block: Block) -> Block:
         try:
             text = b64decode(block["base64"]).decode()
         except (Base64Error, UnicodeDecodeError) as error:
-            raise UsageError(f"a document of the type {mime} is no text: {error}") from error
+            raise UsageError(f"a document of the type {mime} is not text: {error}") from error
         return {"type": "text", "media_type": "text/plain", "data": text}
     return _source(block, PDF)
 
@@ -86,18 +86,18 @@ def _source(block: Block, mime: str) -> Block:
     )
 
 
-def encode_citation(note: Block) -> Block | None:
-    """Return a citation back as Anthropic wrote it; None for one of somebody else."""
-    if note.get("type") != "citation":
-        value = note.get("value")
-        cited = (value.get("citation") or value) if isinstance(value, dict) else None
-        return dict(cited) if isinstance(cited, dict) else None
-    extras = note.get("extras") or {}
+def encode_citation(annotation: Block) -> Block | None:
+    """Return a citation in Anthropic's format; None for one that Anthropic did not write."""
+    if annotation.get("type") != "citation":
+        value = annotation.get("value")
+        citation = (value.get("citation") or value) if isinstance(value, dict) else None
+        return dict(citation) if isinstance(citation, dict) else None
+    extras = annotation.get("extras") or {}
     kind = extras.get("citation_type")
     if kind is None:
         return None
-    told: Block = {"type": kind, "cited_text": note.get("cited_text") or ""}
-    told["document_title" if kind in DOCUMENT_LOCATIONS else "title"] = note.get("title")
-    if note.get("url"):
-        told["url"] = note["url"]
-    return {**told, **{name: value for name, value in extras.items() if name not in NOT_SENT}}
+    encoded: Block = {"type": kind, "cited_text": annotation.get("cited_text") or ""}
+    encoded["document_title" if kind in DOCUMENT_LOCATIONS else "title"] = annotation.get("title")
+    if annotation.get("url"):
+        encoded["url"] = annotation["url"]
+    return {**encoded, **{name: value for name, value in extras.items() if name not in NOT_SENT}}

@@ -1,4 +1,4 @@
-"""`ChatAnthropic`: the messages API. The waiting is `_http`'s."""
+"""`ChatAnthropic`: the messages API."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ ALIASES: dict[str, str] = {
     "request_timeout": "timeout",
     "stop_sequences": "stop",
 }
-"""Other names that LangChain's constructor accepts."""
-SENT = (
+"""Other names that LangChain's constructor accepts -> field."""
+SENT_FIELDS = (
     "model",
     "max_tokens",
     "temperature",
@@ -56,10 +56,10 @@ SENT = (
     "user",
     "cache_control",
 )
-"""Fields that are sent, under their own name or another, where they are set."""
-COUNTED = ("model", "messages", "system", "tools", "tool_choice", "thinking", "mcp_servers", "output_config",
-           "context_management", "cache_control")  # fmt: skip
-"""What the endpoint that counts tokens takes of a body."""
+"""Fields that are sent if they are set, under their own name or another."""
+COUNT_FIELDS = ("model", "messages", "system", "tools", "tool_choice", "thinking", "mcp_servers", "output_config",
+                "context_management", "cache_control")  # fmt: skip
+"""Fields of a body that the endpoint that counts tokens accepts."""
 URL_VARIABLES = ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_URL")
 
 
@@ -82,24 +82,24 @@ class ChatAnthropic(Counting, HttpChatModel):
     effort: str | None = None
     """How thorough an answer is: "low" to "max"; sent as `output_config.effort`."""
     reasoning_effort: str | int | None = None
-    """How much to think, a word or a number of tokens, in the form that this model takes."""
+    """How much to think: a level or a number of tokens; converted to the form that this model accepts."""
     output_config: dict[str, Any] | None = None
     betas: list[str] | None = None
-    """Further betas; those that tools and options need are named without it."""
+    """Additional betas; those that tools and options need are sent automatically."""
     mcp_servers: list[dict[str, Any]] | None = None
     context_management: dict[str, Any] | None = None
     container: str | dict[str, Any] | None = None
     reuse_last_container: bool = False
-    """Run code where the last answer ran its code."""
+    """Whether to run code in the container of the last answer."""
     service_tier: str | None = None
     inference_geo: str | None = None
     speed: str | None = None
     user: str | None = None
-    """An id of your user, sent as `metadata.user_id`."""
+    """An id of the end user, sent as `metadata.user_id`."""
     cache_control: dict[str, Any] | None = None
-    """A mark on the last block that can be cached, set by Anthropic."""
+    """Automatic caching: Anthropic marks the last cacheable block."""
     stream_usage: bool = True
-    """LangChain's: usage always comes with this API."""
+    """Accepted for LangChain compatibility: this API always sends usage."""
 
     batches: ClassVar[str] = "foldline.providers.anthropic.batches:AnthropicBatches"
     provider_name: ClassVar[str] = PROVIDER
@@ -107,7 +107,7 @@ class ChatAnthropic(Counting, HttpChatModel):
     error_table: ClassVar[Mapping[str, type[ModelError]]] = ERRORS
     aliases: ClassVar[Mapping[str, str]] = ALIASES
     block_paths: ClassVar[tuple[Path, ...]] = (("content",),)
-    sent_fields: ClassVar[tuple[str, ...]] = SENT
+    sent_fields: ClassVar[tuple[str, ...]] = SENT_FIELDS
     counted_field: ClassVar[str] = "input_tokens"
 
     _tool_name_pattern: ClassVar[str | None] = "[a-zA-Z0-9_-]"
@@ -118,20 +118,20 @@ class ChatAnthropic(Counting, HttpChatModel):
         if not isinstance(values, dict):
             return values
         headers = dict(values.get("default_headers") or {})
-        named = next(
+        beta_header = next(
             (headers.pop(name) for name in list(headers) if name.lower() == "anthropic-beta"), None
         )
-        if not named:
+        if not beta_header:
             return values
-        # So that it adds to the betas that tools need, instead of replacing them.
-        betas = [*(values.get("betas") or ()), *named.split(",")]
+        # Moved to `betas`, so that it is merged with the betas that tools need instead of replacing them.
+        betas = [*(values.get("betas") or ()), *beta_header.split(",")]
         return {**values, "default_headers": headers, "betas": betas}
 
     def _root_url(self) -> str:
-        found = self.base_url or next(
+        address = self.base_url or next(
             (url for name in URL_VARIABLES if (url := os.environ.get(name))), None
         )
-        return (found or "https://api.anthropic.com").rstrip("/").removesuffix("/v1")
+        return (address or "https://api.anthropic.com").rstrip("/").removesuffix("/v1")
 
     def _auth_headers(self, key: str) -> dict[str, str]:
         is_token = self.api_key is None and key_from_env(self.key_variables[:1]) is None
@@ -167,10 +167,17 @@ class ChatAnthropic(Counting, HttpChatModel):
     def _container(self, request: ChatRequest) -> dict[str, Any]:
         if not self.reuse_last_container:
             return {}
-        used = (
+        containers = (
             message.response_metadata.get("container") for message in reversed(request.messages)
         )
-        last = next((one for one in used if isinstance(one, dict) and one.get("id")), None)
+        last = next(
+            (
+                container
+                for container in containers
+                if isinstance(container, dict) and container.get("id")
+            ),
+            None,
+        )
         return {"container": last["id"]} if last else {}
 
     def _decoder(self, request: ChatRequest) -> WireDecoder:
@@ -186,14 +193,16 @@ class ChatAnthropic(Counting, HttpChatModel):
 
     @property
     def _writes_as(self) -> str:
-        """The provider that answers name as their writer."""
+        """The provider name in the metadata of answers."""
         return self._provider
 
     def _read_error(self, body: object) -> Failure:
         return errors.read_error(body)
 
     def _count_request(self, request: ChatRequest, body: Body) -> tuple[str, Body]:
-        return "v1/messages/count_tokens", {name: body[name] for name in COUNTED if name in body}
+        return "v1/messages/count_tokens", {
+            name: body[name] for name in COUNT_FIELDS if name in body
+        }
 
 
 register_profiles(PROVIDER, lambda: profiles.PROFILES)

@@ -1,7 +1,7 @@
-"""`CloudClaude`: what Claude on somebody else's cloud shares: the messages API without Anthropic's address and keys.
+"""`CloudClaude`: the base of Claude on other clouds: the messages API without Anthropic's address and keys.
 
-The body says the version of the API, the path says the model, and who asks is the cloud's business. Answers are those
-of Anthropic, signatures included, and are taken back by every one of them.
+The API version is in the body, the model in the path, and the cloud authenticates the request. Answers are Anthropic's,
+signatures included, and every host of Claude accepts them in a history.
 """
 
 from __future__ import annotations
@@ -11,28 +11,28 @@ from typing import Any, ClassVar
 from foldline.language_models.call.request import ChatRequest
 from foldline.language_models.profile import ModelProfile, find_profile
 from foldline.providers._endpoint import Body
-from foldline.providers.anthropic.chat import COUNTED, PROVIDER, ChatAnthropic
+from foldline.providers.anthropic.chat import COUNT_FIELDS, PROVIDER, ChatAnthropic
 
 __all__ = ["CloudClaude"]
 
 
 class CloudClaude(ChatAnthropic):
-    """Claude on a cloud that speaks the messages API in its own envelope."""
+    """Claude on a cloud that wraps the messages API."""
 
     anthropic_version: str | None = None
-    """The version of the API, in the words of the cloud."""
+    """The version of the API, as the cloud names it."""
 
     batches: ClassVar[str] = ""
-    """A cloud has batches of its own kind, which are not spoken here."""
+    """Not supported: clouds have batch APIs of their own."""
     api_version: ClassVar[str] = ""
-    """The version that is asked for by default."""
+    """The default version of the API."""
 
     @property
     def _writes_as(self) -> str:
         return PROVIDER
 
     def _cloud_model_name(self, model: str) -> str:
-        """Return Anthropic's name of a model of this cloud, by which its profile is found."""
+        """Return Anthropic's name of a model of this cloud, used to find its profile."""
         return model
 
     def _profile_for(self, model: str | None) -> ModelProfile | None:
@@ -50,7 +50,7 @@ class CloudClaude(ChatAnthropic):
         return {"anthropic_version": self.anthropic_version or self.api_version, **body}
 
     def _counted_body(self, body: Body) -> Body:
-        return {name: body[name] for name in COUNTED if name in body}
+        return {name: body[name] for name in COUNT_FIELDS if name in body}
 
     @property
     def _identifying_params(self) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""The messages API -> events. A decoder is fed the events of a stream and gives ours; it does no I/O.
+"""The messages API -> events. Pure.
 
-Blocks have an index and true ends on this wire, so each event has one place to go. Blocks that do not grow are told
-whole: results of server tools at once, what has no word in ours (redacted thinking, compactions, anything newer) at its
-end, as `non_standard`, as it was. An answer that came whole is the stream it would have been.
+Blocks have an index and an explicit end in this API. Results of server tools become one complete block at once; blocks
+without an equivalent (redacted thinking, compactions, unknown types) become one `non_standard` block at their end. An
+answer that is not streamed is decoded as the equivalent stream.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ OUTPUT_DETAILS: Final = {"thinking_tokens": "reasoning"}
 
 
 class AnthropicDecoder:
-    """Turns the events of one answer into ours."""
+    """Decodes the events of one answer."""
 
     def __init__(
         self, fail: Fail, *, model: str | None = None, provider: str = "anthropic"
@@ -57,11 +57,11 @@ class AnthropicDecoder:
         self._writer = EventWriter(metadata=metadata, usage_mode="last")
         self._usage: dict[str, Any] = {}
         self._inputs: dict[int | None, Block] = {}
-        """Arguments that came with the start of a call; they count if no slices follow."""
-        self._held: dict[int | None, Block] = {}
-        """Blocks in Anthropic's own words, which are told when they are over."""
-        self._whole: set[int | None] = set()
-        self._server: set[int | None] = set()
+        """Calls whose start had arguments; these are used if no deltas follow."""
+        self._opaque_blocks: dict[int | None, Block] = {}
+        """Blocks without an equivalent, collected until they end."""
+        self._complete_keys: set[int | None] = set()
+        self._server_keys: set[int | None] = set()
         self._metadata: dict[str, Any] = {}
         self._is_stopped = False
         self._events: dict[str, Callable[[StreamEvent], list[Event]]] = {
@@ -81,21 +81,21 @@ class AnthropicDecoder:
         }
 
     def feed(self, data: StreamEvent, event: str = "message") -> list[Event]:
-        """Take one event."""
+        """Return our events for one event of the stream."""
         if type(data) is not dict:
             raise MalformedStreamError(f"an event is a JSON object, not {type(data).__name__}")
         if self._writer.is_over:
             return []
         kind = data.get("type") or event
-        if kind == "content_block_delta":  # by far the most
+        if kind == "content_block_delta":  # the most frequent
             return self._block_delta(data)
         if kind == "error" or event == "error" or data.get("error"):
             raise self._fail(data)
         read = self._events.get(kind)
-        return read(data) if read is not None else []  # ping, and what is newer than this file
+        return read(data) if read is not None else []  # ping, and unknown events
 
     def whole(self, data: Message) -> list[Event]:
-        """Take an answer that came in one piece."""
+        """Return the events of an answer that is not streamed."""
         if type(data) is not dict or not isinstance(data.get("content"), list):
             if type(data) is dict and data.get("type") == "error":
                 raise self._fail(data)
@@ -108,7 +108,7 @@ class AnthropicDecoder:
         return events + self._message_stop({})
 
     def end(self, *, marked: bool) -> list[Event]:
-        """Finish the message, if Anthropic said that it is complete."""
+        """Return the last events; raise if the answer is incomplete."""
         if self._writer.is_over:
             return []
         if not self._is_stopped:
@@ -118,12 +118,14 @@ class AnthropicDecoder:
         return self._message_stop({})
 
     def partial_state(self) -> dict[str, Any]:
-        """Return what was heard beside the content, for the partial message of a stream that broke."""
+        """Return usage, metadata and unfinished blocks, for the partial message of an interrupted stream."""
         metadata = {**self._writer.metadata_so_far, **self._metadata}
         return {
             "usage": self._writer.usage_so_far,
             "metadata": {**metadata, "usage": self._usage} if self._usage else metadata,
-            "blocks": [{"type": "non_standard", "value": held} for held in self._held.values()],
+            "blocks": [
+                {"type": "non_standard", "value": block} for block in self._opaque_blocks.values()
+            ],
         }
 
     # -- the message
@@ -148,7 +150,7 @@ class AnthropicDecoder:
     def _message_stop(self, data: StreamEvent) -> list[Event]:
         self._is_stopped = True
         events: list[Event] = []
-        for index in list(self._inputs) + list(self._held):
+        for index in list(self._inputs) + list(self._opaque_blocks):
             events += self._block_stop({"index": cast("int", index)})
         if self._usage:
             self._metadata["usage"] = self._usage
@@ -160,11 +162,11 @@ class AnthropicDecoder:
             self._writer.metadata({"stop_reason": reason})
             self._writer.reason(STOP_REASONS.get(reason, reason))
 
-    def _note(self, said: Block, known: frozenset[str]) -> None:
-        self._metadata |= _unknown_fields(said, *known)
+    def _note(self, fields: Block, known_fields: frozenset[str]) -> None:
+        self._metadata |= _unknown_fields(fields, *known_fields)
 
     def _count(self, usage: Usage | None) -> None:
-        if isinstance(usage, dict):  # or it counts nothing, which must not cost the answer
+        if isinstance(usage, dict):  # malformed usage must not fail the answer
             self._usage |= {name: value for name, value in usage.items() if value is not None}
             self._writer.usage(decode_usage(cast("Usage", self._usage)))
         elif usage:
@@ -175,7 +177,7 @@ class AnthropicDecoder:
     def _block_start(self, data: StreamEvent) -> list[Event]:
         block, key = data.get("content_block") or {}, data.get("index")
         kind = block.get("type")
-        self._whole.discard(key)
+        self._complete_keys.discard(key)
         if kind == "text":
             return self._text(block, key)
         if kind == "thinking":
@@ -183,17 +185,17 @@ class AnthropicDecoder:
             return self._writer.reasoning(block.get("thinking"), key, extras=extras)
         if kind in CALLS:
             return self._call(block, key)
-        known = translate(block)
-        if known and all(one["type"] == "server_tool_result" for one in known):
-            self._whole.add(key)
-            return [event for one in known for event in self._writer.block(one, whole=True)]
-        self._held[key] = dict(block)
+        blocks = translate(block)
+        if blocks and all(result["type"] == "server_tool_result" for result in blocks):
+            self._complete_keys.add(key)
+            return [event for result in blocks for event in self._writer.block(result, whole=True)]
+        self._opaque_blocks[key] = dict(block)
         return []
 
     def _text(self, block: Block, key: int | None) -> list[Event]:
         fields: dict[str, Any] = {}
         if block.get("citations"):
-            fields["annotations"] = [decode_citation(one) for one in block["citations"]]
+            fields["annotations"] = [decode_citation(citation) for citation in block["citations"]]
         if extras := _unknown_fields(block, "type", "text", "citations"):
             fields["extras"] = extras
         return self._writer.text(block.get("text"), key, **fields)
@@ -205,29 +207,29 @@ class AnthropicDecoder:
             name, extras = REMOTE_TOOL, {**extras, "tool_name": name}
         if block.get("input") not in (None, "", {}):
             self._inputs[key] = block
-        (self._server.add if is_server else self._server.discard)(key)
+        (self._server_keys.add if is_server else self._server_keys.discard)(key)
         return self._writer.tool_call(key, block.get("id"), name, None, extras, server=is_server)
 
     def _block_delta(self, data: StreamEvent) -> list[Event]:
         delta, key = data.get("delta") or {}, data.get("index")
-        if key in self._held:
-            self._held[key] = merge_dicts(
-                self._held[key], _unknown_fields(cast("Block", delta), "type")
+        if key in self._opaque_blocks:
+            self._opaque_blocks[key] = merge_dicts(
+                self._opaque_blocks[key], _unknown_fields(cast("Block", delta), "type")
             )
             return []
         kind = delta.get("type") or ""
         read = self._deltas.get(kind)
         if read is not None:
             return read(key, delta)
-        said = _unknown_fields(cast("Block", delta), "type")
-        return self._fields(key, {"extras": {kind or "delta": said}}) if said else []
+        fields = _unknown_fields(cast("Block", delta), "type")
+        return self._fields(key, {"extras": {kind or "delta": fields}}) if fields else []
 
     def _json_delta(self, key: int | None, delta: Delta) -> list[Event]:
         piece = delta["partial_json"]
         if not piece:
             return []
         self._inputs.pop(key, None)
-        return self._writer.tool_call(key, args=piece, server=key in self._server)
+        return self._writer.tool_call(key, args=piece, server=key in self._server_keys)
 
     def _signature_delta(self, key: int | None, delta: Delta) -> list[Event]:
         return self._writer.reasoning(None, key, extras={"signature": delta["signature"]})
@@ -237,61 +239,74 @@ class AnthropicDecoder:
 
     def _block_stop(self, data: StreamEvent) -> list[Event]:
         key = data.get("index")
-        held, called = self._held.pop(key, None), self._inputs.pop(key, None)
-        if held is not None:
-            return self._writer.block({"type": "non_standard", "value": held}, whole=True)
-        if called is not None:
-            server = CALLS[called["type"]]
-            events = self._writer.tool_call(key, args=_arguments(called["input"]), server=server)
+        opaque_block, call = self._opaque_blocks.pop(key, None), self._inputs.pop(key, None)
+        if opaque_block is not None:
+            return self._writer.block({"type": "non_standard", "value": opaque_block}, whole=True)
+        if call is not None:
+            server = CALLS[call["type"]]
+            events = self._writer.tool_call(key, args=_arguments(call["input"]), server=server)
             return events + self._writer.close(key)
-        return self._writer.close(key) if key not in self._whole else []
+        return self._writer.close(key) if key not in self._complete_keys else []
 
     def _fields(self, key: int | None, fields: dict[str, Any]) -> list[Event]:
-        """Keep what is newer than this file on the block that it was said of, if that block is open."""
+        """Add unknown fields to the block at `key`, if it is open."""
         try:
             return self._writer.fields(fields, key)
         except MalformedStreamError:
             return []
 
 
-def _arguments(given: object) -> Any:  # noqa: ANN401  JSON that the model wrote
-    """Return arguments as the writer takes them; what is no object is judged as the text it is."""
-    return given if isinstance(given, (dict, str)) else json.dumps(given)
+def _arguments(arguments: object) -> Any:  # noqa: ANN401  JSON written by the model
+    """Return arguments as the writer accepts them: anything but an object as JSON text."""
+    return arguments if isinstance(arguments, (dict, str)) else json.dumps(arguments)
 
 
-def _unknown_fields(block: Block, *known: str) -> Block:
-    return {name: value for name, value in block.items() if name not in known and value is not None}
+def _unknown_fields(block: Block, *known_fields: str) -> Block:
+    return {
+        name: value
+        for name, value in block.items()
+        if name not in known_fields and value is not None
+    }
 
 
 def decode_citation(citation: Block) -> Block:
-    """Return a citation in our words; what only Anthropic understands (indexes, locations) stays in `extras`."""
-    read = translate({"type": "text", "text": "", "citations": [citation]}) or [{}]
-    annotations: list[Block] = read[0]["annotations"]
+    """Return a citation as an annotation; Anthropic's own fields (indexes, locations) are kept in `extras`."""
+    blocks = translate({"type": "text", "text": "", "citations": [citation]}) or [{}]
+    annotations: list[Block] = blocks[0]["annotations"]
     return annotations[0]
 
 
 def decode_usage(usage: Usage) -> dict[str, Any]:
-    """Return the counts under our names: input tokens include the cached ones, details say how many those are."""
-    read, written = usage.get("cache_read_input_tokens"), usage.get("cache_creation_input_tokens")
-    given, made = usage.get("input_tokens"), usage.get("output_tokens")
-    told: dict[str, Any] = {}
-    if _is_number(given):
-        told["input_tokens"] = sum(one for one in (given, read, written) if _is_number(one))
-    if _is_number(made):
-        told["output_tokens"] = made
-    if len(told) == 2:
-        told["total_tokens"] = told["input_tokens"] + told["output_tokens"]
-    details = {"cache_read": read, "cache_creation": written, **_dict(usage.get("cache_creation"))}
-    if counted := {name: count for name, count in details.items() if _is_number(count)}:
-        told["input_token_details"] = counted
+    """Return the counts under our names: input tokens include cached ones, which details list separately."""
+    cache_read, cache_creation = (
+        usage.get("cache_read_input_tokens"),
+        usage.get("cache_creation_input_tokens"),
+    )
+    input_tokens, output_tokens = usage.get("input_tokens"), usage.get("output_tokens")
+    counts: dict[str, Any] = {}
+    if _is_number(input_tokens):
+        counts["input_tokens"] = sum(
+            count for count in (input_tokens, cache_read, cache_creation) if _is_number(count)
+        )
+    if _is_number(output_tokens):
+        counts["output_tokens"] = output_tokens
+    if len(counts) == 2:
+        counts["total_tokens"] = counts["input_tokens"] + counts["output_tokens"]
+    details = {
+        "cache_read": cache_read,
+        "cache_creation": cache_creation,
+        **_dict(usage.get("cache_creation")),
+    }
+    if numbers := {name: count for name, count in details.items() if _is_number(count)}:
+        counts["input_token_details"] = numbers
     details = _dict(usage.get("output_tokens_details"))
-    if counted := {
+    if numbers := {
         OUTPUT_DETAILS.get(name, name): count
         for name, count in details.items()
         if _is_number(count)
     }:
-        told["output_token_details"] = counted
-    return told
+        counts["output_token_details"] = numbers
+    return counts
 
 
 def _is_number(value: object) -> TypeGuard[int]:

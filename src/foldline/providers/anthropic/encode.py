@@ -1,6 +1,6 @@
-"""foldline -> the messages API: tools, choice of tool, thinking, schema of the answer, betas. Pure.
+"""Encode a request for the messages API: tools, tool choice, thinking, output schema, betas. Pure.
 
-Turns are in `messages.py`; this file writes the rest of the body. An option nobody here knows is passed on.
+Turns are in `messages.py`. Unknown options are sent unchanged.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ __all__ = [
 
 Body = dict[str, Any]
 
-OURS: Final = frozenset(
+ENCODED_OPTIONS: Final = frozenset(
     {
         "betas", "effort", "extra_body", "model", "output_format", "parallel_tool_calls", "prompt_cache",
         "reasoning_effort", "response_format", "stop", "stream_usage", "strict", "tool_choice", "tools", "user",
     }
 )  # fmt: skip
-"""Options that are written here, not passed on."""
+"""Options that are encoded here; all others are sent unchanged."""
 TOOL_EXTRAS: Final = (
     "allowed_callers",
     "cache_control",
@@ -62,14 +62,14 @@ TOOL_EXTRAS: Final = (
     "input_examples",
     "strict",
 )
-"""What a tool may say beside its schema, in its `extras` or dict."""
+"""Further fields of a tool, from its `extras` or dict."""
 FREE_TEXT: Final = {
     "type": "object",
     "properties": {"__arg1": {"type": "string"}},
     "required": ["__arg1"],
 }
 DEFAULT_MAX_TOKENS: Final = 4096
-IN_OTHER_WORDS: Final = {
+EQUIVALENT_SETTINGS: Final = {
     "reasoning_effort": {
         "effort": (),
         "output_config": ("effort",),
@@ -77,7 +77,7 @@ IN_OTHER_WORDS: Final = {
     },
     "effort": {"output_config": ("effort",), "reasoning_effort": ()},
 }
-"""Option of a call -> what the model's settings say of the same thing, and so is overruled."""
+"""Option of a call -> settings of the model with the same meaning, which it overrides."""
 
 
 def encode_message(
@@ -88,44 +88,48 @@ def encode_message(
     policy: ForeignBlocks = "convert",
     profile: ModelProfile | None = None,
 ) -> Body:
-    """Return the body of a request; `settings` are the model's own, which options of the call overrule."""
+    """Return the body of a request; options of the call override the model's `settings`."""
     check_tool_results(request.messages)
     profile = profile or {}
-    said = merge_settings(
-        _accepted_settings(settings, profile, request.notes), request, IN_OTHER_WORDS
+    options = merge_settings(
+        _accepted_settings(settings, profile, request.notes), request, EQUIVALENT_SETTINGS
     )
-    tools = encode_tools(said.get("tools") or [], request.notes, said.get("strict"))
+    tools = encode_tools(options.get("tools") or [], request.notes, options.get("strict"))
     messages = request.messages
-    if (config := CacheConfig.of(said.get("prompt_cache"))) is not None:
+    if (config := CacheConfig.of(options.get("prompt_cache"))) is not None:
         messages, tools = with_cache_control(messages, tools, config)
-    late = bool(profile.get("mid_conversation_system_messages"))
-    encoder = MessageEncoder(providers, policy, request.notes, takes_late_system=late)
+    takes_late_system = bool(profile.get("mid_conversation_system_messages"))
+    encoder = MessageEncoder(providers, policy, request.notes, takes_late_system=takes_late_system)
     system, turns = encoder.encode(messages)
-    body: Body = {"model": said.get("model"), "max_tokens": 0, "messages": turns}
+    body: Body = {"model": options.get("model"), "max_tokens": 0, "messages": turns}
     if system:
         body["system"] = system
-    body |= {name: value for name, value in said.items() if name not in OURS and value is not None}
-    if (limit := said.get("max_tokens")) is None:
+    body |= {
+        name: value
+        for name, value in options.items()
+        if name not in ENCODED_OPTIONS and value is not None
+    }
+    if (limit := options.get("max_tokens")) is None:
         limit = profile.get("max_output_tokens") or DEFAULT_MAX_TOKENS
     body["max_tokens"] = limit
-    if said.get("stop"):
+    if options.get("stop"):
         body["stop_sequences"] = (
-            [said["stop"]] if isinstance(said["stop"], str) else list(said["stop"])
+            [options["stop"]] if isinstance(options["stop"], str) else list(options["stop"])
         )
-    if said.get("user"):
-        body["metadata"] = {"user_id": said["user"], **(body.get("metadata") or {})}
-    _add_thinking(body, said, profile, request.notes)
-    _add_output(body, said, request.notes)
-    _add_tools(body, said, tools, request.notes)
+    if options.get("user"):
+        body["metadata"] = {"user_id": options["user"], **(body.get("metadata") or {})}
+    _add_thinking(body, options, profile, request.notes)
+    _add_output(body, options, request.notes)
+    _add_tools(body, options, tools, request.notes)
     if request.stream:
         body["stream"] = True
-    return {**body, **(said.get("extra_body") or {})}
+    return {**body, **(options.get("extra_body") or {})}
 
 
 def _accepted_settings(
     settings: Mapping[str, Any], profile: ModelProfile, notes: list[str]
 ) -> Body:
-    """Leave out settings that the model refuses; options of a call were looked at before."""
+    """Return the settings without those that the model refuses; options of a call were checked before."""
     refused = [
         name for name in profile.get("unsupported_options") or () if settings.get(name) is not None
     ]
@@ -134,142 +138,145 @@ def _accepted_settings(
     return {name: value for name, value in settings.items() if name not in refused}
 
 
-def _add_thinking(body: Body, said: Body, profile: ModelProfile, notes: list[str]) -> None:
-    """Say how much to think: a word where the model takes words, else a budget.
+def _add_thinking(body: Body, options: Body, profile: ModelProfile, notes: list[str]) -> None:
+    """Add how much to think: a level if the model accepts levels, else a budget.
 
-    `effort` and `thinking` are Anthropic's own words: beside them `reasoning_effort` says only what they do not.
+    `effort` and `thinking` are Anthropic's own options and take precedence over `reasoning_effort`.
     """
-    if said.get("effort"):
-        body["output_config"] = {**(body.get("output_config") or {}), "effort": said["effort"]}
-    if (asked := said.get("reasoning_effort")) is not None:
-        _add_effort(body, asked, profile, notes)
+    if options.get("effort"):
+        body["output_config"] = {**(body.get("output_config") or {}), "effort": options["effort"]}
+    if (effort := options.get("reasoning_effort")) is not None:
+        _add_effort(body, effort, profile, notes)
     if "type" not in (body.get("thinking") or {"type": ""}):
-        del body["thinking"]  # the rest of a setting whose type a call overruled
+        del body["thinking"]  # what remains of a setting whose type the call overrides
 
 
-def _add_effort(body: Body, asked: object, profile: ModelProfile, notes: list[str]) -> None:
-    applied = apply_effort(asked, profile or None)
+def _add_effort(body: Body, effort: object, profile: ModelProfile, notes: list[str]) -> None:
+    applied = apply_effort(effort, profile or None)
     if applied is None:
         notes.append(f"{body.get('model')} does not reason: reasoning_effort was left out")
         return
-    wanted: Body = {"type": "disabled"}
+    thinking: Body = {"type": "disabled"}
     if applied.value not in ("none", 0) and applied.budget is not None:
-        wanted = {"type": "enabled", "budget_tokens": applied.budget}
+        thinking = {"type": "enabled", "budget_tokens": applied.budget}
     elif applied.value not in ("none", 0):
         config = body.get("output_config") or {}
         body["output_config"] = {"effort": applied.level, **config}
         if config.get("effort", applied.level) != applied.level:
-            notes.append(f"reasoning_effort={asked!r} gave way to effort={config['effort']!r}")
-        wanted = {"type": "adaptive"} if profile.get("adaptive_thinking", True) else {}
-    given = body.get("thinking") or {}
-    if "type" in given:
-        if applied.level in (None, "none") and {**given, **wanted} != given:
-            notes.append(f"reasoning_effort={asked!r} gave way to thinking={given!r}")
-    elif wanted:
-        body["thinking"] = {**given, **wanted}
+            notes.append(f"reasoning_effort={effort!r} gave way to effort={config['effort']!r}")
+        thinking = {"type": "adaptive"} if profile.get("adaptive_thinking", True) else {}
+    setting = body.get("thinking") or {}
+    if "type" in setting:
+        if applied.level in (None, "none") and {**setting, **thinking} != setting:
+            notes.append(f"reasoning_effort={effort!r} gave way to thinking={setting!r}")
+    elif thinking:
+        body["thinking"] = {**setting, **thinking}
         if applied.budget and body["max_tokens"] <= applied.budget:
             _make_room(body, applied.budget, profile.get("max_output_tokens"), notes)
     if applied.value != applied.requested:
         notes.append(f"reasoning_effort={applied.requested!r} was sent as {applied.value!r}")
 
 
-def _make_room(body: Body, budget: int, most: int | None, notes: list[str]) -> None:
-    """Let the answer be as long as its thinking, which is part of it, and what is left to say: no model takes less."""
+def _make_room(body: Body, budget: int, model_limit: int | None, notes: list[str]) -> None:
+    """Raise max_tokens above the thinking budget, which it includes; the API requires that."""
     body["max_tokens"] += budget
-    if most is None or body["max_tokens"] <= most:
+    if model_limit is None or body["max_tokens"] <= model_limit:
         return
-    body["max_tokens"] = most
-    if budget >= most:
-        body["thinking"]["budget_tokens"] = most // 2
+    body["max_tokens"] = model_limit
+    if budget >= model_limit:
+        body["thinking"]["budget_tokens"] = model_limit // 2
         notes.append(
-            f"a budget of {budget} for thinking was sent as {most // 2}: that is half of {most} tokens"
+            f"a budget of {budget} for thinking was sent as {model_limit // 2}: that is half of {model_limit} tokens"
         )
 
 
-def _add_output(body: Body, said: Body, notes: list[str]) -> None:
-    """Ask for an answer of a certain form."""
-    given = (
-        said.get("response_format")
-        if said.get("response_format") is not None
-        else said.get("output_format")
+def _add_output(body: Body, options: Body, notes: list[str]) -> None:
+    """Add the schema of the answer."""
+    response_format = (
+        options.get("response_format")
+        if options.get("response_format") is not None
+        else options.get("output_format")
     )
-    kind = given.get("type") if isinstance(given, Mapping) else None
+    kind = response_format.get("type") if isinstance(response_format, Mapping) else None
     if kind == "json_object":
         notes.append("Anthropic has no JSON mode: only the prompt asks for JSON")
-    if given is None or kind in ("text", "json_object"):
+    if response_format is None or kind in ("text", "json_object"):
         return
-    wanted = {"type": "json_schema", "schema": encode_schema(_schema_of(given))}
-    body["output_config"] = {**(body.get("output_config") or {}), "format": wanted}
+    output_format = {"type": "json_schema", "schema": encode_schema(_schema_of(response_format))}
+    body["output_config"] = {**(body.get("output_config") or {}), "format": output_format}
 
 
-def _schema_of(given: object) -> Body:
-    if not isinstance(given, Mapping):
-        return convert_to_json_schema(given)
-    inner = given.get("json_schema", given)
+def _schema_of(response_format: object) -> Body:
+    if not isinstance(response_format, Mapping):
+        return convert_to_json_schema(response_format)
+    inner = response_format.get("json_schema", response_format)
     if isinstance(inner, Mapping) and isinstance(inner.get("schema"), Mapping):
         return dict(inner["schema"])
-    is_tool = any(key in given for key in ("name", "function", "parameters"))
-    return convert_to_json_schema(given) if is_tool else dict(given)
+    is_tool = any(key in response_format for key in ("name", "function", "parameters"))
+    return convert_to_json_schema(response_format) if is_tool else dict(response_format)
 
 
-def _add_tools(body: Body, said: Body, tools: list[Body], notes: list[str]) -> None:
-    parallel = said.get("parallel_tool_calls")
-    choice = said.get("tool_choice")
+def _add_tools(body: Body, options: Body, tools: list[Body], notes: list[str]) -> None:
+    parallel = options.get("parallel_tool_calls")
+    choice = options.get("tool_choice")
     if choice is None or choice is False:
-        read = ToolChoice("auto", parallel=parallel) if parallel is False else None
+        tool_choice = ToolChoice("auto", parallel=parallel) if parallel is False else None
     elif choice is True and len(tools) == 1:
-        read = ToolChoice("tool", tools[0].get("name"), parallel=parallel)
+        tool_choice = ToolChoice("tool", tools[0].get("name"), parallel=parallel)
     else:
-        read = read_tool_choice(choice, parallel=parallel)
-    if read is not None and read.allowed:
-        tools = [tool for tool in tools if tool.get("name") in read.allowed]
+        tool_choice = read_tool_choice(choice, parallel=parallel)
+    if tool_choice is not None and tool_choice.allowed:
+        tools = [tool for tool in tools if tool.get("name") in tool_choice.allowed]
     if not tools:
         return
     body["tools"] = tools
-    if read is None:
+    if tool_choice is None:
         return
     thinks = (body.get("thinking") or {}).get("type") in ("enabled", "adaptive")
-    if thinks and read.mode in ("tool", "required"):
+    if thinks and tool_choice.mode in ("tool", "required"):
         notes.append(
             "tool_choice was sent as auto: Anthropic takes no forced tool together with thinking"
         )
-        read = ToolChoice("auto", parallel=read.parallel)
-    body["tool_choice"] = encode_tool_choice(read, [str(tool.get("name")) for tool in tools])
+        tool_choice = ToolChoice("auto", parallel=tool_choice.parallel)
+    body["tool_choice"] = encode_tool_choice(tool_choice, [str(tool.get("name")) for tool in tools])
 
 
 def encode_tool_choice(choice: ToolChoice, names: list[str]) -> Body:
-    """Say which tool must be called."""
+    """Return a tool choice in Anthropic's format."""
     if choice.mode == "tool" and choice.name not in names:
         raise UsageError(
             f"tool_choice={choice.name!r} is neither auto, any, none nor one of the tools {names}"
         )
-    told: Body = {"type": {"required": "any"}.get(choice.mode, choice.mode)}
+    encoded: Body = {"type": {"required": "any"}.get(choice.mode, choice.mode)}
     if choice.mode == "tool":
-        told["name"] = choice.name
+        encoded["name"] = choice.name
     if choice.parallel is not None and choice.mode != "none":
-        told["disable_parallel_tool_use"] = not choice.parallel
-    return told
+        encoded["disable_parallel_tool_use"] = not choice.parallel
+    return encoded
 
 
 def describe_tools(tools: list[Any], notes: list[str], strict: bool | None) -> list[Body]:  # noqa: FBT001
-    """Describe tools; Anthropic's own dicts (server tools, `input_schema`) are sent as they are."""
+    """Return tools in Anthropic's format; dicts in that format (server tools, `input_schema`) are sent unchanged."""
     encoded = []
     for tool in tools:
         if isinstance(tool, Mapping) and ("input_schema" in tool or is_server_tool(tool)):
             encoded.append(dict(tool))
             continue
-        described = convert_to_openai_tool(tool)
-        if described.get("type") == "custom":
-            inner = described.get("custom", described)
+        openai_tool = convert_to_openai_tool(tool)
+        if openai_tool.get("type") == "custom":
+            inner = openai_tool.get("custom", openai_tool)
             notes.append(f"the tool {inner.get('name')!r} takes free text: sent with one argument")
             encoded.append(_tool(inner, FREE_TEXT, tool, strict))
             continue
-        function = described["function"]
+        function = openai_tool["function"]
         extras = _extras(tool)
-        if odd := sorted(extras.keys() - TOOL_EXTRAS):
-            add_note(notes, f"Anthropic takes no {', '.join(odd)} of the tool {function['name']!r}")
-        given = {**described, **extras}
-        encoded.append(_tool(function, function.get("parameters") or {}, given, strict))
+        if unsupported := sorted(extras.keys() - TOOL_EXTRAS):
+            add_note(
+                notes,
+                f"Anthropic takes no {', '.join(unsupported)} of the tool {function['name']!r}",
+            )
+        options = {**openai_tool, **extras}
+        encoded.append(_tool(function, function.get("parameters") or {}, options, strict))
     return encoded
 
 
@@ -277,47 +284,51 @@ encode_tools = remember_tools(describe_tools)
 
 
 def convert_to_anthropic_tool(tool: object, *, strict: bool | None = None) -> Body:
-    """Describe one tool as Anthropic takes it: name, description, input_schema."""
+    """Return a tool in Anthropic's format: name, description, input_schema."""
     return describe_tools([tool], [], strict)[0]
 
 
-def _tool(named: Mapping[str, Any], schema: Body, given: object, strict: bool | None) -> Body:  # noqa: FBT001
-    asked = given.get("strict") if isinstance(given, Mapping) else None
-    is_strict = next((one for one in (strict, named.get("strict"), asked) if one is not None), None)
-    new: Body = {"name": named["name"]}
-    if named.get("description"):
-        new["description"] = named["description"]
-    new["input_schema"] = (
+def _tool(function: Mapping[str, Any], schema: Body, options: object, strict: bool | None) -> Body:  # noqa: FBT001
+    requested = options.get("strict") if isinstance(options, Mapping) else None
+    is_strict = next(
+        (value for value in (strict, function.get("strict"), requested) if value is not None), None
+    )
+    encoded: Body = {"name": function["name"]}
+    if function.get("description"):
+        encoded["description"] = function["description"]
+    encoded["input_schema"] = (
         encode_schema(schema) if is_strict else {"type": "object", "properties": {}, **schema}
     )
     for name in TOOL_EXTRAS:
-        if isinstance(given, Mapping) and given.get(name) is not None:
-            new[name] = given[name]
+        if isinstance(options, Mapping) and options.get(name) is not None:
+            encoded[name] = options[name]
     if is_strict is not None:
-        new["strict"] = is_strict
-    if control := cache_control_of(given):
-        new["cache_control"] = control
-    return new
+        encoded["strict"] = is_strict
+    if control := cache_control_of(options):
+        encoded["cache_control"] = control
+    return encoded
 
 
 def _extras(tool: object) -> Body:
-    """Return what a tool says for one provider alone."""
+    """Return the provider-specific extras of a tool."""
     inner = tool.get("extras") if isinstance(tool, Mapping) else getattr(tool, "extras", None)
     return dict(inner) if isinstance(inner, Mapping) else {}
 
 
-def betas_of(said: Mapping[str, Any], request: ChatRequest) -> list[str]:
-    """Name the betas of a request: those asked for, and those that its tools and options need."""
-    betas = [str(beta) for beta in said.get("betas") or ()]
-    types = [str(tool.get("type")) for tool in said.get("tools") or () if isinstance(tool, Mapping)]
+def betas_of(options: Mapping[str, Any], request: ChatRequest) -> list[str]:
+    """Return the betas of a request: requested ones, and those that its tools and options need."""
+    betas = [str(beta) for beta in options.get("betas") or ()]
+    types = [
+        str(tool.get("type")) for tool in options.get("tools") or () if isinstance(tool, Mapping)
+    ]
     betas += [TOOL_BETAS[kind] for kind in types if kind in TOOL_BETAS]
-    betas += [beta for name, beta in OPTION_BETAS.items() if said.get(name)]
-    edits = (said.get("context_management") or {}).get("edits") or ()
+    betas += [beta for name, beta in OPTION_BETAS.items() if options.get(name)]
+    edits = (options.get("context_management") or {}).get("edits") or ()
     if any(str(edit.get("type")).startswith("compact_") for edit in edits):
         betas.append(COMPACT_BETA)
-    if (said.get("output_config") or {}).get("task_budget"):
+    if (options.get("output_config") or {}).get("task_budget"):
         betas.append(BUDGET_BETA)
-    if said.get("speed"):
+    if options.get("speed"):
         betas.append(FAST_BETA)
     if any(_has_file(message.content) for message in request.messages):
         betas.append(FILES_BETA)

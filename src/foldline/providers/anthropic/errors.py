@@ -50,14 +50,14 @@ ERRORS: Final[dict[str, type[ModelError]]] = {
     "request_body_too_large_after_decoding": ModelInvalidRequestError,
     "sandbox_egress_restricted": ModelPermissionDeniedError,
 }
-"""Type or code -> class. `invalid_request_error` is not here: it comes with many statuses, and says overflows too."""
+"""Type or code -> class. `invalid_request_error` is not listed: it has several statuses and includes overflows."""
 
-MEANS_QUOTA: Final = ("credit balance is too low", "usage limits", "spend limit")
-"""How an invalid request says that the account has run dry: it has no code of its own there."""
+QUOTA_MESSAGES: Final = ("credit balance is too low", "usage limits", "spend limit")
+"""Texts of an `invalid_request_error` that mean an exhausted account, for which there is no code."""
 
 
 def read_error(body: object) -> Failure:
-    """Find type, code and message in an error's JSON."""
+    """Return the type, code and message of an error's JSON."""
     failure = read_failure(body)
     error = body.get("error") if isinstance(body, dict) else None
     details = error.get("details") if isinstance(error, dict) else None
@@ -65,6 +65,6 @@ def read_error(body: object) -> Failure:
     status = failure.status
     if failure.kind == "invalid_request_error":
         status = status or 400
-        if any(words in (failure.message or "").lower() for words in MEANS_QUOTA):
+        if any(words in (failure.message or "").lower() for words in QUOTA_MESSAGES):
             code = code or "enforced_spend_limit_reached"
     return replace(failure, code=str(code) if code else failure.code, status=status)

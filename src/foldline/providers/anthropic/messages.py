@@ -1,7 +1,7 @@
-"""Messages -> the messages API: who speaks, each block in the place that the wire has for it. Pure.
+"""Encode messages for the messages API. Pure.
 
-Anthropic wants turns that alternate, no empty text, results of tools first in a user's turn, and its own blocks back as
-it wrote them, signatures included. What cannot be said is left out, and noted.
+Anthropic requires alternating turns, no empty text, tool results first in a user turn, and its own blocks unchanged,
+signatures included. What cannot be encoded is left out and noted.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from foldline.providers.anthropic.blocks import (
     encode_citation,
     encode_document,
     encode_image,
-    marked,
+    keep_cache_control,
 )
 from foldline.providers.anthropic.wire import REMOTE_TOOL
 
@@ -29,12 +29,12 @@ __all__ = ["MessageEncoder", "encode_call_id"]
 
 Block = dict[str, Any]
 
-ODD_ID: Final = re.compile(r"[^a-zA-Z0-9_-]")
+INVALID_ID_CHARACTERS: Final = re.compile(r"[^a-zA-Z0-9_-]")
 CALL_EXTRAS: Final = ("caller", "toolset_name")
 
 
 class MessageEncoder(TurnEncoder):
-    """Writes a conversation."""
+    """Encodes a conversation."""
 
     vendor = "Anthropic"
     assistant = "assistant"
@@ -55,22 +55,22 @@ class MessageEncoder(TurnEncoder):
         """Return the system prompt and the turns."""
         system, turns = self._conversation(messages)
         for turn in turns:
-            turn["content"].sort(key=_is_no_result)
+            turn["content"].sort(key=_is_not_result)
         _trim_end(turns[-1])
         return _plain(system), [{**turn, "content": _plain(turn["content"])} for turn in turns]
 
     def _late_system(self, message: BaseMessage, after: str | None) -> tuple[str, list[Block]]:
         if self._takes_late_system and after in ("user", "system"):
-            return "system", self._encode_user(message)  # nowhere else does the API take one
+            return "system", self._encode_user(message)  # the only place where the API accepts one
         return super()._late_system(message, after)
 
-    # -- what a user, a system message or a tool says
+    # -- messages of users, systems and tools
 
     def _encode_user(self, message: BaseMessage) -> list[Block]:
         if (text := plain_text(message)) is not None:
             return _text_blocks(text)
         blocks = [self._input(dict(block)) for block in message.content_blocks]
-        return _marked_last([one for one in blocks if one is not None], message)
+        return _mark_last_block([block for block in blocks if block is not None], message)
 
     def _input(self, block: Block) -> Block | None:
         kind: BlockKind = block["type"]
@@ -105,32 +105,32 @@ class MessageEncoder(TurnEncoder):
     def _text(self, block: Block) -> Block | None:
         if not block["text"].strip():
             return None  # refused by the API
-        return marked({"type": "text", "text": block["text"]}, block)
+        return keep_cache_control({"type": "text", "text": block["text"]}, block)
 
     def _result(self, message: ToolMessage) -> list[Block]:
         result: Block = {"type": "tool_result", "tool_use_id": encode_call_id(message.tool_call_id)}
         if isinstance(message.content, str):
-            said: Any = message.content
+            content: Any = message.content
         else:
-            said = self._encode_user(message.model_copy(update={"additional_kwargs": {}}))
-        if said:
-            result["content"] = said
+            content = self._encode_user(message.model_copy(update={"additional_kwargs": {}}))
+        if content:
+            result["content"] = content
         if message.status == "error":
             result["is_error"] = True
         for name in CALL_EXTRAS[1:]:
             if message.additional_kwargs.get(name):
                 result[name] = message.additional_kwargs[name]
-        return _marked_last([result], message)
+        return _mark_last_block([result], message)
 
-    # -- what the model said
+    # -- messages of the model
 
     def _encode_assistant(self, message: AIMessage) -> list[Block]:
         if (text := plain_text(message)) is not None:
             return _text_blocks(text)
         blocks = blocks_for(message, self._providers, self._policy, self._notes)
         is_signed = message.response_metadata.get("model_provider") in self._providers
-        said = [self._encode_block(block, is_signed=is_signed) for block in blocks]
-        return _marked_last([one for one in said if one is not None], message)
+        encoded = [self._encode_block(block, is_signed=is_signed) for block in blocks]
+        return _mark_last_block([block for block in encoded if block is not None], message)
 
     def _encode_block(self, block: Block, *, is_signed: bool) -> Block | None:
         kind: BlockKind = block["type"]
@@ -156,11 +156,15 @@ class MessageEncoder(TurnEncoder):
         return None
 
     def _citations(self, block: Block) -> list[Block]:
-        notes = block.get("annotations") or []
-        cited = [one for note in notes if (one := encode_citation(note)) is not None]
-        if len(cited) < len(notes):
+        annotations = block.get("annotations") or []
+        citations = [
+            citation
+            for annotation in annotations
+            if (citation := encode_citation(annotation)) is not None
+        ]
+        if len(citations) < len(annotations):
             self._note("citations that Anthropic did not write were left out")
-        return cited
+        return citations
 
     def _thinking(self, block: Block, *, is_signed: bool) -> Block | None:
         extras = block.get("extras") or {}
@@ -181,7 +185,7 @@ class MessageEncoder(TurnEncoder):
         return None
 
     def _broken_call(self, block: Block) -> Block | None:
-        """Show the model what it wrote, in the form that Anthropic's documentation names for it."""
+        """Return a call with invalid JSON in the form that Anthropic documents for it."""
         if block.get("id") not in self._answered:
             self._note("a tool call that did not parse was left out")
             return None
@@ -200,8 +204,8 @@ def _text_blocks(text: str) -> list[Block]:
 
 
 def encode_call_id(id: str) -> str:
-    """Return a call's id in the characters that Anthropic takes; the same id always gives the same."""
-    return plain_id(id, ODD_ID)
+    """Return a call's id in characters that Anthropic accepts, always the same for an id."""
+    return plain_id(id, INVALID_ID_CHARACTERS)
 
 
 def _call(block: Block) -> Block:
@@ -211,27 +215,27 @@ def _call(block: Block) -> Block:
         "id": encode_call_id(str(block.get("id") or "")),
         "name": block["name"],
     }
-    kept = {name: extras[name] for name in CALL_EXTRAS if name in extras}
-    return marked({**call, "input": block.get("args") or {}, **kept}, block)
+    fields = {name: extras[name] for name in CALL_EXTRAS if name in extras}
+    return keep_cache_control({**call, "input": block.get("args") or {}, **fields}, block)
 
 
 def _server_call(block: Block) -> Block:
     call: Block = {"type": "server_tool_use", "id": block.get("id"), "name": block["name"]}
-    rest = dict(block.get("extras") or {})
-    if block["name"] == REMOTE_TOOL or "server_name" in rest:
-        call |= {"type": "mcp_tool_use", "name": rest.pop("tool_name", block["name"])}
-    return {**call, "input": block.get("args") or {}, **rest}
+    extras = dict(block.get("extras") or {})
+    if block["name"] == REMOTE_TOOL or "server_name" in extras:
+        call |= {"type": "mcp_tool_use", "name": extras.pop("tool_name", block["name"])}
+    return {**call, "input": block.get("args") or {}, **extras}
 
 
 def _server_result(block: Block) -> Block:
     extras = block.get("extras") or {}
-    rest = {name: value for name, value in extras.items() if name != "block_type"}
+    fields = {name: value for name, value in extras.items() if name != "block_type"}
     kind = extras.get("block_type") or "web_search_tool_result"
     return {
         "type": kind,
         "tool_use_id": block["tool_call_id"],
         "content": block.get("output"),
-        **rest,
+        **fields,
     }
 
 
@@ -240,31 +244,31 @@ WRITERS: Final = {
     "server_tool_call": _server_call,
     "server_tool_result": _server_result,
 }
-"""Blocks of the model that go back as they came."""
+"""Encoders of blocks that are sent back unchanged."""
 
 
-def _marked_last(blocks: list[Block], message: BaseMessage) -> list[Block]:
-    """Put a message's own cache mark on its last block."""
+def _mark_last_block(blocks: list[Block], message: BaseMessage) -> list[Block]:
+    """Put the cache control of a message on its last block."""
     control = cache_control_of(message)
     if control and blocks:
         blocks[-1] = {**blocks[-1], "cache_control": control}
     return blocks
 
 
-def _is_no_result(block: Block) -> bool:
-    """Say what comes after the results of tools, wherever it stood: the API takes them first."""
+def _is_not_result(block: Block) -> bool:
+    """Whether a block is not a tool result. Used to sort: the API requires results first."""
     return block.get("type") != "tool_result"
 
 
 def _trim_end(turn: Block) -> None:
-    """Leave out white space at the end of an answer that the model is to continue: the API refuses it."""
+    """Strip white space at the end of an answer that the model is to continue: the API refuses it."""
     last = turn["content"][-1]
     if turn["role"] == "assistant" and last.get("type") == "text":
         turn["content"][-1] = {**last, "text": last["text"].rstrip()}
 
 
 def _plain(blocks: list[Block]) -> str | list[Block]:
-    """Say one plain text as text."""
+    """Return a single text block as a string."""
     if len(blocks) == 1 and blocks[0].keys() == {"type", "text"} and blocks[0]["type"] == "text":
         text: str = blocks[0]["text"]
         return text

@@ -1,4 +1,4 @@
-"""What Anthropic's models can do, as data. The longest beginning of a name that fits is taken."""
+"""The capabilities of Anthropic's models. The longest matching prefix of a model's name applies."""
 
 from __future__ import annotations
 
@@ -101,4 +101,4 @@ PROFILES: Final[dict[str, Any]] = {
     "claude-fable-5": NEWEST,
     "claude-mythos": NEWEST,
 }
-"""Beginning of a model's name -> what it can do."""
+"""Prefix of a model's name -> capabilities."""

@@ -1,6 +1,6 @@
-"""JSON Schema -> the part of it that Anthropic enforces: closed objects, no bounds. Pure.
+"""JSON Schema -> the subset that Anthropic enforces: closed objects, no bounds. Pure.
 
-What it does not enforce is told in the description, so that the model still knows of it.
+Keywords that it does not enforce are written into the description, so that the model still sees them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ __all__ = ["encode_schema"]
 
 Schema = dict[str, Any]
 
-KEPT: Final = frozenset(
+COMMON_KEYWORDS: Final = frozenset(
     {
         "$defs",
         "$ref",
@@ -26,7 +26,7 @@ KEPT: Final = frozenset(
         "type",
     }
 )
-BY_TYPE: Final = {
+TYPE_KEYWORDS: Final = {
     "object": frozenset({"properties", "required", "additionalProperties"}),
     "array": frozenset({"items"}),
     "string": frozenset({"format"}),
@@ -34,42 +34,44 @@ BY_TYPE: Final = {
 FORMATS: Final = frozenset(
     {"date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"}
 )
-NAMED: Final = ("properties", "$defs", "definitions")
-LISTS: Final = ("anyOf", "allOf")
+SCHEMA_MAPS: Final = ("properties", "$defs", "definitions")
+SCHEMA_LISTS: Final = ("anyOf", "allOf")
 
 
 def encode_schema(schema: Schema) -> Schema:
-    """Return a schema in the words that Anthropic enforces."""
+    """Return a schema with only the keywords that Anthropic enforces."""
     schema = dict(schema)
     if "oneOf" in schema and "anyOf" not in schema:
         schema["anyOf"] = schema.pop("oneOf")
     kind = schema.get("type")
     kinds = kind if isinstance(kind, list) else [kind]
-    known = KEPT.union(*(BY_TYPE.get(str(one), frozenset()) for one in kinds))
-    new = {name: value for name, value in schema.items() if name in known}
-    lost = {name: value for name, value in schema.items() if name not in known}
+    enforced = COMMON_KEYWORDS.union(*(TYPE_KEYWORDS.get(str(kind), frozenset()) for kind in kinds))
+    encoded = {name: value for name, value in schema.items() if name in enforced}
+    unenforced = {name: value for name, value in schema.items() if name not in enforced}
     if schema.get("format") is not None and schema["format"] not in FORMATS:
-        lost["format"] = new.pop("format", schema["format"])
+        unenforced["format"] = encoded.pop("format", schema["format"])
     if schema.get("minItems") in (0, 1) and "array" in kinds:
-        new["minItems"] = lost.pop("minItems")
-    new |= _nested(new)
+        encoded["minItems"] = unenforced.pop("minItems")
+    encoded |= _nested(encoded)
     if "object" in kinds:
-        if new.get("additionalProperties"):
-            lost["additionalProperties"] = new["additionalProperties"]
-        new["additionalProperties"] = False
-        new.setdefault("properties", {})
-    if lost:
-        told = "{" + ", ".join(f"{name}: {value}" for name, value in lost.items()) + "}"
-        new["description"] = f"{new['description']}\n\n{told}" if new.get("description") else told
-    return new
+        if encoded.get("additionalProperties"):
+            unenforced["additionalProperties"] = encoded["additionalProperties"]
+        encoded["additionalProperties"] = False
+        encoded.setdefault("properties", {})
+    if unenforced:
+        note = "{" + ", ".join(f"{name}: {value}" for name, value in unenforced.items()) + "}"
+        encoded["description"] = (
+            f"{encoded['description']}\n\n{note}" if encoded.get("description") else note
+        )
+    return encoded
 
 
 def _nested(schema: Schema) -> Schema:
     new: Schema = {}
-    for name in NAMED:
+    for name in SCHEMA_MAPS:
         if isinstance(schema.get(name), dict):
             new[name] = {key: _inner(value) for key, value in schema[name].items()}
-    for name in LISTS:
+    for name in SCHEMA_LISTS:
         if isinstance(schema.get(name), list):
             new[name] = [_inner(value) for value in schema[name]]
     if "items" in schema:

@@ -1,4 +1,4 @@
-"""`AnthropicLLM`: Claude as a text model: a prompt is a turn of the messages API, the answer its text."""
+"""`AnthropicLLM`: Claude as a text model: a prompt is one user turn of the messages API."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ ALIASES: Final = {
     "request_timeout": "timeout",
     "stop_sequences": "stop",
 }
-TURN: Final = re.compile(r"\n\n(Human|Assistant):")
-"""How the older API of text completions marked who speaks."""
+TURN_MARKER: Final = re.compile(r"\n\n(Human|Assistant):")
+"""Turn markers of the older text completions API."""
 ROLES: Final = {"Human": "user", "Assistant": "assistant"}
 
 
 class AnthropicLLM(HttpLLM):
     """Models of Anthropic that continue text.
 
-    A prompt with the marks of the older API (`\\n\\nHuman:` and `\\n\\nAssistant:`) becomes the turns that it names.
+    A prompt with the markers of the older API (`\\n\\nHuman:` and `\\n\\nAssistant:`) is split into turns.
 
     ```python
     from foldline.providers.anthropic import AnthropicLLM
@@ -66,8 +66,8 @@ class AnthropicLLM(HttpLLM):
     )
 
     def _root_url(self) -> str:
-        found = (os.environ.get(name) for name in URL_VARIABLES)
-        url = self.base_url or next((url for url in found if url), None)
+        addresses = (os.environ.get(name) for name in URL_VARIABLES)
+        url = self.base_url or next((url for url in addresses if url), None)
         return (url or "https://api.anthropic.com").rstrip("/").removesuffix("/v1")
 
     def _auth_headers(self, key: str) -> dict[str, str]:
@@ -119,13 +119,13 @@ class AnthropicLLM(HttpLLM):
 
 
 def encode_prompt(prompt: str) -> tuple[str, list[Body]]:
-    """Return the system's words and the turns of a prompt."""
-    head, *marked = TURN.split(prompt if prompt.startswith("\n\n") else f"\n\n{prompt}")
-    if not marked:
+    """Return the system prompt and the turns of a prompt."""
+    head, *parts = TURN_MARKER.split(prompt if prompt.startswith("\n\n") else f"\n\n{prompt}")
+    if not parts:
         return "", [{"role": "user", "content": prompt}]
     turns: list[Body] = []
-    for speaker, words in zip(marked[::2], marked[1::2], strict=True):
-        text, role = words.strip(), ROLES[speaker]
+    for speaker, part in zip(parts[::2], parts[1::2], strict=True):
+        text, role = part.strip(), ROLES[speaker]
         if not text:
             continue
         if turns and turns[-1]["role"] == role:
@@ -138,7 +138,7 @@ def encode_prompt(prompt: str) -> tuple[str, list[Body]]:
 
 
 def read_usage(usage: Body) -> Body:
-    """Return counts under the names that text models use, Anthropic's own beside them."""
+    """Return the counts under the names of text models, in addition to Anthropic's."""
     cached = (
         usage.get("cache_read_input_tokens") or 0,
         usage.get("cache_creation_input_tokens") or 0,
@@ -154,7 +154,7 @@ def read_usage(usage: Body) -> Body:
 
 
 class MessagesTextDecoder:
-    """Reads the text out of a stream of the messages API."""
+    """Decodes the text of a stream of the messages API."""
 
     def __init__(self, fail: Fail) -> None:
         self._fail = fail
@@ -163,7 +163,7 @@ class MessagesTextDecoder:
         self.is_stopped: bool = False
 
     def feed(self, data: Body, event: str) -> GenerationChunk | None:
-        """Take one event."""
+        """Return the text of one event, if it has any."""
         kind = data.get("type") or event
         if kind == "error" or data.get("error"):
             raise self._fail(data)
@@ -182,8 +182,8 @@ class MessagesTextDecoder:
 
     def _stop(self, data: Body) -> GenerationChunk:
         self.is_stopped = True
-        told = {k: v for k, v in (data.get("usage") or {}).items() if v is not None}
-        self._usage |= told
+        usage = {k: v for k, v in (data.get("usage") or {}).items() if v is not None}
+        self._usage |= usage
         reasons = ("stop_reason", "stop_sequence")
         info = {name: data["delta"][name] for name in reasons if data["delta"].get(name)}
         return GenerationChunk(

@@ -1,6 +1,6 @@
-"""The JSON of the messages API, as types: what Anthropic sends. Nothing is required, for no field always comes.
+"""Types of the JSON that the messages API sends. No field is required, because none is always present.
 
-Blocks that stay as they are (results of server tools, compactions, what is newer than this file) are plain JSON.
+Blocks that are kept unchanged (results of server tools, compactions, unknown types) are plain JSON.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from typing import Any, Final, TypeAlias
 from typing_extensions import TypedDict
 
 Block: TypeAlias = dict[str, Any]
-"""A content block: it has a `type`; the other fields are its own."""
+"""A content block; its fields depend on its `type`."""
 
 
 class Usage(TypedDict, total=False):
-    """Counts of tokens; on `message_delta` they are running totals."""
+    """Token counts; on `message_delta` they are running totals."""
 
     input_tokens: int | None
     output_tokens: int | None
@@ -27,7 +27,7 @@ class Usage(TypedDict, total=False):
 
 
 class Message(TypedDict, total=False):
-    """A whole answer, or the head of a streamed one."""
+    """An answer, or the start of a streamed one."""
 
     id: str
     type: str
@@ -43,7 +43,7 @@ class Message(TypedDict, total=False):
 
 
 class Delta(TypedDict, total=False):
-    """What a block, or the message, says now."""
+    """A change to a block or to the message."""
 
     type: str
     text: str
@@ -58,7 +58,7 @@ class Delta(TypedDict, total=False):
 
 
 class StreamEvent(TypedDict, total=False):
-    """One event of a stream; `type` says which."""
+    """One event of a stream, of any `type`."""
 
     type: str
     index: int
@@ -74,9 +74,9 @@ MESSAGE_FIELDS: Final = frozenset({"type", "role", "content", "usage", "model"})
 """Fields of a message that are read; all others are kept as response metadata."""
 EVENT_FIELDS: Final = frozenset({"type", "delta", "usage", "index"})
 CALLS: Final = {"tool_use": False, "server_tool_use": True, "mcp_tool_use": True}
-"""Types of blocks that call a tool -> whether Anthropic runs it."""
+"""Type of a block that calls a tool -> whether Anthropic runs the tool."""
 REMOTE_TOOL: Final = "remote_mcp"
-"""The name under which every call over the MCP connector is told; the tool's own is in `extras["tool_name"]`."""
+"""The name of every call over the MCP connector; the tool's own name is in `extras["tool_name"]`."""
 VERSION: Final = "2023-06-01"
 
 TOOL_BETAS: Final = {
@@ -87,7 +87,7 @@ TOOL_BETAS: Final = {
     "mcp_toolset": "mcp-client-2025-11-20",
     "memory_20250818": "context-management-2025-06-27",
 }
-"""Types of tools -> the beta that a request with one must name."""
+"""Type of a tool -> the beta that a request with it requires."""
 OPTION_BETAS: Final = {
     "compaction": "compact-2026-09-04",
     "context_management": "context-management-2025-06-27",
@@ -97,7 +97,7 @@ OPTION_BETAS: Final = {
     "mcp_servers": "mcp-client-2025-11-20",
     "thread": "message-threads-2026-08-12",
 }
-"""Options -> the beta that a request with one must name."""
+"""Option -> the beta that a request with it requires."""
 FILES_BETA: Final = "files-api-2025-04-14"
 COMPACT_BETA: Final = "compact-2026-01-12"
 BUDGET_BETA: Final = "task-budgets-2026-03-13"

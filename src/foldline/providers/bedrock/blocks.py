@@ -1,4 +1,4 @@
-"""Single blocks of input -> Converse's: media, citations, cache points, blocks in Bedrock's own words. Pure."""
+"""Encode single blocks for Converse: media, citations, cache points, blocks in Bedrock's own format. Pure."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ __all__ = [
 
 
 NATIVE_KINDS: Final = {"image": "image", "video": "video", "audio": "audio"}
-REFUSED_IN_NAME: Final = re.compile(r"[^0-9A-Za-z\s()\[\]-]|(?<=\s)\s")
-"""What Bedrock does not take in a document's name."""
-LONGEST_NAME: Final = 200
+INVALID_NAME_CHARACTERS: Final = re.compile(r"[^0-9A-Za-z\s()\[\]-]|(?<=\s)\s")
+"""Characters that Bedrock refuses in a document's name."""
+MAX_NAME_LENGTH: Final = 200
 PLAIN_TEXT: Final = "text/plain"
 CITATION_FIELDS: Final = frozenset({"location", "source", "sourceContent"})
-"""What a citation that Bedrock wrote has in its extras."""
+"""Extras by which a citation of Bedrock is recognized."""
 GUARD_TYPES: Final = ("guard_content", "guardContent")
 
 
 def cache_point(control: Mapping[str, Any]) -> Block:
-    """Return the point that stands for a `cache_control` mark."""
+    """Return the cache point for a `cache_control`."""
     point: Block = {"type": "default"}
     if control.get("ttl"):
         point["ttl"] = control["ttl"]
@@ -42,13 +42,13 @@ def cache_point(control: Mapping[str, Any]) -> Block:
 
 
 def with_cache_point(encoded: Block, block: object) -> list[Block]:
-    """Return a block, and behind it the cache point that it was marked with."""
+    """Return a block, followed by its cache point if it has one."""
     control = cache_control_of(block)
     return [encoded, cache_point(control)] if control else [encoded]
 
 
 def encode_media(block: Block) -> Block:
-    """Encode a picture, film or sound."""
+    """Encode an image, a video or audio."""
     kind = NATIVE_KINDS[block["type"]]
     source, mime = _source(block)
     extras = block.get("extras") or {}
@@ -61,7 +61,7 @@ def encode_media(block: Block) -> Block:
 
 
 def encode_document(block: Block, name: str) -> Block:
-    """Encode a document; `name` is used where it has none of its own."""
+    """Encode a document; `name` is used if it has no title."""
     extras = block.get("extras") or {}
     title = _option(block, "title") or extras.get("name") or extras.get("filename")
     document: Block = {"name": _document_name(str(title or "")) or name}
@@ -85,11 +85,13 @@ def _option(block: Block, name: str) -> object:
 
 
 def _document_name(name: str) -> str:
-    return REFUSED_IN_NAME.sub("", name.replace(".", "-").replace("_", "-")).strip()[:LONGEST_NAME]
+    return INVALID_NAME_CHARACTERS.sub("", name.replace(".", "-").replace("_", "-")).strip()[
+        :MAX_NAME_LENGTH
+    ]
 
 
 def _source(block: Block) -> tuple[Block, str]:
-    """Return where the data of a block is, and its MIME type."""
+    """Return the source of a block's data, and its MIME type."""
     if block.get("url"):
         block = {**block, **data_url(str(block["url"]))}
     mime = str(media_type_of_block(block) or "").split(";")[0].strip().lower()
@@ -107,7 +109,7 @@ def _source(block: Block) -> tuple[Block, str]:
 
 
 def encode_native(value: object) -> Block | None:
-    """Encode a block in Bedrock's own words, or in LangChain's for it; None for what is neither."""
+    """Encode a block in Bedrock's own format, or LangChain's variant of it; None for any other."""
     if not isinstance(value, Mapping):
         return None
     block = {name: item for name, item in value.items() if name not in ("type", "index")}
@@ -119,8 +121,8 @@ def encode_native(value: object) -> Block | None:
     return encoded
 
 
-def _plain_json(value: object) -> Any:  # noqa: ANN401  the same kind of JSON as was given
-    """Return a value with its bytes in base64, as the wire has them."""
+def _plain_json(value: object) -> Any:  # noqa: ANN401  JSON of the same type as the value
+    """Return a value with its bytes as base64 text."""
     if isinstance(value, bytes | bytearray):
         return b64encode(value).decode()
     if isinstance(value, Mapping):
@@ -131,7 +133,7 @@ def _plain_json(value: object) -> Any:  # noqa: ANN401  the same kind of JSON as
 
 
 def encode_citation(annotation: Block) -> Block | None:
-    """Encode a citation as Bedrock wrote it; None for one of another provider."""
+    """Encode a citation in Bedrock's format; None for one of another provider."""
     extras = annotation.get("extras") or {}
     if annotation.get("type") != "citation" or (extras and not CITATION_FIELDS & extras.keys()):
         return None

@@ -1,4 +1,4 @@
-"""`ChatBedrockConverse`: Converse and ConverseStream of AWS Bedrock. The waiting is `_http`'s and `endpoint`'s."""
+"""`ChatBedrockConverse`: the Converse and ConverseStream APIs of AWS Bedrock."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ALIASES: dict[str, str] = {
     "base_model_id": "base_model",
     "request_timeout": "timeout",
 }
-"""Other names that LangChain's constructor accepts."""
+"""Other names that LangChain's constructor accepts -> field."""
 SENT_FIELDS = (
     "model",
     "max_tokens",
@@ -51,11 +51,11 @@ SENT_FIELDS = (
     "request_metadata",
     "service_tier",
 )
-"""Fields that are sent, under their own name or another, where they are set."""
-COUNTED_FIELDS = ("messages", "system", "toolConfig", "additionalModelRequestFields")
-"""What the operation that counts tokens takes of a body."""
-OWN_NAMES = frozenset({PROVIDER, "bedrock", "aws_bedrock", "amazon_bedrock"})
-"""The names under which messages of Bedrock are signed."""
+"""Fields that are sent if they are set, under their own name or another."""
+COUNT_FIELDS = ("messages", "system", "toolConfig", "additionalModelRequestFields")
+"""Fields of a body that the operation that counts tokens accepts."""
+PROVIDER_NAMES = frozenset({PROVIDER, "bedrock", "aws_bedrock", "amazon_bedrock"})
+"""Values of `model_provider` in messages that Bedrock wrote."""
 
 
 class ChatBedrockConverse(AwsChatModel, Counting):
@@ -76,29 +76,29 @@ class ChatBedrockConverse(AwsChatModel, Counting):
     model: str = "us.anthropic.claude-sonnet-4-5-20250929-v1:0"
     """The id or ARN of a model, an inference profile, a prompt or a router."""
     base_model: str | None = None
-    """The id of the model behind an ARN that does not name it: its profile is used."""
+    """The id of the model behind an ARN that does not contain it; used to find the profile."""
     top_k: int | None = None
     reasoning_effort: str | int | None = None
-    """How much to think, a word or a number of tokens, in the form that this model takes."""
+    """How much to think: a level or a number of tokens; converted to the form that this model accepts."""
     additional_model_request_fields: dict[str, Any] | None = None
-    """Parameters of the model that Converse has no field for, sent as they are."""
+    """Parameters of the model that Converse has no field for, sent unchanged."""
     additional_model_response_field_paths: list[str] | None = None
-    """JSON pointers to further fields of the model's own answer, which come in `response_metadata`."""
+    """JSON pointers to further fields of the model's answer, returned in `response_metadata`."""
     guardrail_config: dict[str, Any] | None = None
     """`{"guardrailIdentifier": ..., "guardrailVersion": ..., "trace": "enabled"}`."""
     guard_last_turn_only: bool | None = None
-    """Let the guardrail read the last turn of the user only."""
+    """Whether the guardrail checks only the last user turn."""
     output_config: dict[str, Any] | None = None
     performance_config: dict[str, Any] | str | None = None
-    """`{"latency": "optimized"}`, or the word alone."""
+    """`{"latency": "optimized"}`, or "optimized"."""
     prompt_variables: dict[str, Any] | None = None
-    """Values for the variables of a managed prompt, whose ARN is the `model`."""
+    """The variables of a managed prompt, whose ARN is the `model`."""
     request_metadata: dict[str, str] | None = None
-    """Names and values by which the logs of invocations can be filtered."""
+    """Names and values to filter invocation logs by."""
     service_tier: str | dict[str, Any] | None = None
     """"priority", "default", "flex" or "reserved"."""
     stream_usage: bool = True
-    """LangChain's: usage always comes with this API."""
+    """Accepted for LangChain compatibility: this API always sends usage."""
 
     stream_type: ClassVar[str] = STREAM_TYPE
     provider_name: ClassVar[str] = PROVIDER
@@ -114,7 +114,7 @@ class ChatBedrockConverse(AwsChatModel, Counting):
         body = encode_converse(
             request,
             settings={**self._parameters(), "prompt_cache": self.prompt_cache},
-            providers=OWN_NAMES,
+            providers=PROVIDER_NAMES,
             policy=self.foreign_blocks,
             profile=self._profile_of(model),
         )
@@ -139,9 +139,9 @@ class ChatBedrockConverse(AwsChatModel, Counting):
         return FrameReading(decoder, self._stream_error, self._parse, self._malformed, self.limits)
 
     def _count_request(self, request: ChatRequest, body: Body) -> tuple[str, Body]:
-        counted = {name: body[name] for name in COUNTED_FIELDS if name in body}
+        count_body = {name: body[name] for name in COUNT_FIELDS if name in body}
         path = encode_model_path(self._model_of(request), "count-tokens")
-        return path, {"input": {"converse": counted}}
+        return path, {"input": {"converse": count_body}}
 
 
 ChatBedrock = ChatBedrockConverse

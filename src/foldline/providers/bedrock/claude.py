@@ -1,6 +1,6 @@
-"""Claude and OpenAI's models on AWS through their own wires: InvokeModel with the body of the messages API, and Mantle.
+"""Claude and OpenAI models on AWS through the vendors' APIs: InvokeModel with the messages API, and Mantle.
 
-`ChatBedrockConverse` reaches the same models through one API for all of them; these have what is newest.
+`ChatBedrockConverse` serves the same models through one API for all; these classes have the newest features.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ MANTLE: Final = replace(
     keys=("AWS_BEARER_TOKEN_BEDROCK",),
     url_variables=(),
 )
-UNDER_OPENAI: Final = ("gpt-5", "gpt-6", "openai.gpt-5", "openai.gpt-6")
-"""Models that Mantle serves under another path than all others."""
+OPENAI_PATH_MODELS: Final = ("gpt-5", "gpt-6", "openai.gpt-5", "openai.gpt-6")
+"""Prefixes of models that Mantle serves under /openai/v1 instead of /v1."""
 
 
 class VendorModel(AwsChatModel):
-    """A vendor's model on AWS: errors are those of AWS, or of the vendor behind it."""
+    """A vendor's model on AWS: errors are in AWS's format or the vendor's."""
 
     def _read_error(self, body: object) -> Failure:
         if isinstance(body, dict) and isinstance(body.get("error"), dict):
@@ -77,7 +77,7 @@ class ChatAnthropicBedrock(VendorModel, CloudClaude):
     model: str = "us.anthropic.claude-sonnet-4-6"
     """The id or ARN of a model or an inference profile."""
     base_model: str | None = None
-    """The id of the model behind an ARN that does not name it: its profile is used."""
+    """The id of the model behind an ARN that does not contain it; used to find the profile."""
 
     stream_type: ClassVar[str] = STREAM_TYPE
     provider_name: ClassVar[str] = "anthropic_bedrock"
@@ -87,19 +87,19 @@ class ChatAnthropicBedrock(VendorModel, CloudClaude):
     api_version: ClassVar[str] = "bedrock-2023-05-31"
 
     def _cloud_model_name(self, model: str) -> str:
-        named = self.base_model if self.base_model and model == self.model else model
-        return base_model_name(named).removeprefix("anthropic.")
+        name = self.base_model if self.base_model and model == self.model else model
+        return base_model_name(name).removeprefix("anthropic.")
 
     def _encode(self, request: ChatRequest) -> tuple[str, Body]:
         body = self._encode_body(request)
-        body.pop("stream", None)  # the path says it
+        body.pop("stream", None)  # it is in the path
         if betas := self._betas(request):
             body["anthropic_beta"] = betas
         operation = "invoke-with-response-stream" if request.stream else "invoke"
         return encode_model_path(self._model_of(request), operation), body
 
     def _extra_headers(self, request: ChatRequest) -> dict[str, str]:
-        return {}  # no header of Anthropic's own address
+        return {}  # none of the headers of Anthropic's own API
 
     def _reading(self, decoder: WireDecoder) -> Reading:
         return ChunkReading(decoder, self._stream_error, self._parse, self._malformed, self.limits)
@@ -110,10 +110,10 @@ class ChatAnthropicBedrock(VendorModel, CloudClaude):
 
 
 class MantleModel(VendorModel):
-    """A model on Mantle, where AWS serves the own APIs of vendors."""
+    """A model on Mantle, where AWS serves the vendors' own APIs."""
 
     batches: ClassVar[str] = ""
-    """The clouds' own kind of batches is not spoken here."""
+    """Not supported: clouds have batch APIs of their own."""
 
     service: ClassVar[str] = MANTLE_SERVICE
 
@@ -144,8 +144,8 @@ class ChatAnthropicMantle(MantleModel, ChatAnthropic):
         return anthropic_chat.PROVIDER
 
     def _root_url(self) -> str:
-        given = self.base_url or os.environ.get(MANTLE_VARIABLE)
-        return given or f"{self._mantle_url()}/anthropic"
+        url = self.base_url or os.environ.get(MANTLE_VARIABLE)
+        return url or f"{self._mantle_url()}/anthropic"
 
 
 class ChatOpenAIMantle(MantleModel, ChatOpenAI):
@@ -173,5 +173,5 @@ class ChatOpenAIMantle(MantleModel, ChatOpenAI):
         return read_failure(body)
 
     def _root_url(self) -> str:
-        below = "/openai/v1" if self.model.startswith(UNDER_OPENAI) else "/v1"
-        return self.base_url or self._mantle_url() + below
+        path = "/openai/v1" if self.model.startswith(OPENAI_PATH_MODELS) else "/v1"
+        return self.base_url or self._mantle_url() + path

@@ -1,7 +1,7 @@
-"""AWS credentials: of the environment, or, where that is chosen, of files, the container, the instance or botocore.
+"""AWS credentials: from the environment or, if selected, from files, the container, the instance or botocore.
 
-Nothing here is read when a model is built. Files and botocore are read through `io.call`, the metadata services through
-the model's own transport.
+Nothing is read when a model is created. Files and botocore are read through `io.call`, metadata services through the
+model's transport.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ Fetch: TypeAlias = Callable[[str, str, Mapping[str, str]], Awaitable[bytes]]
 """Sends a request without a body (method, URL, headers) and returns the body of the answer."""
 
 SOURCES: Final = get_args(SourceName)
-SERVED_BY_BOTOCORE: Final = ("role_arn", "sso_session", "sso_start_url", "credential_process")
-"""Keys of a profile that lead to credentials by a way of their own."""
+BOTOCORE_KEYS: Final = ("role_arn", "sso_session", "sso_start_url", "credential_process")
+"""Keys of a profile that only botocore can resolve."""
 CONTAINER_ROOT: Final = "http://169.254.170.2"
 CONTAINER_HOSTS: Final = frozenset({"169.254.170.2", "169.254.170.23", "fd00:ec2::23"})
 INSTANCE_ROOT: Final = "http://169.254.169.254"
 UNKNOWN_LIFETIME: Final = 900.0
-"""Seconds that credentials are used whose service did not say when they expire."""
+"""Seconds for which credentials without an expiry time are used."""
 
 
 def environment_credentials() -> Credentials | None:
@@ -64,7 +64,7 @@ def environment_credentials() -> Credentials | None:
 
 
 def missing_credentials(provider: str | None) -> ModelAuthenticationError:
-    """Return the error that says how credentials are given."""
+    """Return the error that explains how to pass credentials."""
     return ModelAuthenticationError(
         "no AWS credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_BEARER_TOKEN_BEDROCK, in the "
         'environment; or pass credentials="profile", "container", "instance", "botocore" or a botocore session',
@@ -76,15 +76,15 @@ def missing_credentials(provider: str | None) -> ModelAuthenticationError:
 
 
 def profile_credentials(profile: str | None) -> Credentials:
-    """Read the keys of a profile: its own in the credentials file, else those of the config file."""
+    """Return the keys of a profile: from the credentials file, else from the config file."""
     name = _profile_name(profile)
     values = _read_profile(name)
     access, secret = values.get("aws_access_key_id"), values.get("aws_secret_access_key")
     if access and secret:
         return Credentials(access, secret, values.get("aws_session_token") or None)
-    if way := next((key for key in SERVED_BY_BOTOCORE if values.get(key)), None):
+    if key := next((key for key in BOTOCORE_KEYS if values.get(key)), None):
         raise UsageError(
-            f'the AWS profile {name!r} has {way}: pass credentials="botocore" or a botocore session'
+            f'the AWS profile {name!r} has {key}: pass credentials="botocore" or a botocore session'
         )
     raise ModelAuthenticationError(
         f"the AWS profile {name!r} has no keys: add aws_access_key_id and aws_secret_access_key, or name another"
@@ -92,7 +92,7 @@ def profile_credentials(profile: str | None) -> Credentials:
 
 
 def profile_region(profile: str | None) -> str | None:
-    """Read the region of a profile."""
+    """Return the region of a profile."""
     return _read_profile(_profile_name(profile)).get("region")
 
 
@@ -114,7 +114,7 @@ def _read_section(path: str, section: str) -> dict[str, str]:
     except OSError:
         return {}
     except (ConfigError, UnicodeDecodeError):
-        # The error of the parser shows the line, which may be a key.
+        # The parser's error shows the line, which may contain a key.
         raise UsageError(f"the AWS file {path} does not parse") from None
     return dict(parser[section]) if parser.has_section(section) else {}
 
@@ -135,14 +135,14 @@ async def fetch_container_credentials(fetch: Fetch, io: IO) -> Credentials:
     headers = {}
     token = os.environ.get("AWS_CONTAINER_AUTHORIZATION_TOKEN")
     if file := os.environ.get("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"):
-        token = await io.call(_read_token, file)  # anew each time: it is rotated
+        token = await io.call(_read_token, file)  # each time, because it is rotated
     if token:
         headers["authorization"] = token
     return _read_answer(await fetch("GET", url, headers))
 
 
 def _read_token(path: str) -> str:
-    """Read the token of a container from a file."""
+    """Return the token of a container from a file."""
     try:
         return Path(path).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
@@ -150,7 +150,7 @@ def _read_token(path: str) -> str:
 
 
 def _check_container_url(url: str) -> None:
-    """Refuse to send the container's token in the clear to any but the hosts that AWS names."""
+    """Raise unless the container's token goes over https or to a host that AWS documents."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     if parts.scheme == "https" or host in CONTAINER_HOSTS or _is_loopback(host):
@@ -193,7 +193,7 @@ def _read_answer(body: bytes) -> Credentials:
         keys = [answer["AccessKeyId"], answer["SecretAccessKey"], answer.get("Token")]
         access, secret, token = (None if key is None else str(key) for key in keys)
     except (AttributeError, KeyError, TypeError, ValueError):
-        # Without the cause: it may show a part of the answer, which holds keys.
+        # Without the cause: it may show part of the answer, which contains keys.
         raise ModelAuthenticationError("the metadata service sent no credentials") from None
     if not access or not secret:
         raise ModelAuthenticationError("the metadata service sent no credentials")
@@ -204,7 +204,7 @@ def _read_answer(body: bytes) -> Credentials:
 
 
 def open_botocore_session(profile: str | None) -> Any:  # noqa: ANN401  a class of an extra
-    """Open a session of botocore, which knows SSO, assumed roles and processes."""
+    """Return a botocore session, which supports SSO, assumed roles and credential processes."""
     try:
         from botocore.session import Session  # noqa: PLC0415  an extra
     except ImportError as error:
@@ -215,7 +215,7 @@ def open_botocore_session(profile: str | None) -> Any:  # noqa: ANN401  a class 
 
 
 def session_credentials(session: Any) -> Credentials | None:  # noqa: ANN401  of botocore or boto3
-    """Read the credentials that a session, or a credentials object, of botocore or boto3 has now; may wait."""
+    """Return the current credentials of a botocore or boto3 session or credentials object; may block."""
     get = getattr(session, "get_credentials", None)
     resolved = session if get is None else get()
     if resolved is None:
@@ -227,7 +227,7 @@ def session_credentials(session: Any) -> Credentials | None:  # noqa: ANN401  of
 
 
 def session_region(session: object) -> str | None:
-    """Read the region of a session."""
+    """Return the region of a session."""
     region = getattr(session, "region_name", None)  # boto3
     get = getattr(session, "get_config_variable", None)
     if region is None and get is not None:

@@ -1,9 +1,9 @@
-"""Converse -> events. A decoder is fed the events of a stream and returns ours; it does no I/O.
+"""Converse -> events. Pure.
 
-Blocks have an index and true ends on this wire. Text and reasoning begin with their first delta, calls with a start.
-Blocks that do not grow in ours (results of server tools, pictures, redacted reasoning, anything newer than this file)
-are held until their end. An answer that came in one piece goes through the same methods. Exceptions inside a stream are
-frames of their own kind, and never come here.
+Blocks have an index and an explicit end in this API. Text and reasoning begin with their first delta, calls with a
+start. Blocks that our events do not stream (results of server tools, images, redacted reasoning, unknown types) are
+collected until their end. An answer that is not streamed goes through the same methods. Exceptions inside a stream are
+separate frames, handled in `reading.py`.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ IGNORED_EVENTS: Final = frozenset({"initial-response", ""})
 
 
 class BedrockDecoder:
-    """Turns the events of one answer into ours."""
+    """Decodes the events of one answer."""
 
     def __init__(self, *, model: str | None = None, provider: str = "bedrock_converse") -> None:
         metadata = {"provider": provider, **({"model": model} if model else {})}
         self._writer = EventWriter(metadata=metadata, usage_mode="last")
         self._pending: dict[int | None, Block] = {}
-        """Blocks that are written when they are over."""
+        """Blocks that are written when they end."""
         self._server_calls: set[int | None] = set()
         self._metadata: dict[str, Any] = {}
         self._usage: dict[str, Any] = {}
@@ -82,7 +82,7 @@ class BedrockDecoder:
         }
 
     def feed(self, data: StreamEvent, event: str) -> list[Event]:
-        """Take one event of the stream."""
+        """Return our events for one event of the stream."""
         if type(data) is not dict:
             raise MalformedStreamError(f"an event is a JSON object, not {type(data).__name__}")
         if self._writer.is_over:
@@ -95,7 +95,7 @@ class BedrockDecoder:
         return []
 
     def whole(self, data: Answer) -> list[Event]:
-        """Take an answer that came in one piece."""
+        """Return the events of an answer that is not streamed."""
         output = data.get("output") if type(data) is dict else None
         message = output.get("message") if isinstance(output, dict) else None
         if not isinstance(message, dict):
@@ -109,7 +109,7 @@ class BedrockDecoder:
         return events + self._finish()
 
     def end(self, *, marked: bool) -> list[Event]:
-        """Finish the message, if Bedrock said that it is complete."""
+        """Return the last events; raise if the answer is incomplete."""
         if self._writer.is_over:
             return []
         if not self._is_stopped:
@@ -117,7 +117,7 @@ class BedrockDecoder:
         return self._finish()
 
     def partial_state(self) -> dict[str, Any]:
-        """Return what came beside the content, for the partial message of a stream that broke."""
+        """Return usage, metadata and unfinished blocks, for the partial message of an interrupted stream."""
         return {
             "usage": self._writer.usage_so_far,
             "metadata": {**self._writer.metadata_so_far, **self._metadata},
@@ -132,7 +132,7 @@ class BedrockDecoder:
         self._stop(data.get("stopReason"))
         self._is_stopped = True
         self._note(cast("Block", data), EVENT_FIELDS)
-        return []  # usage comes after it
+        return []  # usage follows
 
     def _message_metadata(self, data: StreamEvent) -> list[Event]:
         self._count(data.get("usage"))
@@ -148,8 +148,8 @@ class BedrockDecoder:
             self._metadata["stopReason"] = reason
             self._writer.reason(STOP_REASONS.get(reason, reason))
 
-    def _note(self, data: Block, known: frozenset[str]) -> None:
-        self._metadata |= _other_fields(data, *known)
+    def _note(self, data: Block, known_fields: frozenset[str]) -> None:
+        self._metadata |= _other_fields(data, *known_fields)
 
     def _count(self, usage: Usage | None) -> None:
         if usage:
@@ -174,7 +174,7 @@ class BedrockDecoder:
             if read is not None and key not in self._pending:
                 events += read(key, value)
             else:
-                self._hold(key, kind, value)
+                self._collect(key, kind, value)
         return events
 
     def _block_stop(self, data: StreamEvent) -> list[Event]:
@@ -190,7 +190,7 @@ class BedrockDecoder:
 
     def _reasoning_delta(self, key: int | None, delta: Block) -> list[Event]:
         if "redactedContent" in delta:
-            self._hold(key, "reasoningContent", delta)
+            self._collect(key, "reasoningContent", delta)
             return []
         events = self._writer.reasoning(delta["text"], key) if delta.get("text") else []
         if extras := _other_fields(delta, "text"):
@@ -200,8 +200,8 @@ class BedrockDecoder:
     def _citation_delta(self, key: int | None, delta: Block) -> list[Event]:
         return self._writer.text("", key, annotations=[decode_citation(delta)])
 
-    def _hold(self, key: int | None, kind: str, value: object) -> None:
-        """Let a block grow that is written at its end."""
+    def _collect(self, key: int | None, kind: str, value: object) -> None:
+        """Add a delta to a block that is written at its end."""
         pending = self._pending.setdefault(key, {})
         if kind == "toolResult" and isinstance(value, list):
             result = pending.setdefault(kind, {})
@@ -215,7 +215,7 @@ class BedrockDecoder:
         pending = self._pending.pop(key, None)
         return [] if pending is None else self._block(key, pending)
 
-    # -- whole blocks
+    # -- complete blocks
 
     def _block(self, key: int | None, block: Block) -> list[Event]:
         kind = next((name for name in self._blocks if block.get(name) is not None), None)
@@ -228,10 +228,10 @@ class BedrockDecoder:
         return self._writer.text(block["text"], key, **fields)
 
     def _cited_text(self, key: int | None, block: Block) -> list[Event]:
-        cited = block["citationsContent"]
-        text = "".join(str(part.get("text") or "") for part in cited.get("content") or ())
-        annotations = [decode_citation(citation) for citation in cited.get("citations") or ()]
-        extras = _other_fields(cited, "content", "citations") | _other_fields(
+        content = block["citationsContent"]
+        text = "".join(str(part.get("text") or "") for part in content.get("content") or ())
+        annotations = [decode_citation(citation) for citation in content.get("citations") or ()]
+        extras = _other_fields(content, "content", "citations") | _other_fields(
             block, "citationsContent"
         )
         fields: Block = {"annotations": annotations, **({"extras": extras} if extras else {})}
@@ -257,27 +257,27 @@ class BedrockDecoder:
     def _call_start(self, key: int | None, call: Block) -> list[Event]:
         is_server = call.get("type") == SERVER_CALL
         (self._server_calls.add if is_server else self._server_calls.discard)(key)
-        known = ("toolUseId", "name", "input", *(("type",) if is_server else ()))
+        known_fields = ("toolUseId", "name", "input", *(("type",) if is_server else ()))
         return self._writer.tool_call(
             key,
             call.get("toolUseId"),
             call.get("name"),
             None,
-            _other_fields(call, *known),
+            _other_fields(call, *known_fields),
             server=is_server,
         )
 
     def _server_result(self, key: int | None, block: Block) -> list[Event]:
         result = block["toolResult"]
-        new: Block = {
+        result_block: Block = {
             "type": "server_tool_result",
             "tool_call_id": str(result.get("toolUseId") or ""),
             "status": "error" if result.get("status") == "error" else "success",
             "output": result.get("content"),
         }
         if extras := _other_fields(result, "toolUseId", "status", "content"):
-            new["extras"] = extras
-        return self._writer.block(new, whole=True)
+            result_block["extras"] = extras
+        return self._writer.block(result_block, whole=True)
 
     def _media(self, key: int | None, block: Block) -> list[Event]:
         blocks = translate(block) or [{"type": "non_standard", "value": dict(block)}]
@@ -288,17 +288,21 @@ def _is_of_known_shape(kind: str, value: object) -> bool:
     return isinstance(value, str if kind == "text" else dict)
 
 
-def _arguments(value: object) -> Any:  # noqa: ANN401  JSON that the model wrote
-    """Return arguments as the writer takes them; what is no object is judged as the text it is."""
+def _arguments(value: object) -> Any:  # noqa: ANN401  JSON written by the model
+    """Return arguments as the writer accepts them: anything but an object as JSON text."""
     return value if isinstance(value, dict | str) else json.dumps(value)
 
 
-def _other_fields(block: Block, *known: str) -> Block:
-    return {name: value for name, value in block.items() if name not in known and value is not None}
+def _other_fields(block: Block, *known_fields: str) -> Block:
+    return {
+        name: value
+        for name, value in block.items()
+        if name not in known_fields and value is not None
+    }
 
 
 def _merge_parts(pending: Block, value: Block) -> Block:
-    """Merge two parts of a block; bytes come in base64, piece by piece."""
+    """Merge two parts of a block; slices of bytes are separate base64 texts."""
     merged: Block = merge_dicts(
         pending, {k: v for k, v in value.items() if k not in ("bytes", "source")}
     )
@@ -318,7 +322,7 @@ def _join_bytes(first: str, second: str) -> str:
 
 
 def _join_texts(parts: list[Block]) -> list[Block]:
-    """Join the slices of a text that follow one another."""
+    """Join adjacent slices of text."""
     joined: list[Block] = []
     for part in parts:
         if joined and part.keys() == joined[-1].keys() == {"text"}:
@@ -329,37 +333,44 @@ def _join_texts(parts: list[Block]) -> list[Block]:
 
 
 def decode_citation(citation: Block) -> Block:
-    """Return a citation in our words; what only Bedrock understands (its location) stays in `extras`."""
+    """Return a citation as an annotation; Bedrock's own fields (its location) are kept in `extras`."""
     location = citation.get("location")
     web = location.get("web") if isinstance(location, dict) else None
     sources = citation.get("sourceContent")
-    new: Block = {"type": "citation"}
+    annotation: Block = {"type": "citation"}
     if citation.get("title") is not None:
-        new["title"] = citation["title"]
+        annotation["title"] = citation["title"]
     if isinstance(sources, list) and sources:
-        new["cited_text"] = "".join(str(part.get("text") or "") for part in sources)
+        annotation["cited_text"] = "".join(str(part.get("text") or "") for part in sources)
     if isinstance(web, dict) and web.get("url"):
-        new["url"] = web["url"]
-    is_one = isinstance(sources, list) and len(sources) == 1 and sources[0].keys() == {"text"}
-    if extras := _other_fields(citation, "title", *(("sourceContent",) if is_one else ())):
-        new["extras"] = extras
-    return new
+        annotation["url"] = web["url"]
+    is_single_text = (
+        isinstance(sources, list) and len(sources) == 1 and sources[0].keys() == {"text"}
+    )
+    if extras := _other_fields(citation, "title", *(("sourceContent",) if is_single_text else ())):
+        annotation["extras"] = extras
+    return annotation
 
 
 def decode_usage(usage: Usage) -> dict[str, Any]:
-    """Return the counts under our names: input tokens include those of the cache, details say how many those are."""
-    read, written = usage.get("cacheReadInputTokens"), usage.get("cacheWriteInputTokens")
+    """Return the counts under our names: input tokens include cached ones, which details list separately."""
+    cache_read, cache_creation = (
+        usage.get("cacheReadInputTokens"),
+        usage.get("cacheWriteInputTokens"),
+    )
     input_count, output_count = usage.get("inputTokens"), usage.get("outputTokens")
     counts: dict[str, Any] = {}
     if _is_number(input_count):
-        counts["input_tokens"] = input_count + sum(n for n in (read, written) if _is_number(n))
+        counts["input_tokens"] = input_count + sum(
+            n for n in (cache_read, cache_creation) if _is_number(n)
+        )
     if _is_number(output_count):
         counts["output_tokens"] = output_count
     if len(counts) == 2:
         counts["total_tokens"] = counts["input_tokens"] + counts["output_tokens"]
     details = {
-        "cache_read": read,
-        "cache_creation": written,
+        "cache_read": cache_read,
+        "cache_creation": cache_creation,
         **_count_by_lifetime(usage.get("cacheDetails")),
     }
     if numbers := {name: count for name, count in details.items() if _is_number(count)}:
@@ -368,7 +379,7 @@ def decode_usage(usage: Usage) -> dict[str, Any]:
 
 
 def _count_by_lifetime(details: object) -> dict[str, Any]:
-    """Return the tokens written to the cache by how long they stay, under the names that Anthropic has for them."""
+    """Return the tokens written to the cache by lifetime, under Anthropic's names."""
     rows = details if isinstance(details, list) else []
     return {
         f"ephemeral_{row.get('ttl')}_input_tokens": row.get("inputTokens")

@@ -1,4 +1,4 @@
-"""`BedrockEmbeddings`: text to vectors by Titan and Cohere, over InvokeModel."""
+"""`BedrockEmbeddings`: embedding models of Titan and Cohere, over InvokeModel."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ __all__ = ["BedrockEmbeddings"]
 
 Vectors = list[list[float]]
 
-MOST_COHERE_TEXTS: Final = 96
+MAX_COHERE_TEXTS: Final = 96
 FAMILIES: Final = {"amazon.titan-embed": "titan", "cohere.embed": "cohere"}
-"""Beginning of a model's id -> the form of its requests."""
+"""Prefix of a model's id -> the format of its requests."""
 TOKENS_HEADER: Final = "x-amzn-bedrock-input-token-count"
 TITAN_WITHOUT_OPTIONS: Final = ("amazon.titan-embed-text-v1", "amazon.titan-embed-g1")
 
@@ -37,19 +37,19 @@ class BedrockEmbeddings(AwsEndpoint, HttpEmbeddings):
 
     model: str = "amazon.titan-embed-text-v2:0"
     dimensions: int | None = None
-    """Length of the vectors, where the model has a choice."""
+    """The length of the vectors, if the model supports a choice."""
     normalize: bool | None = None
-    """Whether Titan 2 makes the vectors one long; its default is yes."""
+    """Whether Titan 2 normalizes vectors to length 1; its default is yes."""
     truncate: str | None = None
-    """What Cohere does with a text that is too long: "NONE", "START" or "END"."""
+    """Which end of a text that is too long Cohere cuts: "NONE", "START" or "END"."""
     input_type: str | None = None
-    """What the vectors are for; by default `search_document` for documents and `search_query` for queries."""
+    """The use of the vectors; default: `search_document` for documents, `search_query` for queries."""
     model_kwargs: dict[str, Any] = Field(default_factory=dict)
-    """Further fields of the request, sent as they are."""
+    """Further fields of the request, sent unchanged."""
     model_family: Literal["titan", "cohere"] | None = None
-    """The form of the requests, for an ARN that does not name the model."""
+    """The format of the requests, for an ARN that does not contain the model's id."""
     max_concurrency: int = Field(default=8, ge=1)
-    """Requests under way at once: Titan takes one text in each."""
+    """How many requests may be in progress at once: Titan accepts one text in each."""
 
     provider_name: ClassVar[str] = PROVIDER
     aliases: ClassVar[Mapping[str, str]] = {
@@ -59,9 +59,9 @@ class BedrockEmbeddings(AwsEndpoint, HttpEmbeddings):
 
     @model_validator(mode="after")
     def _bound_batches(self) -> Self:
-        most = 1 if self._family() == "titan" else MOST_COHERE_TEXTS
-        if self.chunk_size > most:
-            self.chunk_size = most
+        max_texts = 1 if self._family() == "titan" else MAX_COHERE_TEXTS
+        if self.chunk_size > max_texts:
+            self.chunk_size = max_texts
         return self
 
     def _family(self) -> str:
@@ -110,10 +110,10 @@ class BedrockEmbeddings(AwsEndpoint, HttpEmbeddings):
         return [read_vector(vector) for vector in vectors]
 
     def _count(self, answer: Body, headers: Mapping[str, str]) -> int | None:
-        told = answer.get("inputTextTokenCount")
-        if told is None and headers.get(TOKENS_HEADER, "").isdigit():
-            told = int(headers[TOKENS_HEADER])
-        return told if isinstance(told, int) else None
+        count = answer.get("inputTextTokenCount")
+        if count is None and headers.get(TOKENS_HEADER, "").isdigit():
+            count = int(headers[TOKENS_HEADER])
+        return count if isinstance(count, int) else None
 
     def _requested_length(self) -> int | None:
         return (

@@ -1,7 +1,7 @@
-"""foldline -> Converse: inference settings, tools, guardrail, reasoning, form of the answer. Pure.
+"""Encode a request for Converse: inference settings, tools, guardrail, reasoning, output schema. Pure.
 
-Turns are in `messages.py`, tools in `tools.py`; this file writes the body around them. Options that Converse has no
-field for are meant for the model: they are sent in `additionalModelRequestFields`.
+Turns are in `messages.py`, tools in `tools.py`. Options that Converse has no field for are sent to the model in
+`additionalModelRequestFields`.
 """
 
 from __future__ import annotations
@@ -40,22 +40,22 @@ RENAMED_FIELDS: Final = {
     "request_metadata": "requestMetadata",
 }
 """Our name of a field of the body -> Bedrock's."""
-OURS: Final = frozenset(
+ENCODED_OPTIONS: Final = frozenset(
     {
         *INFERENCE_FIELDS, *RENAMED_FIELDS, "additional_model_request_fields", "extra_body", "guard_last_turn_only",
         "model", "parallel_tool_calls", "performance_config", "prompt_cache", "prompt_variables", "reasoning_effort",
         "response_format", "service_tier", "stop", "stream_usage", "strict", "tool_choice", "tools", "top_k",
     }
 )  # fmt: skip
-"""Options that are written here, not passed on."""
+"""Options that are encoded here; all others are sent to the model."""
 ANSWER_ROOM: Final = 4096
-"""Tokens left for the answer where a budget for reasoning takes all that max_tokens allows."""
+"""Tokens for the answer in addition to a reasoning budget, if max_tokens is not set."""
 REGION_PREFIX: Final = re.compile(r"^(?:us|eu|apac|ap|jp|au|ca|sa|me|af|il|mx|us-gov|global)\.")
-"""What the id of a cross-region inference profile has before the id of its model."""
+"""The prefix of a cross-region inference profile before the id of its model."""
 
 
 def encode_model_path(model: str, operation: str) -> str:
-    """Return the path of an operation; an id with colons and slashes is one segment of it."""
+    """Return the path of an operation; a model id with colons and slashes is quoted as one segment."""
     if not model.strip():
         raise UsageError(
             "Bedrock needs the id of a model: model='us.anthropic.claude-sonnet-4-5-...'"
@@ -64,7 +64,7 @@ def encode_model_path(model: str, operation: str) -> str:
 
 
 def base_model_name(model: str) -> str:
-    """Return the name of a model without the ARN and the region prefix around it."""
+    """Return the name of a model without ARN and region prefix."""
     return REGION_PREFIX.sub("", model.rpartition("/")[2])
 
 
@@ -76,7 +76,7 @@ def encode_converse(
     policy: ForeignBlocks = "convert",
     profile: ModelProfile | None = None,
 ) -> Body:
-    """Return the body of a request; `settings` are the model's own, which options of the call overrule."""
+    """Return the body of a request; options of the call override the model's `settings`."""
     check_tool_results(request.messages)
     profile = profile or {}
     options = merge_settings(_drop_unsupported(settings, profile, request.notes), request)
@@ -105,7 +105,7 @@ def encode_converse(
 
 
 def _drop_unsupported(settings: Mapping[str, Any], profile: ModelProfile, notes: list[str]) -> Body:
-    """Leave out settings that the model refuses; options of a call were looked at before."""
+    """Return the settings without those that the model refuses; options of a call were checked before."""
     refused = [
         name for name in profile.get("unsupported_options") or () if settings.get(name) is not None
     ]
@@ -129,8 +129,8 @@ def _add_fields(body: Body, options: Body) -> None:
     if (tier := options.get("service_tier")) is not None:
         body["serviceTier"] = {"type": tier} if isinstance(tier, str) else tier
     if (performance := options.get("performance_config")) is not None:
-        is_word = isinstance(performance, str)
-        body["performanceConfig"] = {"latency": performance} if is_word else performance
+        is_text = isinstance(performance, str)
+        body["performanceConfig"] = {"latency": performance} if is_text else performance
     if (variables := options.get("prompt_variables")) is not None:
         body["promptVariables"] = {
             name: {"text": value} if isinstance(value, str) else value
@@ -139,11 +139,11 @@ def _add_fields(body: Body, options: Body) -> None:
 
 
 def _model_fields(options: Body, model_tools: list[Block]) -> Body:
-    """Return what goes to the model beside Converse: its own parameters, and tools of its own."""
+    """Return the fields that Converse passes to the model: its own parameters and tools."""
     fields: Body = {
         name: value
         for name, value in options.items()
-        if name not in OURS and name not in BODY_FIELDS and value is not None
+        if name not in ENCODED_OPTIONS and name not in BODY_FIELDS and value is not None
     }
     if (top_k := options.get("top_k")) is not None:
         if base_model_name(str(options.get("model") or "")).startswith("amazon.nova"):
@@ -152,9 +152,9 @@ def _model_fields(options: Body, model_tools: list[Block]) -> Body:
             fields["top_k"] = top_k
     if model_tools:
         fields["tools"] = model_tools
-    own = options.get("additional_model_request_fields")
-    native = options.get("additionalModelRequestFields")
-    return {**fields, **(own or {}), **(native or {})}
+    snake_case = options.get("additional_model_request_fields")
+    camel_case = options.get("additionalModelRequestFields")
+    return {**fields, **(snake_case or {}), **(camel_case or {})}
 
 
 # -- reasoning
@@ -163,7 +163,7 @@ def _model_fields(options: Body, model_tools: list[Block]) -> Body:
 def _add_reasoning(
     body: Body, fields: Body, options: Body, profile: ModelProfile, notes: list[str]
 ) -> None:
-    """Say how much to think, in the words of the model's family."""
+    """Add how much to think, in the format of the model's family."""
     effort = options.get("reasoning_effort")
     if effort is None:
         return
@@ -176,12 +176,12 @@ def _add_reasoning(
     family = profile.get("reasoning_family") or "effort"
     is_off = applied.value in ("none", 0)
     if family == "nova":
-        chosen = (
+        reasoning_config = (
             {"type": "disabled"}
             if is_off
             else {"type": "enabled", "maxReasoningEffort": applied.level}
         )
-        fields.setdefault("reasoningConfig", chosen)
+        fields.setdefault("reasoningConfig", reasoning_config)
     elif family == "claude":
         _add_thinking(body, fields, applied, notes, is_off=is_off)
     else:
@@ -204,7 +204,7 @@ def _add_thinking(
         fields["thinking"] = {"type": "enabled", "budget_tokens": applied.budget}
         inference = body.get("inferenceConfig") or {}
         if (inference.get("maxTokens") or 0) <= applied.budget:
-            # The budget is part of max_tokens, and no model takes one that leaves nothing for the answer.
+            # max_tokens includes the budget and must leave room for the answer.
             room = inference.get("maxTokens") or ANSWER_ROOM
             body["inferenceConfig"] = {**inference, "maxTokens": applied.budget + room}
 
@@ -222,14 +222,14 @@ def _add_tools(
         names = [name for name in names if name in choice.allowed]
     if options.get("parallel_tool_calls") is not None and not (choice and choice.name):
         add_note(notes, "Bedrock has no parallel_tool_calls: left out")
-    used = _used_tools(body["messages"])
+    used_tools = _used_tools(body["messages"])
     if choice is not None and choice.mode == "none":
-        tools, choice = (tools, None) if used else ([], None)
+        tools, choice = (tools, None) if used_tools else ([], None)
         if tools:
             add_note(notes, "Bedrock cannot forbid tools that the conversation has used")
-    if used and not names:
+    if used_tools and not names:
         add_note(notes, "Bedrock wants tools that the conversation has used: sent without a schema")
-        tools = [*tools, *(_unknown_tool(name) for name in used)]
+        tools = [*tools, *(_unknown_tool(name) for name in used_tools)]
     if not tools:
         return
     config: Body = {**(body.get("toolConfig") or {}), "tools": add_cache_points(tools)}
@@ -253,7 +253,7 @@ def _name_of(tool: Block) -> str:
 
 
 def _used_tools(turns: list[Block]) -> list[str]:
-    """Return the names of the tools that a conversation called; Bedrock refuses it if none is described."""
+    """Return the names of the tools that a conversation called; Bedrock refuses it without any tool definitions."""
     calls = [block["toolUse"] for turn in turns for block in turn["content"] if "toolUse" in block]
     return list(dict.fromkeys(str(call["name"]) for call in calls if "type" not in call))
 

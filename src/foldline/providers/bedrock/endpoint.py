@@ -1,4 +1,4 @@
-"""`AwsEndpoint`: a connection to Bedrock: region, address, credentials, signature. All models on Bedrock share it."""
+"""`AwsEndpoint`: a connection to Bedrock: region, address, credentials, signature. All models on Bedrock use it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ENDPOINT_ALIASES: Final[dict[str, str]] = {
     "aws_bearer_token_bedrock": "api_key",
     "credentials_profile_name": "profile_name",
 }
-"""Other names that LangChain's and botocore's constructors accept."""
+"""Other names that LangChain's and botocore's constructors accept -> field."""
 REGION: Final = re.compile(r"[a-z]{2,4}(-[a-z]{2,12}){1,2}-[0-9]{1,2}")
 REGION_VARIABLES: Final = ("AWS_REGION", "AWS_DEFAULT_REGION")
 URL_VARIABLES: Final = ("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", "AWS_ENDPOINT_URL")
@@ -48,25 +48,25 @@ DOMAINS: Final = {
     "eu-isoe-": "cloud.adc-e.uk",
     "us-isof-": "csp.hci.ic.gov",
 }
-"""Beginning of a region -> the domain of its partition, where that is not amazonaws.com."""
+"""Prefix of a region -> the domain of its partition, if it is not amazonaws.com."""
 SECRET_HEADERS: Final = frozenset({"authorization", "x-amz-security-token"})
 METADATA_TIMEOUTS: Final = Timeouts(connect=2.0, total=10.0)
 REFRESH_BEFORE: Final = 300.0
-"""Seconds before they expire that fetched credentials are fetched anew."""
+"""Credentials are refreshed this many seconds before they expire."""
 
 
 def check_region(region: str | None) -> str | None:
-    """Refuse what is no region: it becomes a part of the host's name."""
+    """Raise unless this is a valid region: it becomes part of the host name."""
     if region is not None and not REGION.fullmatch(region):
         raise ValueError(f"{region!r:.60} is no AWS region: us-east-1, eu-central-1, ...")
     return region
 
 
 class AwsEndpoint(Endpoint):
-    """Settings of a connection to Bedrock.
+    """The settings of a connection to Bedrock.
 
-    Credentials are, in this order: a bearer key (`api_key`), the keys given as fields, the source named by
-    `credentials`, AWS_BEARER_TOKEN_BEDROCK, and AWS_ACCESS_KEY_ID with AWS_SECRET_ACCESS_KEY.
+    Credentials are, in this order: a bearer key (`api_key`), the key fields, the source named by `credentials`,
+    AWS_BEARER_TOKEN_BEDROCK, and AWS_ACCESS_KEY_ID with AWS_SECRET_ACCESS_KEY.
     """
 
     region_name: Annotated[str | None, AfterValidator(check_region)] = None
@@ -75,10 +75,10 @@ class AwsEndpoint(Endpoint):
     aws_secret_access_key: SecretStr | None = Field(default=None, exclude=True, repr=False)
     aws_session_token: SecretStr | None = Field(default=None, exclude=True, repr=False)
     credentials: Any = Field(default=None, exclude=True, repr=False)
-    """Where keys come from: "environment" (the default), "profile" (files in ~/.aws), "container", "instance",
-    "botocore" (its whole chain; extra `aws`), or a session of botocore or boto3."""
+    """The source of keys: "environment" (the default), "profile" (files in ~/.aws), "container", "instance",
+    "botocore" (its complete chain; extra `aws`), or a session of botocore or boto3."""
     profile_name: str | None = None
-    """The profile of the files; default: AWS_PROFILE, then "default". To name one chooses `credentials="profile"`."""
+    """The profile in the files; default: AWS_PROFILE, then "default". Setting it implies `credentials="profile"`."""
 
     key_variables: ClassVar[Sequence[str]] = ("AWS_BEARER_TOKEN_BEDROCK",)
     needs_key: ClassVar[bool] = False
@@ -106,7 +106,7 @@ class AwsEndpoint(Endpoint):
         return self
 
     def __getstate__(self) -> dict[Any, Any]:
-        """Return what is pickled: the name of a source of credentials, but no keys and no session."""
+        """Return the state to pickle: the name of a source of credentials, but no keys and no session."""
         state = dict(super().__getstate__())
         fields = dict(state["__dict__"])
         if not isinstance(fields.get("credentials"), str):
@@ -142,7 +142,7 @@ class AwsEndpoint(Endpoint):
         return self.region_name or next((value for value in variables if value), None)
 
     def _load_region(self) -> str | None:
-        """Read the region of the profile or session; may read files."""
+        """Return the region of the profile or session; may read files."""
         source = self._source()
         if source == "profile":
             self._source_region = sources.profile_region(self.profile_name)
@@ -150,7 +150,7 @@ class AwsEndpoint(Endpoint):
             self._source_region = sources.session_region(self._open_session())
         return self._source_region
 
-    # -- who asks
+    # -- authorization
 
     def _source(self) -> Any:  # noqa: ANN401  a name, or a session of an extra
         if self.credentials is None and self.profile_name is not None:
@@ -160,21 +160,21 @@ class AwsEndpoint(Endpoint):
     def _key(self) -> SecretKey | None:
         is_chosen = self.aws_access_key_id is not None or self._source() != "environment"
         if self.api_key is None and is_chosen:
-            return None  # the variable must not overrule what was named
+            return None  # the environment must not override an explicit source
         return chosen_key(self.api_key, self.key_variables)
 
     def _has_key(self) -> bool:
         return True
 
-    async def _authorize(self, sent: Request, io: IO) -> Request:
-        authorization = sent.headers.get("authorization", "")
+    async def _authorize(self, request: Request, io: IO) -> Request:
+        authorization = request.headers.get("authorization", "")
         if authorization and not authorization.startswith(ALGORITHM):
-            return sent  # a bearer key, or a header that the caller set
+            return request  # a bearer key, or a header that the caller set
         credentials = await self._resolve_credentials(io)
-        return sign_request(sent, credentials, self._region(), service=self.service)
+        return sign_request(request, credentials, self._region(), service=self.service)
 
     async def _preload_region(self, io: IO) -> None:
-        """Read the region of a profile or session, which may be in a file, before a request is composed."""
+        """Read the region of a profile or session, which may be in a file, before a request is built."""
         is_known = (
             self._configured_region() or self._source_region or self._source() == "environment"
         )
@@ -217,7 +217,7 @@ class AwsEndpoint(Endpoint):
         return self._session
 
     async def _fetch_credentials(self, source: str, io: IO) -> Credentials:
-        """Return the credentials of a metadata service, fetched anew shortly before they expire."""
+        """Return the credentials of a metadata service; they are refreshed shortly before they expire."""
         cached = self._cached_credentials
         if cached is not None and (cached.expires_at or 0) - time() > REFRESH_BEFORE:
             return cached
@@ -235,7 +235,7 @@ class AwsEndpoint(Endpoint):
         return self._cached_credentials
 
     async def _fetch(self, request: Request, io: IO) -> bytes:
-        # Not by the proxy that `http` may name: these services are on this machine.
+        # Without the proxy of `http`: these services are local to the machine.
         transport: Transport = self.transport or default_transport()
         async with transport.open(request, blocking=io.blocking) as response:
             if response.status >= 400:
@@ -251,13 +251,13 @@ class AwsEndpoint(Endpoint):
     def _secret_headers(self) -> set[str]:
         return super()._secret_headers() | SECRET_HEADERS
 
-    def _hidden(self, error: ModelError, sent: Request) -> ModelError:
-        """Take keys and signatures out too: AWS shows what it would have signed where a signature is wrong."""
+    def _redact_error(self, error: ModelError, request: Request) -> ModelError:
+        """Remove keys and signatures too: AWS's error for a wrong signature contains the expected one."""
         parts = re.findall(
-            r"(?:Credential|Signature)=([^,/\s]+)", sent.headers.get("authorization", "")
+            r"(?:Credential|Signature)=([^,/\s]+)", request.headers.get("authorization", "")
         )
         hide_secrets(error, parts)
-        return super()._hidden(error, sent)
+        return super()._redact_error(error, request)
 
     def _status_error(self, response: Response, body: bytes) -> ModelError:
         text = body.decode("utf-8", "replace")
@@ -266,7 +266,7 @@ class AwsEndpoint(Endpoint):
         except JsonError:
             parsed = {}
         name = response.headers.get("x-amzn-errortype", "")
-        return self._failed(
+        return self._failure_error(
             read_error(parsed, name) if name else self._read_error(parsed),
             status=response.status,
             body=text,
@@ -279,7 +279,7 @@ class AwsEndpoint(Endpoint):
 
     @property
     def _aws_secrets(self) -> dict[str, str]:
-        """The fields that are never written, and the variables that stand for them."""
+        """Field that is never serialized -> its environment variable."""
         return {
             "api_key": "AWS_BEARER_TOKEN_BEDROCK",
             "aws_access_key_id": "AWS_ACCESS_KEY_ID",
@@ -289,7 +289,7 @@ class AwsEndpoint(Endpoint):
 
 
 class AwsChatModel(AwsEndpoint, HttpChatModel):
-    """What chat models on AWS share, whosever wire they speak: the region first, AWS's keys, never the vendor's."""
+    """The base of all chat models on AWS: they load the region first and use AWS's keys, never the vendor's."""
 
     async def _http_request(self, request: ChatRequest, io: IO) -> Request:
         await self._preload_region(io)
@@ -298,8 +298,8 @@ class AwsChatModel(AwsEndpoint, HttpChatModel):
     def _auth_headers(self, key: str) -> dict[str, str]:
         return {"authorization": f"Bearer {key}"}
 
-    def _more_metadata(self, request: ChatRequest, response: Response) -> Body:
-        metadata = super()._more_metadata(request, response)
+    def _extra_metadata(self, request: ChatRequest, response: Response) -> Body:
+        metadata = super()._extra_metadata(request, response)
         if (id := request_id(response.headers)) is not None:
             metadata["request_id"] = id
         return metadata
@@ -310,5 +310,5 @@ class AwsChatModel(AwsEndpoint, HttpChatModel):
 
     @property
     def lc_secrets(self) -> Mapping[str, str]:  # type: ignore[override]
-        """Keys are never written, only their names."""
+        """The environment variables of the keys; the keys themselves are never serialized."""
         return self._aws_secrets

@@ -1,4 +1,4 @@
-"""Bedrock's exceptions, and what each means to the caller.
+"""Bedrock's exceptions, and the error class of each.
 
 From the API reference of Converse, ConverseStream and InvokeModel, and AWS's common errors. The name comes in the
 header `x-amzn-errortype`, in the body's `__type`, or as the type of an exception inside a stream.
@@ -54,11 +54,11 @@ ERRORS: Final[dict[str, type[ModelError]]] = {
     "SerializationException": ModelInvalidRequestError,
     "SignatureDoesNotMatch": ModelAuthenticationError,
     "UnrecognizedClientException": ModelAuthenticationError,
-    # Not AWS's words: read out of a message
+    # not AWS's names: derived from a message
     OVERFLOW: ContextOverflowError,
     DAILY_QUOTA: ModelQuotaError,
 }
-"""Name of an exception -> class. `ValidationException` is not here: its status and its message say what it is."""
+"""Name of an exception -> class. `ValidationException` is not listed: its status and message decide."""
 STATUSES: Final = {
     "AccessDeniedException": 403,
     "ThrottlingException": 429,
@@ -73,23 +73,23 @@ STATUSES: Final = {
     "ServiceQuotaExceededException": 400,
 }
 """Name of an exception -> the HTTP status that it has outside a stream."""
-MEANS_OVERFLOW: Final = (
+OVERFLOW_MESSAGES: Final = (
     r"(?i)input is too long|prompt is too long|too many input tokens|input tokens exceeded|maximum context length"
     r"|exceed context limit|exceeds? (?:the )?(?:context|maximum (?:number of )?(?:input )?(?:tokens|length))"
     r"|number of input tokens exceeds|context (?:length|window)"
 )
-"""How models behind a ValidationException, each in its own words, say that the prompt does not fit."""
+"""Texts of a ValidationException, depending on the model, for a prompt that is too long."""
 
 
 def read_error(body: object, name: str = "") -> Failure:
-    """Find name and message in an error's JSON; `name` is that of the header or of the stream."""
+    """Return the name and message of an error's JSON; `name` is that of the header or of the stream."""
     fields = body if isinstance(body, dict) else {}
     name = _plain_name(name or str(fields.get("__type") or fields.get("type") or ""))
     message = fields.get("message") or fields.get("Message") or fields.get("originalMessage")
     text = None if message is None else str(message)
     code = name or None
     if name in ("ValidationException", "ModelErrorException", "ModelStreamErrorException") and text:
-        code = OVERFLOW if re.search(MEANS_OVERFLOW, text) else name
+        code = OVERFLOW if re.search(OVERFLOW_MESSAGES, text) else name
     elif name == "ThrottlingException" and text and "per day" in text.lower():
         code = DAILY_QUOTA
     return Failure(code, name or None, text, STATUSES.get(name))

@@ -1,8 +1,8 @@
 """Bytes of `application/vnd.amazon.eventstream` -> frames: prelude, headers, payload, two CRC32 sums. Pure.
 
 A frame is `total length | headers length | CRC of these eight bytes | headers | payload | CRC of all before`, numbers
-in network order. However the bytes are cut, the frames are the same. Frames that came before a fault are returned; the
-fault is in `error`, and the next call raises it.
+in network order. The bytes may be cut anywhere. Frames before a fault are returned; the fault is in `error`, and the
+next call raises it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ HeaderValue: TypeAlias = bool | int | bytes | str | datetime | UUID
 PRELUDE: Final = Struct(">III")
 CHECKSUM: Final = Struct(">I")
 LENGTH: Final = Struct(">H")
-SMALLEST_FRAME: Final = PRELUDE.size + CHECKSUM.size
+MIN_FRAME_SIZE: Final = PRELUDE.size + CHECKSUM.size
 MAX_HEADERS: Final = 128 * 1024
 MAX_PAYLOAD: Final = 24 * 1024 * 1024
 """The largest payload that the format allows."""
@@ -36,7 +36,7 @@ def _read_timestamp(data: bytes) -> HeaderValue:
     try:
         return EPOCH + timedelta(milliseconds=milliseconds)
     except OverflowError:
-        return milliseconds  # a date that Python cannot hold
+        return milliseconds  # a date outside Python's range
 
 
 def _read_integer(data: bytes) -> HeaderValue:
@@ -53,12 +53,12 @@ FIXED_SIZE_TYPES: Final[dict[int, tuple[int, Callable[[bytes], HeaderValue]]]] =
     8: (8, _read_timestamp),
     9: (16, lambda data: UUID(bytes=data)),
 }
-"""Type of a header's value -> its size and what reads it."""
+"""Type of a header's value -> its size and reader."""
 VARIABLE_SIZE_TYPES: Final[dict[int, Callable[[bytes], HeaderValue]]] = {
     6: bytes,
     7: lambda data: data.decode(),
 }
-"""Types whose value begins with its length, in two bytes."""
+"""Type whose value begins with its length, in two bytes -> its reader."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +69,13 @@ class Frame:
     payload: bytes = b""
 
     def text_header(self, name: str) -> str:
-        """Return a header as text; empty where it is absent."""
+        """Return a header as text; empty if it is absent."""
         value = self.headers.get(name, "")
         return value if isinstance(value, str) else str(value)
 
 
 class EventStreamDecoder:
-    """Decodes a stream that is fed slice by slice.
+    """Decodes a stream, slice by slice.
 
     ```python
     decoder = EventStreamDecoder()
@@ -91,17 +91,17 @@ class EventStreamDecoder:
         self._max_payload = max_payload
         self._buffer = bytearray()
         self._frame_size = 0
-        """Size of the frame that is coming in; 0 while its prelude is not complete."""
+        """Size of the current frame; 0 until its prelude is complete."""
         self.error: ModelError | None = None
-        """What the next call will raise."""
+        """The error that the next call raises."""
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing is pending: the bytes so far end with a whole frame."""
+        """Whether the bytes so far end with a complete frame."""
         return not self._buffer
 
     def feed(self, data: bytes) -> list[Frame]:
-        """Take the next bytes and return the frames that they complete."""
+        """Return the frames that the next bytes complete."""
         if self.error is not None:
             raise self.error
         self._buffer += data
@@ -125,14 +125,14 @@ class EventStreamDecoder:
         return _read_frame(data)
 
     def _read_prelude(self) -> int:
-        """Check the prelude before anything is believed of it; return the size of the frame."""
+        """Check the prelude's checksum and sizes; return the size of the frame."""
         total, headers, checksum = PRELUDE.unpack_from(self._buffer)
         if crc32(self._buffer[:8]) != checksum:
             raise MalformedStreamError(
                 "the checksum of a frame's prelude is wrong: is this an AWS event stream?"
             )
-        payload = total - headers - SMALLEST_FRAME
-        if total < SMALLEST_FRAME or payload < 0:
+        payload = total - headers - MIN_FRAME_SIZE
+        if total < MIN_FRAME_SIZE or payload < 0:
             raise MalformedStreamError(
                 f"a frame of {total} bytes cannot hold {headers} bytes of headers"
             )

@@ -1,7 +1,7 @@
-"""Messages -> Converse: system prompt and turns, each block in the place that the wire has for it. Pure.
+"""Encode messages for Converse: system prompt and turns. Pure.
 
-Converse wants turns of two roles, no blank text, results of tools first in a user's turn, and reasoning back with its
-signature. What has no place is left out, and noted.
+Converse requires turns of two roles, no blank text, tool results first in a user turn, and reasoning with its
+signature. What cannot be encoded is left out and noted.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from foldline.providers.bedrock.wire import SERVER_CALL, Block
 __all__ = ["MessageEncoder", "encode_call_id", "guard_last_turn"]
 
 
-REFUSED_IN_ID: Final = re.compile(r"[^a-zA-Z0-9_.:-]")
+INVALID_ID_CHARACTERS: Final = re.compile(r"[^a-zA-Z0-9_.:-]")
 DOCUMENTS: Final = ("file", "text-plain")
 GUARDED_IMAGES: Final = ("png", "jpeg")
 
 
 class MessageEncoder(TurnEncoder):
-    """Writes a conversation."""
+    """Encodes a conversation."""
 
     vendor = "Bedrock"
     assistant = "assistant"
@@ -51,11 +51,11 @@ class MessageEncoder(TurnEncoder):
         system, turns = self._conversation(messages)
         for turn in turns:
             if turn["role"] == "user":
-                turn["content"].sort(key=_is_no_result)
+                turn["content"].sort(key=_is_not_result)
         _trim_end(turns[-1])
         return system, turns
 
-    # -- what a user, a system message or a tool says
+    # -- messages of users, systems and tools
 
     def _encode_user(self, message: BaseMessage) -> list[Block]:
         return self._encode_blocks(message) + _message_point(message)
@@ -104,7 +104,7 @@ class MessageEncoder(TurnEncoder):
             blocks: list[Block] = [{"text": message.content}] if message.content.strip() else []
         else:
             blocks = self._encode_blocks(message)
-        # A cache point has no place inside a result: it comes after it.
+        # A cache point is not allowed inside a result: it follows it.
         points = [block for block in blocks if "cachePoint" in block] + _message_point(message)
         result: Block = {
             "toolUseId": encode_call_id(message.tool_call_id),
@@ -114,7 +114,7 @@ class MessageEncoder(TurnEncoder):
             result["status"] = "error"
         return [{"toolResult": result}, *points[-1:]]
 
-    # -- what the model said
+    # -- messages of the model
 
     def _encode_assistant(self, message: AIMessage) -> list[Block]:
         is_signed = message.response_metadata.get("model_provider") in self._providers
@@ -146,7 +146,11 @@ class MessageEncoder(TurnEncoder):
 
     def _encode_cited_text(self, block: Block) -> Block | None:
         text, annotations = _encode_text(block), block.get("annotations") or []
-        citations = [new for note in annotations if (new := encode_citation(note)) is not None]
+        citations = [
+            citation
+            for annotation in annotations
+            if (citation := encode_citation(annotation)) is not None
+        ]
         if len(citations) < len(annotations):
             self._note("citations that Bedrock did not write were left out")
         if text is None or not citations:
@@ -161,11 +165,11 @@ class MessageEncoder(TurnEncoder):
         if signature is None and not (is_signed and text):
             self._note("reasoning without a signature was left out")
             return None
-        signed = {"signature": signature} if signature is not None else {}
-        return {"reasoningContent": {"reasoningText": {"text": text, **signed}}}
+        signature_field = {"signature": signature} if signature is not None else {}
+        return {"reasoningContent": {"reasoningText": {"text": text, **signature_field}}}
 
     def _encode_broken_call(self, block: Block) -> Block | None:
-        """Show the model the arguments that did not parse, if its call has a result."""
+        """Return a call with invalid JSON, if it has a result."""
         if block.get("id") not in self._answered:
             self._note("a tool call that did not parse was left out")
             return None
@@ -177,12 +181,12 @@ class MessageEncoder(TurnEncoder):
 
 
 def encode_call_id(id: str) -> str:
-    """Return a call's id in the characters and the length that Bedrock takes; the same id always gives the same."""
-    return plain_id(id, REFUSED_IN_ID)
+    """Return a call's id in characters and a length that Bedrock accepts, always the same for an id."""
+    return plain_id(id, INVALID_ID_CHARACTERS)
 
 
 def guard_last_turn(turns: list[Block]) -> None:
-    """Mark what a guardrail is to read in the last turn of the user; it leaves the other turns alone."""
+    """Mark the content of the last user turn for the guardrail, which then ignores all other turns."""
     last = turns[-1]
     if last["role"] == "user":
         last["content"] = [_guard_block(block) for block in last["content"]]
@@ -229,18 +233,18 @@ CALL_ENCODERS: Final = {
 
 
 def _message_point(message: BaseMessage) -> list[Block]:
-    """Return the cache point of a message that is marked as a whole."""
+    """Return the cache point of a message that has a `cache_control` itself."""
     control = cache_control_of(message)
     return [cache_point(control)] if control else []
 
 
-def _is_no_result(block: Block) -> bool:
-    """Return whether a block comes after the results of tools, which the API takes first."""
+def _is_not_result(block: Block) -> bool:
+    """Whether a block is not a tool result. Used to sort: the API requires results first."""
     return "toolResult" not in block
 
 
 def _trim_end(turn: Block) -> None:
-    """Leave out white space at the end of an answer that the model is to continue: models refuse it."""
+    """Strip white space at the end of an answer that the model is to continue: models refuse it."""
     last = turn["content"][-1]
     if turn["role"] == "assistant" and "text" in last:
         last["text"] = last["text"].rstrip()

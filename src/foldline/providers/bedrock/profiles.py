@@ -1,4 +1,4 @@
-"""What models on Bedrock can do, as data; ids stand without region prefix and ARN. The longest beginning is taken."""
+"""The capabilities of models on Bedrock, by id without region prefix and ARN. The longest matching prefix applies."""
 
 from __future__ import annotations
 
@@ -120,4 +120,4 @@ PROFILES: Final[dict[str, Any]] = {
     },
     "qwen.qwen3": {**AUTO_TOOLS, "reasoning_output": True},
 }
-"""Beginning of a model's id -> what it can do."""
+"""Prefix of a model's id -> capabilities."""

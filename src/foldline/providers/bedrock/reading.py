@@ -1,6 +1,6 @@
-"""Bytes of an event stream of AWS -> events of ours: frames, JSON, the decoder, one after another. Pure.
+"""Bytes of an AWS event stream -> our events: parse frames, then JSON, then the vendor's format. Pure.
 
-Events that came before a fault are returned before it is raised, also where both were in one piece of the body.
+Events before a fault are returned before it is raised, even if both were in one chunk of the body.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["ChunkReading", "FrameReading"]
 
 
 class FrameReading:
-    """One stream, read piece by piece."""
+    """Reads one stream of frames chunk by chunk."""
 
     __slots__ = (
         "_decoder",
@@ -47,14 +47,14 @@ class FrameReading:
         self._frames = EventStreamDecoder(min(limits.sse_event, MAX_PAYLOAD))
         self._is_begun = False
         self.fault: Exception | None = None
-        """Why the stream cannot be read on."""
+        """The error that ended the stream, to be raised after the events returned."""
         self.is_over: bool = False
-        """Whether the answer has come to its end."""
+        """Whether the answer is complete."""
 
     def feed(self, chunk: bytes) -> list[Event]:
-        """Take a piece of the body; after the end nothing is read any more.
+        """Return the events of a chunk of the body; chunks after the end are ignored.
 
-        Events that came before a fault are returned; the `fault` is to be raised after them.
+        Events before a fault are returned; the caller raises `fault` after them.
         """
         batch: list[Event] = []
         if self.is_over:
@@ -84,12 +84,12 @@ class FrameReading:
         return events
 
     def _read_payload(self, frame: Frame) -> tuple[Any, str]:
-        """Return what a frame says, and the name of the event."""
+        """Return the JSON of a frame, and the name of its event."""
         data = self._parse(frame.payload) if frame.payload.strip() else {}
         return data, frame.text_header(":event-type")
 
     def _exception(self, frame: Frame) -> dict[str, Any]:
-        """Return an exception's fields; what is no JSON is its message."""
+        """Return the fields of an exception; a payload that is not JSON is its message."""
         name = frame.text_header(":exception-type")
         try:
             body = self._parse(frame.payload)
@@ -102,7 +102,7 @@ class FrameReading:
         )
 
     def end(self) -> list[Event]:
-        """Finish: the body is over."""
+        """Return the last events: the body has ended."""
         if self.is_over:
             return []
         if not self._is_begun:
@@ -111,14 +111,14 @@ class FrameReading:
 
 
 class ChunkReading(FrameReading):
-    """A stream of InvokeModelWithResponseStream: each frame holds an event of the model's own API, in base64."""
+    """Reads a stream of InvokeModelWithResponseStream: each frame contains an event of the model's API, in base64."""
 
     __slots__ = ()
 
     def _read_payload(self, frame: Frame) -> tuple[Any, str]:
         data, event = super()._read_payload(frame)
         if event != "chunk":
-            return {}, event  # a kind of frame that is newer than this file
+            return {}, event  # an unknown kind of frame
         try:
             inner = b64decode(data["bytes"], validate=True)
         except (KeyError, TypeError, ValueError) as error:

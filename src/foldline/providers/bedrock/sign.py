@@ -1,7 +1,7 @@
-"""AWS Signature Version 4: proves with a secret key who sends a request, without sending the key. Pure.
+"""AWS Signature Version 4: authenticates a request with a secret key without sending the key. Pure.
 
-The signature covers method, path, query, body and some headers: `host`, `content-type` and all of AWS's own. The path
-is quoted twice in what is signed: once as it is sent, and once more.
+The signature covers method, path, query, body and some headers: `host`, `content-type` and AWS's own. The signed path
+is quoted twice: once as it is sent, and once more.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ALGORITHM: Final = "AWS4-HMAC-SHA256"
 SERVICE: Final = "bedrock"
 SIGNED_NAMES: Final = frozenset({"content-type", "host"})
 SIGNED_PREFIXES: Final = ("x-amz-", "x-amzn-bedrock-")
-"""Beginnings of the names of headers that are signed; a proxy may change any other on the way."""
+"""Prefixes of the headers that are signed; proxies may change others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Credentials:
     secret_key: str = field(repr=False)
     session_token: str | None = field(default=None, repr=False)
     expires_at: float | None = None
-    """Unix time after which they are refused; None where nobody knows."""
+    """Unix time after which they are refused; None if unknown."""
 
 
 def sign_request(

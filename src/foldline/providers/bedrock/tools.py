@@ -1,4 +1,4 @@
-"""Tools, the choice among them and the schema of an answer -> Converse. Pure."""
+"""Encode tools, the tool choice and the output schema for Converse. Pure."""
 
 from __future__ import annotations
 
@@ -41,29 +41,29 @@ def encode_tools(
     strict: bool | None,  # noqa: FBT001
     notes: list[str],
 ) -> tuple[list[Block], list[Block]]:
-    """Return the tools that Converse takes, and those that go to the model beside it (Anthropic's own)."""
+    """Return the tools for Converse, and those that are passed to the model (Anthropic's server tools)."""
     encoded: list[Block] = []
-    others: list[Block] = []
+    model_tools: list[Block] = []
     for tool in tools:
         if isinstance(tool, Mapping) and NATIVE_KEYS & tool.keys():
             encoded.append(dict(tool))
         elif isinstance(tool, Mapping) and is_server_tool(tool):
-            others.append(dict(tool))
+            model_tools.append(dict(tool))
         else:
             encoded.append(_encode_tool(tool, strict, notes))
-    return encoded, others
+    return encoded, model_tools
 
 
 def _encode_tool(tool: object, strict: bool | None, notes: list[str]) -> Block:  # noqa: FBT001
-    described = convert_to_openai_tool(tool)
-    if described.get("type") == "custom":
-        function = described.get("custom", described)
+    openai_tool = convert_to_openai_tool(tool)
+    if openai_tool.get("type") == "custom":
+        function = openai_tool.get("custom", openai_tool)
         schema = FREE_TEXT
         add_note(
             notes, f"the tool {function.get('name')!r} takes free text: sent with one argument"
         )
     else:
-        function = described["function"]
+        function = openai_tool["function"]
         schema = {**EMPTY_SCHEMA, **(function.get("parameters") or {})}
     is_strict = function.get("strict") if strict is None else strict
     spec: Block = {"name": function["name"]}
@@ -72,14 +72,14 @@ def _encode_tool(tool: object, strict: bool | None, notes: list[str]) -> Block: 
     spec["inputSchema"] = {"json": close_objects(schema) if is_strict else schema}
     if is_strict is not None:
         spec["strict"] = is_strict
-    new: Block = {"toolSpec": spec}
+    encoded: Block = {"toolSpec": spec}
     if control := cache_control_of(tool):
-        new[CONTROL] = control
-    return new
+        encoded[CONTROL] = control
+    return encoded
 
 
 def add_cache_points(tools: list[Block]) -> list[Block]:
-    """Return tools with a cache point behind each that was marked."""
+    """Return tools with a cache point after each that has a `cache_control`."""
     return [
         part
         for tool in tools
@@ -88,7 +88,7 @@ def add_cache_points(tools: list[Block]) -> list[Block]:
 
 
 def encode_tool_choice(choice: ToolChoice, names: list[str]) -> Block:
-    """Return which tool must be called, in Bedrock's form."""
+    """Return a tool choice in Bedrock's format."""
     if choice.mode == "tool":
         if choice.name not in names:
             raise UsageError(
@@ -102,7 +102,7 @@ def encode_tool_choice(choice: ToolChoice, names: list[str]) -> Block:
 
 
 def encode_output_format(option: object, notes: list[str]) -> Block | None:
-    """Return the form that an answer must have; None where only the prompt can ask for it."""
+    """Return the format of the answer; None if only the prompt can ask for it."""
     kind = option.get("type") if isinstance(option, Mapping) else None
     if kind == "json_object":
         add_note(notes, "Bedrock has no JSON mode: only the prompt asks for JSON")
@@ -118,7 +118,7 @@ def encode_output_format(option: object, notes: list[str]) -> Block | None:
 
 
 def _read_schema(option: object) -> tuple[str | None, str | None, Schema]:
-    """Return name, description and schema of a response format, a class or a JSON Schema."""
+    """Return the name, description and schema of a response format, a class or a JSON Schema."""
     inner = option.get("json_schema", option) if isinstance(option, Mapping) else option
     if isinstance(inner, Mapping) and isinstance(inner.get("schema"), Mapping):
         return inner.get("name"), inner.get("description"), dict(inner["schema"])
@@ -131,18 +131,18 @@ def _read_schema(option: object) -> tuple[str | None, str | None, Schema]:
 
 
 def close_objects(schema: object) -> object:
-    """Return a schema whose objects take no properties but those they name, as schemas that are enforced must be."""
+    """Return a schema whose objects allow no additional properties, as required for enforced schemas."""
     if isinstance(schema, list):
         return [close_objects(item) for item in schema]
     if not isinstance(schema, Mapping):
         return schema
-    new: Schema = {}
+    closed: Schema = {}
     for key, value in schema.items():
         if key in ("properties", "$defs", "definitions") and isinstance(value, Mapping):
-            new[key] = {name: close_objects(part) for name, part in value.items()}
+            closed[key] = {name: close_objects(part) for name, part in value.items()}
         else:
             is_data = key in ("default", "const", "enum", "examples")
-            new[key] = value if is_data else close_objects(value)
-    if new.get("type") == "object" or "properties" in new:
-        new["additionalProperties"] = False
-    return new
+            closed[key] = value if is_data else close_objects(value)
+    if closed.get("type") == "object" or "properties" in closed:
+        closed["additionalProperties"] = False
+    return closed

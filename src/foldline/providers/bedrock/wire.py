@@ -1,7 +1,7 @@
-"""The JSON of Converse and ConverseStream, as types: what Bedrock sends. Nothing is required: no field always comes.
+"""Types of the JSON that Converse and ConverseStream send. No field is required, because none is always present.
 
-A block has one key, which says what it is (`{"text": ...}`, `{"toolUse": {...}}`). Blocks that stay as they are, and
-what is newer than this file, are plain JSON.
+A block has one key, which is its kind (`{"text": ...}`, `{"toolUse": {...}}`). Blocks that are kept unchanged, and
+unknown ones, are plain JSON.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Block: TypeAlias = dict[str, Any]
 
 
 class Usage(TypedDict, total=False):
-    """Counts of tokens; `inputTokens` leaves out those of the cache."""
+    """Token counts; `inputTokens` excludes cached ones."""
 
     inputTokens: int
     outputTokens: int
@@ -26,14 +26,14 @@ class Usage(TypedDict, total=False):
 
 
 class Message(TypedDict, total=False):
-    """What the model answered."""
+    """The message of the model."""
 
     role: str
     content: list[Block]
 
 
 class Output(TypedDict, total=False):
-    """The place of the message in an answer."""
+    """The wrapper of the message in an answer."""
 
     message: Message
 
@@ -52,7 +52,7 @@ class Answer(TypedDict, total=False):
 
 
 class StreamEvent(TypedDict, total=False):
-    """The payload of one event of ConverseStream; the event's name comes beside it."""
+    """The payload of one event of ConverseStream; the event's name is in the frame's headers."""
 
     role: str
     contentBlockIndex: int
@@ -66,7 +66,7 @@ class StreamEvent(TypedDict, total=False):
 ANSWER_FIELDS: Final = frozenset({"output", "stopReason", "usage"})
 """Fields of an answer that are read; all others are kept as response metadata."""
 EVENT_FIELDS: Final = frozenset({"stopReason", "usage", "role", "p"})
-"""The same for events that speak of the message; `p` is padding that hides the length of an event."""
+"""The same for events about the message; `p` is padding that hides the length of an event."""
 BODY_FIELDS: Final = frozenset(
     {
         "additionalModelRequestFields", "additionalModelResponseFieldPaths", "guardrailConfig", "inferenceConfig",
@@ -74,10 +74,10 @@ BODY_FIELDS: Final = frozenset(
         "system", "toolConfig",
     }
 )  # fmt: skip
-"""Fields of a request's body; what is not among them is meant for the model."""
+"""Fields of a request's body; all others are passed to the model."""
 STREAM_TYPE: Final = "application/vnd.amazon.eventstream"
 SERVER_CALL: Final = "server_tool_use"
-"""The `type` of a call that Bedrock answers itself."""
+"""The `type` of a call that Bedrock runs itself."""
 FORMATS: Final = {
     "image/png": "png",
     "image/jpeg": "jpeg",
@@ -112,4 +112,4 @@ FORMATS: Final = {
     "audio/mp4": "m4a",
     "audio/webm": "webm",
 }
-"""MIME type -> Bedrock's word for the format."""
+"""MIME type -> Bedrock's name of the format."""

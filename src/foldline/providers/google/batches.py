@@ -1,6 +1,6 @@
-"""Gemini's batches: small ones inline in one body, larger ones as a file; results come back the same way.
+"""Gemini's batches: small ones are sent inline, larger ones as a file; results come back the same way.
 
-The batch carries the part's tag as its display name, which is how it is found again after a crash.
+The part's tag is the batch's display name, by which it is found again after a crash.
 """
 
 from __future__ import annotations
@@ -16,50 +16,53 @@ from foldline._io import IO
 from foldline.batches.provider import BatchAnswer, BatchStatus
 from foldline.batches.records import Part
 from foldline.providers._batch_client import UPLOAD, BatchClient
+from foldline.providers._endpoint import Body
 from foldline.providers._wire import dump_body
 from foldline.transports import Request
 
 __all__ = ["GoogleBatches", "GoogleEmbeddingBatches"]
 
-ENDED: Final = {"SUCCEEDED": "completed", "EXPIRED": "expired", "CANCELLED": "cancelled"}
+END_STATES: Final = {"SUCCEEDED": "completed", "EXPIRED": "expired", "CANCELLED": "cancelled"}
 STATUSES: Final = {3: 400, 4: 504, 5: 404, 7: 403, 8: 429, 13: 500, 14: 503, 16: 401}
-"""Google's codes of errors -> the status that a call would have had."""
-UNTRIED: Final = frozenset({1})
-"""The code of a request that was cancelled."""
-LOOK_BACK: Final = 20
+"""Google's error code -> the HTTP status that a direct call would have returned."""
+CANCELLED_CODES: Final = frozenset({1})
+"""Error codes of requests that were cancelled."""
+MAX_PAGES: Final = 20
 INLINE_BYTES: Final = 19 * 1024 * 1024
-"""The largest batch that goes inline: the API takes 20 MB, all fields included."""
+"""The largest batch that is sent inline: the API accepts 20 MB, all fields included."""
 JSON_LINES: Final = "application/jsonl"
 REQUEST: Final = b',"request":'
 
 
 class GoogleBatches(BatchClient):
-    """Batches of the Gemini API, for chat models."""
+    """The client of the Gemini API's batches, for chat models."""
 
     most_requests = 50_000
     most_bytes = 2 * 1024 * 1024 * 1024
     method: ClassVar[str] = "batchGenerateContent"
     results_field: ClassVar[str] = "inlinedResponses"
 
-    def encode_line(self, custom_id: str, path: str, body: Any) -> bytes:  # noqa: ANN401  JSON, or whatever was given
+    def encode_line(self, custom_id: str, path: str, body: Body) -> bytes:
         """Return a request as a line of a file."""
-        return b'{"key":' + _text(custom_id) + REQUEST + dump_body(self.request_of(body)) + b"}"
+        return (
+            b'{"key":' + _json_text(custom_id) + REQUEST + dump_body(self.request_of(body)) + b"}"
+        )
 
-    def request_of(self, body: Any) -> Any:  # noqa: ANN401  JSON
-        """Return the body of a live call as a batch has it."""
+    def request_of(self, body: Body) -> Body:
+        """Return the body of a direct call as a request of a batch."""
         return body
 
     async def submit(self, lines: list[bytes], part: Part, path: str, io: IO) -> str:
-        """Make a batch of the model that the path of the requests names, of a file where it is too large for a body."""
+        """Create a batch for the model in the requests' path and return its id; a large batch is uploaded as a file."""
         model = path.rpartition(":")[0]
         if sum(map(len, lines)) + 64 * len(lines) <= INLINE_BYTES:
             requests = b",".join(map(_inline_request, lines))
             source = b'"requests":{"requests":[' + requests + b"]}"
         else:
             name = await self._upload(b"\n".join(lines) + b"\n", part.tag, io)
-            source = b'"fileName":' + _text(name)
+            source = b'"fileName":' + _json_text(name)
         body = (
-            b'{"batch":{"model":' + _text(model) + b',"displayName":' + _text(part.tag)
+            b'{"batch":{"model":' + _json_text(model) + b',"displayName":' + _json_text(part.tag)
             + b',"inputConfig":{' + source + b"}}}"
         )  # fmt: skip
         batch = await self.ask(
@@ -68,13 +71,13 @@ class GoogleBatches(BatchClient):
         return str(batch["name"])
 
     async def _upload(self, content: bytes, title: str, io: IO) -> str:
-        """Upload a file in the two steps of Google's resumable uploads; return its name."""
+        """Upload a file by Google's resumable protocol (two requests); return its name."""
         size = str(len(content))
 
         async def begin() -> Request:
             body = dump_body({"file": {"displayName": title}})
             request = await self._request(
-                self._beside("upload", "files"), io, "POST", body, "application/json"
+                self._service_url("upload", "files"), io, "POST", body, "application/json"
             )
             headers = {
                 "x-goog-upload-protocol": "resumable", "x-goog-upload-command": "start",
@@ -87,7 +90,7 @@ class GoogleBatches(BatchClient):
         if not address:
             raise self.endpoint._malformed("the answer to an upload names no x-goog-upload-url")
 
-        async def send() -> Request:  # without the key: the address alone says who sends it
+        async def send() -> Request:  # without the key: the upload URL is the authorization
             return Request(
                 url=address,
                 method="POST",
@@ -106,8 +109,8 @@ class GoogleBatches(BatchClient):
             raise self.endpoint._malformed("the answer to an upload names no file")
         return str(name)
 
-    def _beside(self, service: str, path: str) -> str:
-        """Return an address of the API's uploads or downloads, which stand before its version."""
+    def _service_url(self, service: str, path: str) -> str:
+        """Return a URL of the API's upload or download service, whose path precedes the version."""
         parts = urlsplit(self.endpoint._url(""))
         folder, _, version = parts.path.rstrip("/").rpartition("/")
         address = f"{folder}/{service}/{version}/{path.partition('?')[0]}"
@@ -115,9 +118,9 @@ class GoogleBatches(BatchClient):
         return str(urlunsplit((parts.scheme, parts.netloc, address, query, "")))
 
     async def find(self, part: Part, known: Collection[str], io: IO) -> str | None:
-        """Look for the batch whose display name is the part's tag."""
+        """Return the id of the batch whose display name is the part's tag, or None."""
         token = ""
-        for _ in range(LOOK_BACK):
+        for _ in range(MAX_PAGES):
             page = await self.ask(f"batches?pageSize=100{token}", io)
             for row in page.get("operations") or []:
                 if (row.get("metadata") or {}).get("displayName") == part.tag:
@@ -128,24 +131,24 @@ class GoogleBatches(BatchClient):
         return None
 
     async def status(self, provider_id: str, io: IO) -> BatchStatus:
-        """Ask how far a batch is; one that has ended brings its results along."""
+        """Return the status of a batch; if it has ended, its results are included."""
         batch = await self.ask(provider_id, io)
         metadata = batch.get("metadata") or {}
-        word = str(metadata.get("state")).removeprefix("BATCH_STATE_").removeprefix("JOB_STATE_")
-        if word in ENDED:
-            return BatchStatus("ended", ENDED[word], details=batch)
-        if word == "FAILED":
+        state = str(metadata.get("state")).removeprefix("BATCH_STATE_").removeprefix("JOB_STATE_")
+        if state in END_STATES:
+            return BatchStatus("ended", END_STATES[state], details=batch)
+        if state == "FAILED":
             reason = (batch.get("error") or {}).get("message")
             return BatchStatus("failed", f"failed: {reason}", details=batch)
-        return BatchStatus("running", word.lower())
+        return BatchStatus("running", state.lower())
 
     async def answers(self, status: BatchStatus, io: IO) -> AsyncGenerator[BatchAnswer, None]:
-        """Yield the results that came with the batch, or those of its file."""
+        """Yield the results, from the batch itself or from its file."""
         batch = status.details
         output = batch.get("response") or (batch.get("metadata") or {}).get("output") or {}
         file = output.get("responsesFile")
         if file:
-            path = self._beside("download", f"{quote(file)}:download?alt=media")
+            path = self._service_url("download", f"{quote(file)}:download?alt=media")
             async with aclosing(self.lines(path, io)) as lines:
                 async for line in lines:
                     yield self._answer(line, line.get("key"))
@@ -159,43 +162,44 @@ class GoogleBatches(BatchClient):
         if not error:
             return BatchAnswer(str(key), 200, self.body_of(row.get("response")))
         code = int(error.get("code") or 13)
-        if code in UNTRIED:
+        if code in CANCELLED_CODES:
             return BatchAnswer(str(key), 0, None, str(error.get("message") or "cancelled"))
         status = STATUSES.get(code, 500)
         return BatchAnswer(str(key), status, {"error": {**error, "code": status}})
 
     def body_of(self, response: Any) -> Any:  # noqa: ANN401  JSON
-        """Return a result of a batch as the body that a live call would have had."""
+        """Return a result of a batch as the body that a direct call would return."""
         return response
 
     async def cancel(self, provider_id: str, io: IO) -> None:
-        """Ask for a batch to be stopped."""
+        """Cancel a batch that is running."""
         if (await self.status(provider_id, io)).state == "running":
             await self.ask(f"{provider_id}:cancel", io, method="POST")
 
 
 class GoogleEmbeddingBatches(GoogleBatches):
-    """Batches of the Gemini API, for embeddings."""
+    """The client of the Gemini API's batches, for embeddings."""
 
     method: ClassVar[str] = "asyncBatchEmbedContent"
     results_field: ClassVar[str] = "inlinedEmbedContentResponses"
 
-    def request_of(self, body: Any) -> Any:  # noqa: ANN401  JSON
-        """Return the one request of a live call."""
-        return body["requests"][0]
+    def request_of(self, body: Body) -> Body:
+        """Return the single request of a direct call."""
+        request: Body = body["requests"][0]
+        return request
 
     def body_of(self, response: Any) -> Any:  # noqa: ANN401  JSON
-        """Return the one vector as a live call has it."""
+        """Return the single vector as the body of a direct call."""
         if not isinstance(response, dict):
             return response
         return {"embeddings": [response.get("embedding")], "tokenCount": response.get("tokenCount")}
 
 
 def _inline_request(line: bytes) -> bytes:
-    """Return the line of a file as a request of a body."""
+    """Return a line of a file as an inline request."""
     head, _, request = line.partition(REQUEST)
     return b'{"metadata":' + head + b"}" + REQUEST + request
 
 
-def _text(text: str) -> bytes:
+def _json_text(text: str) -> bytes:
     return json.dumps(text).encode()

@@ -1,4 +1,4 @@
-"""`ChatGoogle`: Gemini over `generateContent`. The waiting is `_http`'s."""
+"""`ChatGoogle`: Gemini's `generateContent` API."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ ALIASES: dict[str, str] = {
     "candidate_count": "n",
     "modalities": "response_modalities",
 }
-"""Other names that LangChain's constructor accepts."""
-SENT = (
+"""Other names that LangChain's constructor accepts -> field."""
+SENT_FIELDS = (
     "model",
     "temperature",
     "top_p",
@@ -57,11 +57,11 @@ SENT = (
     "cached_content",
     "labels",
 )
-"""Fields that are sent where they are set."""
-COUNTED = ("contents", "systemInstruction", "tools", "generationConfig")
-"""What Vertex takes of a body to count its tokens."""
-OWN = frozenset({PROVIDER, "google", "google_vertexai", "gemini"})
-"""The names under which messages of Gemini are signed."""
+"""Fields that are sent if they are set."""
+COUNT_FIELDS = ("contents", "systemInstruction", "tools", "generationConfig")
+"""Fields of a body that Vertex accepts to count tokens."""
+PROVIDER_NAMES = frozenset({PROVIDER, "google", "google_vertexai", "gemini"})
+"""Values of `model_provider` in messages that Gemini wrote."""
 
 
 class ChatGoogle(GoogleEndpoint, Counting, HttpChatModel):
@@ -79,39 +79,39 @@ class ChatGoogle(GoogleEndpoint, Counting, HttpChatModel):
     model: str = "gemini-2.5-flash"
     top_k: int | None = None
     n: int | None = None
-    """How many answers; all are in the result of `generate`."""
+    """The number of answers; `generate` returns all of them."""
     seed: int | None = None
     presence_penalty: float | None = None
     frequency_penalty: float | None = None
     response_modalities: list[str] | None = None
-    """What the answer may be made of: "TEXT", "IMAGE", "AUDIO"."""
+    """The kinds of content in an answer: "TEXT", "IMAGE", "AUDIO"."""
     response_mime_type: str | None = None
     response_schema: dict[str, Any] | None = None
-    """A schema in OpenAPI's form; a JSON Schema or class goes into `response_format`."""
+    """A schema in OpenAPI's format; for a JSON Schema or a class use `response_format`."""
     thinking_budget: int | None = None
-    """Tokens to think with, for Gemini 2.5: 0 for none, -1 for as many as it wants."""
+    """The maximum of thinking tokens, for Gemini 2.5: 0 for none, -1 for automatic."""
     thinking_level: str | None = None
     """How much to think, for Gemini 3: "minimal", "low", "medium" or "high"."""
     include_thoughts: bool | None = None
-    """Whether summaries of the thoughts are told."""
+    """Whether answers include summaries of the thoughts."""
     reasoning_effort: str | int | None = None
-    """How much to think, a word or a number of tokens, in the form that this model takes."""
+    """How much to think: a level or a number of tokens; converted to the form that this model accepts."""
     media_resolution: str | None = None
     speech_config: dict[str, Any] | None = None
     image_config: dict[str, Any] | None = None
     safety_settings: dict[Any, Any] | list[dict[str, Any]] | None = None
-    """What is blocked: `{"HARM_CATEGORY_HARASSMENT": "BLOCK_ONLY_HIGH"}`."""
+    """Category -> threshold: `{"HARM_CATEGORY_HARASSMENT": "BLOCK_ONLY_HIGH"}`."""
     cached_content: str | None = None
     labels: dict[str, str] | None = None
     retry_malformed_calls: bool = False
-    """Ask again when the model stopped at a call that does not parse (MALFORMED_FUNCTION_CALL)."""
+    """Whether to retry when the model wrote a call that does not parse (MALFORMED_FUNCTION_CALL)."""
 
     batches: ClassVar[str] = "foldline.providers.google.batches:GoogleBatches"
     provider_name: ClassVar[str] = PROVIDER
     error_table: ClassVar[Mapping[str, type[ModelError]]] = ERRORS
     aliases: ClassVar[Mapping[str, str]] = ALIASES
     block_paths: ClassVar[tuple[Path, ...]] = (("candidates", 0, "content", "parts"),)
-    sent_fields: ClassVar[tuple[str, ...]] = SENT
+    sent_fields: ClassVar[tuple[str, ...]] = SENT_FIELDS
     counted_field: ClassVar[str] = "totalTokens"
 
     _tool_name_pattern: ClassVar[str | None] = "[a-zA-Z0-9_.:-]"
@@ -121,7 +121,7 @@ class ChatGoogle(GoogleEndpoint, Counting, HttpChatModel):
         body = encode.encode_content(
             request,
             settings=self._parameters(),
-            providers=OWN,
+            providers=PROVIDER_NAMES,
             policy=self.foreign_blocks,
             profile=self._profile_for(model),
         )
@@ -170,7 +170,9 @@ class ChatGoogle(GoogleEndpoint, Counting, HttpChatModel):
     def _count_request(self, request: ChatRequest, body: Body) -> tuple[str, Body]:
         path = encode.encode_model(request.options.get("model") or self.model)
         if self._is_vertex():
-            return f"{path}:countTokens", {name: body[name] for name in COUNTED if name in body}
+            return f"{path}:countTokens", {
+                name: body[name] for name in COUNT_FIELDS if name in body
+            }
         return f"{path}:countTokens", {"generateContentRequest": {"model": path, **body}}
 
     @property

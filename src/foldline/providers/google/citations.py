@@ -1,6 +1,6 @@
-"""Where the sources of an answer belong: which text, and from which character to which.
+"""Assign citations to the text blocks of an answer.
 
-Gemini counts bytes, in a part that it numbers; citations count characters, in a block.
+Gemini's offsets are bytes of a numbered part; offsets of our citations are characters of a block.
 """
 
 from __future__ import annotations
@@ -13,65 +13,65 @@ from foldline.messages.block_translators.google_genai import (
 )
 from foldline.providers.google.wire import dicts
 
-__all__ = ["StreamedText", "cite", "cite_finished"]
+__all__ = ["CitedText", "cite", "cite_finished"]
 
 Note = dict[str, Any]
 
 
-class StreamedText:
-    """A block of text as it is said: its slices, and where in it each of Gemini's parts begins."""
+class CitedText:
+    """A text block while it is streamed: its slices, and where each of Gemini's parts begins in it."""
 
-    __slots__ = ("is_closed", "key", "notes", "slices", "starts", "supports", "told")
+    __slots__ = ("is_closed", "key", "notes", "reported", "slices", "starts", "supports")
 
     def __init__(self, key: int) -> None:
         self.key: int = key
-        """What the writer knows the block by."""
+        """The block's key in the event writer."""
         self.slices: list[str] = []
         self.starts: dict[int | None, int] = {}
-        """Number of a part -> how many slices came before it."""
+        """Number of a part -> index of its first slice."""
         self.notes: list[Note] = []
-        """The sources of the text, as far as they are known."""
+        """The citations of the text so far."""
         self.supports: list[Any] = []
-        """What the notes were made of: Gemini may send it with several chunks."""
-        self.told: int = 0
-        """How many of them were told."""
+        """The sources already converted: Gemini may repeat them in several chunks."""
+        self.reported: int = 0
+        """How many of `notes` were returned by `take_new_notes`."""
         self.is_closed: bool = False
 
     @property
     def text(self) -> str:
-        """What was said."""
+        """The text so far."""
         return "".join(self.slices)
 
     def add(self, note: Note, part: int | None = None) -> None:
-        """Take a citation; its offsets are bytes of a part, or of the whole text."""
+        """Add a citation; its offsets are bytes of a part, or of the entire text."""
         begin = self.starts.get(part, 0)
         before, text = "".join(self.slices[:begin]), "".join(self.slices[begin:])
         self.notes.append(_in_characters(note, before, text))
 
-    def untold(self) -> list[Note]:
-        """Return the sources that were not told, and take them for told."""
-        notes, self.told = self.notes[self.told :], len(self.notes)
+    def take_new_notes(self) -> list[Note]:
+        """Return the citations added since the last call."""
+        notes, self.reported = self.notes[self.reported :], len(self.notes)
         return notes
 
 
-def cite_finished(text: StreamedText, metadata: dict[str, Any], upcoming: Sequence[str]) -> None:
-    """Give a text that is over the citations that are known to be its own; others may be of what is upcoming."""
+def cite_finished(text: CitedText, metadata: dict[str, Any], upcoming: Sequence[str]) -> None:
+    """Add to a finished text the citations that are certainly its own; others may belong to upcoming text."""
     grounding = _dict(metadata.get("grounding_metadata"))
     for support in dicts(grounding.get("groundingSupports")):
         segment = _dict(support.get("segment"))
-        part, said = segment.get("partIndex"), segment.get("text")
+        part, quote = segment.get("partIndex"), segment.get("text")
         if type(part) is int:
             is_own = part in text.starts
         else:
-            is_own = isinstance(said, str) and bool(said) and said in text.text
-            is_own = is_own and not any(str(said) in later for later in upcoming)
+            is_own = isinstance(quote, str) and bool(quote) and quote in text.text
+            is_own = is_own and not any(str(quote) in later for later in upcoming)
         if is_own:
             _add_support(text, grounding, support, part if type(part) is int else None)
 
 
-def cite(texts: list[StreamedText], metadata: dict[str, Any]) -> None:
-    """Give each text the citations that are its own."""
-    texts = [text for text in texts if any(text.slices)]  # some hold a signature alone
+def cite(texts: list[CitedText], metadata: dict[str, Any]) -> None:
+    """Add each citation to the text it belongs to."""
+    texts = [text for text in texts if any(text.slices)]  # others have only a signature
     if not texts:
         return
     grounding = _dict(metadata.get("grounding_metadata"))
@@ -79,17 +79,19 @@ def cite(texts: list[StreamedText], metadata: dict[str, Any]) -> None:
         segment = _dict(support.get("segment"))
         part = segment.get("partIndex")
         part = part if type(part) is int else None
-        text = _meant(texts, part, segment.get("text"))
+        text = _cited_text(texts, part, segment.get("text"))
         _add_support(text, grounding, support, part)
-    cited = _dict(metadata.get("citation_metadata"))
-    for source in dicts(cited.get("citationSources") or cited.get("citations")):
+    citation_metadata = _dict(metadata.get("citation_metadata"))
+    for source in dicts(
+        citation_metadata.get("citationSources") or citation_metadata.get("citations")
+    ):
         if source not in texts[-1].supports:
             texts[-1].supports.append(source)
             texts[-1].add(_citation(source))
 
 
 def _add_support(
-    text: StreamedText, grounding: dict[str, Any], support: dict[str, Any], part: int | None
+    text: CitedText, grounding: dict[str, Any], support: dict[str, Any], part: int | None
 ) -> None:
     if support in text.supports:
         return
@@ -100,13 +102,13 @@ def _add_support(
         text.add(cast("Note", note), part)
 
 
-def _meant(texts: list[StreamedText], part: int | None, said: object) -> StreamedText:
-    """Find the text that a segment is of: the part it names, else the last that says what it says, else the last."""
+def _cited_text(texts: list[CitedText], part: int | None, quote: object) -> CitedText:
+    """Return the text of a segment: by its part, else the last text that contains its quote, else the last text."""
     for text in texts:
         if part in text.starts:
             return text
-    if len(texts) > 1 and isinstance(said, str):
-        return next((text for text in reversed(texts) if said in text.text), texts[-1])
+    if len(texts) > 1 and isinstance(quote, str):
+        return next((text for text in reversed(texts) if quote in text.text), texts[-1])
     return texts[-1]
 
 
@@ -121,17 +123,17 @@ def _citation(source: dict[str, Any]) -> Note:
     return {**note, "extras": {"license": source["license"]}} if source.get("license") else note
 
 
-def _in_characters(note: Note, before: str, text: str) -> Note:
-    """Count where a citation begins and ends in characters of the block; Gemini counts bytes of the part."""
+def _in_characters(note: Note, preceding: str, text: str) -> Note:
+    """Convert the offsets of a citation from bytes of its part to characters of the block."""
     raw = text.encode("utf-8", "surrogatepass")
-    if len(raw) == len(text) and not before:
+    if len(raw) == len(text) and not preceding:
         return note
-    if before:
+    if preceding:
         note = {"start_index": 0, **note}  # a zero is not sent
     for name in ("start_index", "end_index"):
-        if isinstance(at := note.get(name), int):
-            inside = len(raw[: max(at, 0)].decode("utf-8", "ignore"))
-            note = {**note, name: len(before) + inside}
+        if isinstance(offset := note.get(name), int):
+            characters = len(raw[: max(offset, 0)].decode("utf-8", "ignore"))
+            note = {**note, name: len(preceding) + characters}
     return note
 
 

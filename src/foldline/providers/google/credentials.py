@@ -1,8 +1,7 @@
-"""Tokens of Google Cloud, by google-auth (extra `google`): fetched when needed, kept until shortly before they expire.
+"""Access tokens of Google Cloud, by google-auth (extra `google`): fetched when needed, cached until they expire.
 
-google-auth decides what a token is and when it is old; its requests go through our transport, so that proxies and
-certificates are the model's own. Nothing here is read when a model is built, and everything that waits is called
-through `io.call`: on a thread where there is an event loop.
+google-auth manages tokens; its requests go through our transport, with the model's proxy and certificates. Nothing is
+read when a model is created, and blocking functions are called through `io.call`, in a thread under an event loop.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ __all__ = ["TokenSource", "check_credentials"]
 SCOPES: Final = ("https://www.googleapis.com/auth/cloud-platform",)
 TIMEOUTS: Final = Timeouts(connect=10.0, total=60.0)
 MAX_ANSWER: Final = 1 << 20
-REJECTED_AFTER: Final = 30.0
-"""Seconds after which a token that was refused may simply be old: a younger one would be refused again."""
+MIN_REJECTED_AGE: Final = 30.0
+"""The age in seconds from which a refused token is replaced: a new token would be refused again."""
 
 
 def check_credentials(value: object) -> Any:  # noqa: ANN401  a class of an extra
-    """Refuse what is no source of tokens: an object of google-auth, the fields or the path of a key file."""
+    """Raise unless this is an object of google-auth, or the fields or path of a key file."""
     is_known = value is None or isinstance(value, str | Path | Mapping)
     if is_known or (hasattr(value, "refresh") and hasattr(value, "token")):
         return value
@@ -48,19 +47,19 @@ def check_credentials(value: object) -> Any:  # noqa: ANN401  a class of an extr
 class TokenSource:
     """The credentials of one model: loaded once, refreshed by one thread at a time."""
 
-    __slots__ = ("_credentials", "_fetched_at", "_given", "_lock", "_transport", "project")
+    __slots__ = ("_configured", "_credentials", "_fetched_at", "_lock", "_transport", "project")
 
-    def __init__(self, given: object, transport: Transport) -> None:
-        self._given = given
+    def __init__(self, configured: object, transport: Transport) -> None:
+        self._configured = configured
         self._transport = transport
         self._credentials: Any = None
         self._fetched_at = 0.0
         self._lock = mutex()
         self.project: str | None = None
-        """The project that the credentials name."""
+        """The project of the credentials."""
 
     async def headers(self, io: IO) -> dict[str, str]:
-        """Return the headers that say who asks: the token, and the project that pays where it is another."""
+        """Return the authorization headers: the token, and the quota project if it is another."""
         if self._credentials is None or not _is_fresh(self._credentials):
             await io.call(self._refresh)
         headers: dict[str, str] = {}
@@ -68,24 +67,26 @@ class TokenSource:
         return {name.lower(): value for name, value in headers.items()}
 
     async def load(self, io: IO) -> None:
-        """Load the credentials without a token: they may name the project."""
+        """Load the credentials without fetching a token, to learn their project."""
         if self._credentials is None:
             await io.call(self._load)
 
     def reject(self) -> bool:
-        """Forget a token that was refused; return whether another may be accepted."""
+        """Discard a refused token; return whether a new one may be accepted."""
         credentials = self._credentials
-        if credentials is None or monotonic() - self._fetched_at < REJECTED_AFTER:
+        if credentials is None or monotonic() - self._fetched_at < MIN_REJECTED_AGE:
             return False
         credentials.token = None
         return True
 
-    # -- what follows may wait
+    # -- blocking
 
     def _load(self) -> None:
         with self._lock:
             if self._credentials is None:
-                self._credentials, self.project = load_credentials(self._given, self._transport)
+                self._credentials, self.project = load_credentials(
+                    self._configured, self._transport
+                )
 
     def _refresh(self) -> None:
         self._load()
@@ -93,7 +94,7 @@ class TokenSource:
         with self._lock:
             credentials = self._credentials
             if _is_fresh(credentials):
-                return  # another thread was faster
+                return  # another thread has refreshed it
             is_usable = _is_usable(credentials)
             try:
                 credentials.refresh(_request_class()(self._transport))
@@ -104,7 +105,7 @@ class TokenSource:
                     ) from error
             except auth.exceptions.GoogleAuthError as error:
                 if not is_usable:
-                    raise _refused(error) from error
+                    raise _refusal_error(error) from error
             except ModelError:
                 if not is_usable:
                     raise
@@ -112,42 +113,42 @@ class TokenSource:
                 self._fetched_at = monotonic()
 
 
-def load_credentials(given: object, transport: Transport) -> tuple[Any, str | None]:
-    """Return credentials of google-auth and the project that they name: those given, else the application's default."""
+def load_credentials(configured: object, transport: Transport) -> tuple[Any, str | None]:
+    """Return google-auth credentials and their project: the configured ones, else the application default."""
     auth = _google_auth()
     try:
-        if given is None:
+        if configured is None:
             request = _request_class()(transport)
-            found, project = auth.default(scopes=SCOPES, request=request)
-        elif isinstance(given, Mapping | str | Path):
-            found, project = _of_key_file(given)
+            credentials, project = auth.default(scopes=SCOPES, request=request)
+        elif isinstance(configured, Mapping | str | Path):
+            credentials, project = _read_key_file(configured)
         else:
-            found, project = _with_scopes(given), getattr(given, "project_id", None)
+            credentials, project = _with_scopes(configured), getattr(configured, "project_id", None)
     except (auth.exceptions.GoogleAuthError, OSError, ValueError) as error:
-        # Without the cause of a file that does not parse: it may show a part of a key.
+        # Without the cause: the error of a malformed file may show part of a key.
         raise ModelAuthenticationError(
             f"no credentials of Google Cloud: {str(error).splitlines()[0] if str(error) else type(error).__name__}; "
             "run `gcloud auth application-default login`, set GOOGLE_APPLICATION_CREDENTIALS, "
             "or pass credentials=... or api_key=..."
         ) from None
-    return found, project
+    return credentials, project
 
 
-def _of_key_file(given: Mapping[str, Any] | str | Path) -> tuple[Any, str | None]:
-    """Return the credentials of a key file, by the kinds that name no address to ask but Google's token endpoint."""
+def _read_key_file(key_file: Mapping[str, Any] | str | Path) -> tuple[Any, str | None]:
+    """Return the credentials of a key file; only types that send requests to nothing but Google's token endpoint."""
     from google.oauth2 import credentials, service_account  # noqa: PLC0415  an extra
 
-    if isinstance(given, Mapping):
-        fields: Any = dict(given)
+    if isinstance(key_file, Mapping):
+        fields: Any = dict(key_file)
     else:
         try:
-            fields = json.loads(Path(given).expanduser().read_text(encoding="utf-8"))
+            fields = json.loads(Path(key_file).expanduser().read_text(encoding="utf-8"))
         except ValueError:
-            raise ValueError(f"the key file {str(given)!r} does not parse") from None
+            raise ValueError(f"the key file {str(key_file)!r} does not parse") from None
     kind = fields.get("type") if isinstance(fields, dict) else None
     if kind == "service_account":
-        found = service_account.Credentials.from_service_account_info(fields, scopes=SCOPES)  # type: ignore[no-untyped-call]
-        return found, fields.get("project_id")
+        service = service_account.Credentials.from_service_account_info(fields, scopes=SCOPES)  # type: ignore[no-untyped-call]
+        return service, fields.get("project_id")
     if kind == "authorized_user":
         user = credentials.Credentials.from_authorized_user_info(fields, scopes=SCOPES)  # type: ignore[no-untyped-call]
         return user, fields.get("quota_project_id")
@@ -169,12 +170,12 @@ def _is_fresh(credentials: Any) -> bool:  # noqa: ANN401  an object of google-au
 
 
 def _is_usable(credentials: Any) -> bool:  # noqa: ANN401  an object of google-auth, which is an extra
-    """Whether a token is still accepted, though it is time for another."""
+    """Whether a token is still valid, even if it should be refreshed."""
     state = getattr(credentials, "token_state", None)
     return bool(credentials.valid) if state is None else state.name != "INVALID"
 
 
-def _refused(error: Exception) -> ModelAuthenticationError:
+def _refusal_error(error: Exception) -> ModelAuthenticationError:
     refusal = ModelAuthenticationError(
         f"Google Cloud gave no token: {error.args[0] if error.args else error}"
     )
@@ -195,7 +196,7 @@ def _google_auth() -> ModuleType:
 
 
 def _request_class() -> type[Any]:
-    """Return the class by which google-auth sends requests through our transport."""
+    """Return the class with which google-auth sends requests through our transport."""
     from google.auth import transport as auth_transport  # noqa: PLC0415  an extra
 
     class TransportResponse(auth_transport.Response):
@@ -227,17 +228,19 @@ def _request_class() -> type[Any]:
             timeout: float | None = None,
             **_: object,
         ) -> TransportResponse:
-            clocks = TIMEOUTS if timeout is None else Timeouts(connect=timeout, total=timeout)
+            timeouts = TIMEOUTS if timeout is None else Timeouts(connect=timeout, total=timeout)
             data = body.encode() if isinstance(body, str) else body or b""
-            sent = dict(headers or {})
+            sent_headers = dict(headers or {})
             return drive(
                 self._send(
-                    Request(url=url, method=method, headers=sent, body=data, timeouts=clocks)
+                    Request(
+                        url=url, method=method, headers=sent_headers, body=data, timeouts=timeouts
+                    )
                 )
             )
 
-        async def _send(self, sent: Request) -> TransportResponse:
-            async with self._transport.open(sent, blocking=True) as response:
+        async def _send(self, request: Request) -> TransportResponse:
+            async with self._transport.open(request, blocking=True) as response:
                 content = await response.read(MAX_ANSWER)
                 return TransportResponse(response.status, dict(response.headers), content)
 

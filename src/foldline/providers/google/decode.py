@@ -1,7 +1,7 @@
-"""`generateContent` -> events. A decoder is fed chunks and gives events; it does no I/O.
+"""`generateContent` -> events. Pure.
 
-An answer that came whole is one chunk. The first candidate is the answer, others are folded apart. What the prompt or
-the answer was blocked for is a reason to stop, and an empty message: never an ordinary end.
+An answer that is not streamed is one chunk. The first candidate is the answer; others become separate messages. A
+blocked prompt or answer ends with the reason `content_filter`, never with an ordinary stop.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ FINISH_REASONS: Final = {
     "IMAGE_OTHER": "unknown",
     "FINISH_REASON_UNSPECIFIED": "unknown",
 }  # fmt: skip
-SNAKE: Final = {
+METADATA_NAMES: Final = {
     "avgLogprobs": "avg_logprobs",
     "citationMetadata": "citation_metadata",
     "createTime": "create_time",
@@ -63,7 +63,7 @@ SNAKE: Final = {
     "tokenCount": "token_count",
     "urlContextMetadata": "url_context_metadata",
 }
-"""Names in response metadata; what is in them stays in Gemini's spelling."""
+"""Gemini's field -> its name in response metadata; the values keep Gemini's spelling."""
 
 
 def _text_of(part: object) -> str:
@@ -72,7 +72,7 @@ def _text_of(part: object) -> str:
 
 
 class CandidateDecoder:
-    """Turns one candidate, chunk by chunk, into events."""
+    """Decodes one candidate, chunk by chunk."""
 
     __slots__ = ("_metadata", "is_finished", "parts", "reason", "writer")
 
@@ -80,12 +80,12 @@ class CandidateDecoder:
         self.writer: EventWriter = EventWriter(metadata=metadata, usage_mode="last")
         self.parts: PartsDecoder = PartsDecoder(self.writer)
         self.is_finished: bool = False
-        """Whether Gemini said why it stopped."""
+        """Whether a finish reason was received."""
         self.reason: str | None = None
         self._metadata: dict[str, Any] = {}
 
     def feed(self, candidate: Candidate) -> list[Event]:
-        """Take what the candidate says now."""
+        """Return the events of the candidate in one chunk."""
         content = candidate.get("content") or {}
         events: list[Event] = []
         is_first = True
@@ -105,44 +105,44 @@ class CandidateDecoder:
         return events
 
     def stop(self, reason: str) -> None:
-        """Hear why it is over."""
+        """Record the finish reason."""
         self.is_finished, self.reason = True, reason
         self.writer.metadata({"finish_reason": reason})
         self.writer.reason(FINISH_REASONS.get(reason, reason))
 
     def finish(self, metadata: dict[str, Any]) -> list[Event]:
-        """End the message, with the sources of its text."""
+        """Return the last events, including the citations of the text."""
         events = self.parts.finish()
         if self._metadata:
             cite(self.parts.texts, self._metadata)
-        late: list[Any] = []
-        said = [text for text in self.parts.texts if any(text.slices)]
-        for place, text in enumerate(said):
-            notes = text.untold()
+        late_citations: list[Any] = []
+        texts = [text for text in self.parts.texts if any(text.slices)]
+        for index, text in enumerate(texts):
+            notes = text.take_new_notes()
             if text.is_closed:
-                late += [{"text_block": place, **note} for note in notes]
+                late_citations += [{"text_block": index, **note} for note in notes]
             elif notes:
                 events += self.writer.text("", text.key, annotations=notes)
-        if late:
-            self._metadata["late_citations"] = late
+        if late_citations:
+            self._metadata["late_citations"] = late_citations
         return events + self.writer.finish(metadata={**metadata, **self._metadata})
 
     def _note(self, candidate: Candidate) -> None:
         for name, value in candidate.items():
             if name in CANDIDATE_FIELDS or value is None:
                 continue
-            old = self._metadata.get(SNAKE.get(name, name))
+            old = self._metadata.get(METADATA_NAMES.get(name, name))
             merged = (
                 {**old, **value} if isinstance(old, dict) and isinstance(value, dict) else value
             )
-            self._metadata[SNAKE.get(name, name)] = merged
+            self._metadata[METADATA_NAMES.get(name, name)] = merged
         for name, value in (candidate.get("logprobsResult") or {}).items():
-            kept = self._metadata.setdefault("logprobs", {})
-            kept[name] = [*kept.get(name, ()), *value] if isinstance(value, list) else value
+            logprobs = self._metadata.setdefault("logprobs", {})
+            logprobs[name] = [*logprobs.get(name, ()), *value] if isinstance(value, list) else value
 
 
 class GoogleDecoder:
-    """Turns the chunks of one answer into events."""
+    """Decodes the chunks of one answer."""
 
     def __init__(
         self,
@@ -154,21 +154,21 @@ class GoogleDecoder:
         retries_malformed_calls: bool = False,
     ) -> None:
         self._fail = fail
-        self._head = {"provider": provider, **({"model": model} if model else {})}
-        self._first = CandidateDecoder(self._head)
-        self._apart: dict[int, tuple[CandidateDecoder, list[Event]]] = {}
+        self._base_metadata = {"provider": provider, **({"model": model} if model else {})}
+        self._first = CandidateDecoder(self._base_metadata)
+        self._other_candidates: dict[int, tuple[CandidateDecoder, list[Event]]] = {}
         self._others = others
         self._retries_malformed_calls = retries_malformed_calls
         self._id: str | None = None
         self._metadata: dict[str, Any] = {}
         self._usage: UsageMetadata = {}
-        self._untold: list[Event] = []
-        """Events of a whole answer, which are told when it proves complete."""
+        self._buffered_events: list[Event] = []
+        """Events of an answer that is not streamed, returned once it is known to be complete."""
         self._has_candidates = False
         self._is_over = False
 
     def feed(self, data: Chunk, event: str = "message") -> list[Event]:
-        """Take one chunk."""
+        """Return the events of one chunk."""
         if type(data) is not dict:
             raise MalformedStreamError(f"a chunk is a JSON object, not {type(data).__name__}")
         if self._is_over:
@@ -183,26 +183,26 @@ class GoogleDecoder:
                 events += self._first.feed(candidate)
                 self._check_call(candidate)
             else:
-                self._feed_apart(index, candidate)
+                self._feed_other(index, candidate)
         if usage := data.get("usageMetadata"):
             self._count(usage)
         return events
 
     def whole(self, data: Chunk | list[Chunk]) -> list[Event]:
-        """Take an answer that came in one piece, or a stream that came as a list."""
+        """Return the events of an answer that is not streamed, or of a stream sent as a list."""
         for chunk in data if isinstance(data, list) else [data]:
-            self._untold += self.feed(chunk)
+            self._buffered_events += self.feed(chunk)
         if not self._has_candidates and not self._first.is_finished:
             raise MalformedStreamError(
                 "the answer has no candidates: is this a generateContent endpoint?"
             )
         if not self._first.is_finished:
             raise StreamTruncatedError("the answer came without finishReason")
-        events, self._untold = self._untold + self._finish(), []
+        events, self._buffered_events = self._buffered_events + self._finish(), []
         return events
 
     def end(self, *, marked: bool) -> list[Event]:
-        """Finish the message, if Gemini said that it is complete."""
+        """Return the last events; raise if the answer is incomplete."""
         if self._is_over:
             return []
         if not self._first.is_finished:
@@ -210,16 +210,16 @@ class GoogleDecoder:
         return self._finish()
 
     def partial_state(self) -> dict[str, Any]:
-        """Return what was heard beside the content, for the partial message of a stream that broke."""
+        """Return usage, metadata and unfinished blocks, for the partial message of an interrupted stream."""
         raw = {"usage_metadata": dict(self._usage)} if self._usage else {}
         return {
             "usage": counts_of(decode_usage(self._usage)) or None,
             "metadata": {**self._metadata, **raw},
-            "blocks": blocks_so_far(self._untold) + self._first.parts.unfinished(),
+            "blocks": blocks_so_far(self._buffered_events) + self._first.parts.unfinished(),
         }
 
     def _count(self, usage: object) -> None:
-        """Keep running totals; what is no object counts nothing, and is kept as it came (E1)."""
+        """Update the running totals; malformed usage is kept unchanged in the metadata (E1)."""
         if isinstance(usage, dict):
             grow_usage(cast("dict[str, Any]", self._usage), usage)
         else:
@@ -227,18 +227,18 @@ class GoogleDecoder:
 
     def _start(self, data: Chunk) -> list[Event]:
         self._metadata |= {
-            SNAKE.get(name, name): value
+            METADATA_NAMES.get(name, name): value
             for name, value in data.items()
             if name not in CHUNK_FIELDS and value is not None
         }
-        blocked = (data.get("promptFeedback") or {}).get("blockReason")
-        if blocked and not data.get("candidates"):
-            self._first.stop(blocked)
+        block_reason = (data.get("promptFeedback") or {}).get("blockReason")
+        if block_reason and not data.get("candidates"):
+            self._first.stop(block_reason)
             self._first.writer.reason("content_filter")
         if self._id is not None:
             return []
         self._id = data.get("responseId") or uuid4().hex
-        self._first.parts.name(self._id)
+        self._first.parts.set_id_base(self._id)
         if data.get("responseId"):
             self._metadata["response_id"] = self._id
         version = data.get("modelVersion")
@@ -251,24 +251,24 @@ class GoogleDecoder:
             self._retries_malformed_calls
             and candidate.get("finishReason") == "MALFORMED_FUNCTION_CALL"
         ):
-            said = candidate.get("finishMessage") or "the model wrote a call that does not parse"
-            raise MalformedStreamError(f"MALFORMED_FUNCTION_CALL: {said}", is_retryable=True)
+            reason = candidate.get("finishMessage") or "the model wrote a call that does not parse"
+            raise MalformedStreamError(f"MALFORMED_FUNCTION_CALL: {reason}", is_retryable=True)
 
-    def _feed_apart(self, index: int, candidate: Candidate) -> None:
-        if index not in self._apart:
-            decoder = CandidateDecoder(self._head)
-            decoder.parts.name(f"{self._id}-{index}")
-            self._apart[index] = (decoder, [])
-        decoder, events = self._apart[index]
+    def _feed_other(self, index: int, candidate: Candidate) -> None:
+        if index not in self._other_candidates:
+            decoder = CandidateDecoder(self._base_metadata)
+            decoder.parts.set_id_base(f"{self._id}-{index}")
+            self._other_candidates[index] = (decoder, [])
+        decoder, events = self._other_candidates[index]
         events += decoder.feed(candidate)
 
     def _finish(self) -> list[Event]:
         self._is_over = True
-        for index in sorted(self._apart):
-            decoder, events = self._apart[index]
-            told = events + decoder.finish({})
+        for index in sorted(self._other_candidates):
+            decoder, events = self._other_candidates[index]
+            message_events = events + decoder.finish({})
             if self._others is not None:
-                self._others.append(AIMessage.from_fold(fold(told), "v0"))
+                self._others.append(AIMessage.from_fold(fold(message_events), "v0"))
         if self._usage:
             self._first.writer.usage(decode_usage(self._usage))
             self._metadata["usage_metadata"] = dict(self._usage)

@@ -1,4 +1,4 @@
-"""`GoogleGenerativeAIEmbeddings`: text to vectors by Gemini."""
+"""`GoogleGenerativeAIEmbeddings`: Gemini's embedding models."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ __all__ = ["GoogleGenerativeAIEmbeddings"]
 
 PROVIDER: Final = "google_genai"
 ALIASES: Final = {**ENDPOINT_ALIASES, "dimensions": "output_dimensionality"}
-ONE_BY_ONE: Final = "gemini-embedding"
-"""How the names of models begin that take one text in a request on Vertex."""
-MOST_TEXTS: Final = 250
+SINGLE_TEXT_PREFIX: Final = "gemini-embedding"
+"""Models whose name begins with this accept only one text per request on Vertex."""
+MAX_TEXTS: Final = 250
 
 
 class GoogleGenerativeAIEmbeddings(GoogleEndpoint, HttpEmbeddings):
@@ -39,16 +39,16 @@ class GoogleGenerativeAIEmbeddings(GoogleEndpoint, HttpEmbeddings):
 
     model: str = "gemini-embedding-001"
     task_type: str | None = None
-    """What the vectors are for; by default RETRIEVAL_DOCUMENT for documents and RETRIEVAL_QUERY for queries."""
+    """The use of the vectors; default: RETRIEVAL_DOCUMENT for documents, RETRIEVAL_QUERY for queries."""
     output_dimensionality: int | None = None
     title: str | None = None
-    """The title of the documents; Vertex."""
+    """The title of the documents (Vertex only)."""
     auto_truncate: bool | None = None
-    """Whether a text that is too long is cut, which is the default, or refused; Vertex."""
+    """Whether a text that is too long is truncated (the default) or refused (Vertex only)."""
     chunk_size: int = Field(default=100, ge=1)
     """Texts sent in one request."""
     max_concurrency: int = Field(default=8, ge=1)
-    """Requests under way at once."""
+    """How many requests may be in progress at once."""
 
     batches: ClassVar[str] = "foldline.providers.google.batches:GoogleEmbeddingBatches"
     provider_name: ClassVar[str] = PROVIDER
@@ -64,23 +64,25 @@ class GoogleGenerativeAIEmbeddings(GoogleEndpoint, HttpEmbeddings):
     def _batch_size(self) -> int:
         if not self._is_vertex():
             return self.chunk_size
-        return 1 if self.model.startswith(ONE_BY_ONE) else min(self.chunk_size, MOST_TEXTS)
+        return 1 if self.model.startswith(SINGLE_TEXT_PREFIX) else min(self.chunk_size, MAX_TEXTS)
 
     def _encode(self, texts: list[str], *, is_query: bool) -> tuple[str, Body]:
         path = encode_model(self.model)
         task = self.task_type or ("RETRIEVAL_QUERY" if is_query else "RETRIEVAL_DOCUMENT")
         if self._is_vertex():
             return f"{path}:predict", self._prediction(texts, task)
-        one: Body = {"model": path, "taskType": task}
+        options: Body = {"model": path, "taskType": task}
         if self.output_dimensionality is not None:
-            one["outputDimensionality"] = self.output_dimensionality
-        asked = [{**one, "content": {"parts": [{"text": text}]}} for text in texts]
-        return f"{path}:batchEmbedContents", {"requests": asked}
+            options["outputDimensionality"] = self.output_dimensionality
+        requests = [{**options, "content": {"parts": [{"text": text}]}} for text in texts]
+        return f"{path}:batchEmbedContents", {"requests": requests}
 
     def _prediction(self, texts: list[str], task: str) -> Body:
         has_title = self.title is not None and task == "RETRIEVAL_DOCUMENT"
-        more = {"title": self.title} if has_title else {}
-        body: Body = {"instances": [{"content": text, "task_type": task, **more} for text in texts]}
+        title = {"title": self.title} if has_title else {}
+        body: Body = {
+            "instances": [{"content": text, "task_type": task, **title} for text in texts]
+        }
         options = {
             "outputDimensionality": self.output_dimensionality,
             "autoTruncate": self.auto_truncate,
@@ -91,15 +93,18 @@ class GoogleGenerativeAIEmbeddings(GoogleEndpoint, HttpEmbeddings):
 
     def _decode(self, answer: Body) -> list[list[float]]:
         if self._is_vertex():
-            return [read_vector(one["embeddings"]["values"]) for one in answer["predictions"]]
-        return [read_vector(one["values"]) for one in answer["embeddings"]]
+            return [
+                read_vector(embedding["embeddings"]["values"])
+                for embedding in answer["predictions"]
+            ]
+        return [read_vector(embedding["values"]) for embedding in answer["embeddings"]]
 
     def _count(self, answer: Body, headers: Mapping[str, str]) -> int | None:
         if not self._is_vertex():
-            count = answer.get("tokenCount")  # only a batch says it
+            count = answer.get("tokenCount")  # only in batches
             return None if count is None else int(count)
-        told = [(one["embeddings"].get("statistics") or {}) for one in answer["predictions"]]
-        return sum(int(one["token_count"]) for one in told)
+        statistics = [(row["embeddings"].get("statistics") or {}) for row in answer["predictions"]]
+        return sum(int(row["token_count"]) for row in statistics)
 
     def _requested_length(self) -> int | None:
         return self.output_dimensionality

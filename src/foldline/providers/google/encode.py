@@ -1,7 +1,6 @@
-"""foldline -> `generateContent`: tools, choice of tool, generation config, schema of the answer. Pure.
+"""Encode a request for `generateContent`: tools, tool choice, generation config, output schema. Pure.
 
-Turns are in `messages.py`; this file writes the rest of the body. An option nobody here knows goes to
-`generationConfig`, spelled as the wire does.
+Turns are in `messages.py`. Unknown options are added to `generationConfig` in camel case.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ __all__ = ["encode_content", "encode_model", "encode_tools"]
 
 Body = dict[str, Any]
 
-OURS: Final = frozenset(
+ENCODED_OPTIONS: Final = frozenset(
     {
         "extra_body", "generation_config", "include_thoughts", "logprobs", "model", "parallel_tool_calls",
         "reasoning_effort", "response_format", "response_json_schema", "response_schema", "safety_settings",
@@ -34,21 +33,21 @@ OURS: Final = frozenset(
         "stream",
     }
 )  # fmt: skip
-"""Options that are written here, each in its own way."""
-NAME: Final = re.compile(r"[A-Za-z0-9._\-/:@]+")
+"""Options that are encoded individually here."""
+MODEL_NAME: Final = re.compile(r"[A-Za-z0-9._\-/:@]+")
 FOLDERS: Final = ("models/", "tunedModels/", "publishers/", "projects/", "endpoints/")
 JSON: Final = "application/json"
-IN_OTHER_WORDS: Final = {
+EQUIVALENT_SETTINGS: Final = {
     "reasoning_effort": {"thinking_budget": (), "thinking_level": ()},
     "thinking_budget": {"reasoning_effort": (), "thinking_level": ()},
     "thinking_level": {"reasoning_effort": (), "thinking_budget": ()},
 }
-"""Option of a call -> what the model's settings say of the same thing, and so is overruled."""
+"""Option of a call -> settings of the model with the same meaning, which it overrides."""
 
 
 def encode_model(name: str) -> str:
-    """Return the path of a model; what would lead elsewhere is refused (F-H10)."""
-    if not NAME.fullmatch(name) or ".." in name or name.startswith("/"):
+    """Return the path of a model; raise if the name would lead to another path (F-H10)."""
+    if not MODEL_NAME.fullmatch(name) or ".." in name or name.startswith("/"):
         raise UsageError(f"{name!r} is no name of a model")
     return name if name.startswith(FOLDERS) else f"models/{name}"
 
@@ -61,95 +60,99 @@ def encode_content(
     policy: ForeignBlocks = "convert",
     profile: ModelProfile | None = None,
 ) -> Body:
-    """Return the body of a request; `settings` are the model's own, which options of the call overrule."""
+    """Return the body of a request; options of the call override the model's `settings`."""
     check_tool_results(request.messages)
-    said, profile = merge_settings(settings, request, IN_OTHER_WORDS), profile or {}
+    options, profile = merge_settings(settings, request, EQUIVALENT_SETTINGS), profile or {}
     encoder = MessageEncoder(
         providers,
         policy,
         request.notes,
         needs_signatures=bool(profile.get("thought_signatures")),
-        shows_in_results=bool(profile.get("image_tool_message")),
+        media_in_results=bool(profile.get("image_tool_message")),
     )
     system, turns = encoder.encode(request.messages)
     body: Body = {"contents": turns}
     if system:
         body["systemInstruction"] = {"parts": system}
-    _add_tools(body, said, request.notes)
-    config = _generation_config(said, profile, request.notes)
+    _add_tools(body, options, request.notes)
+    config = _generation_config(options, profile, request.notes)
     if config:
         body["generationConfig"] = config
-    if said.get("safety_settings"):
-        body["safetySettings"] = _safety(said["safety_settings"])
-    body |= {BODY[name]: said[name] for name in BODY if said.get(name) is not None}
-    return {**body, **(said.get("extra_body") or {})}
+    if options.get("safety_settings"):
+        body["safetySettings"] = _safety(options["safety_settings"])
+    body |= {BODY[name]: options[name] for name in BODY if options.get(name) is not None}
+    return {**body, **(options.get("extra_body") or {})}
 
 
-def _generation_config(said: Body, profile: ModelProfile, notes: list[str]) -> Body:
-    config: Body = dict(camel_keys(said.get("generation_config") or {}))
-    for name, value in said.items():
-        if value is None or name in OURS or name in BODY:
+def _generation_config(options: Body, profile: ModelProfile, notes: list[str]) -> Body:
+    config: Body = dict(camel_keys(options.get("generation_config") or {}))
+    for name, value in options.items():
+        if value is None or name in ENCODED_OPTIONS or name in BODY:
             continue
         config[GENERATION.get(name) or camel(name)] = (
             [value] if name == "stop" and isinstance(value, str) else value
         )
-    if said.get("logprobs"):
+    if options.get("logprobs"):
         config["responseLogprobs"] = True
-        if not isinstance(said["logprobs"], bool):
-            config["logprobs"] = said["logprobs"]
-    config |= _schema(said)
+        if not isinstance(options["logprobs"], bool):
+            config["logprobs"] = options["logprobs"]
+    config |= _schema(options)
     thinking = {
         **camel_keys(config.pop("thinkingConfig", None) or {}),
-        **_thinking(said, profile, notes),
+        **_thinking(options, profile, notes),
     }
     return {**config, "thinkingConfig": thinking} if thinking else config
 
 
-def _schema(said: Body) -> Body:
-    """Ask for an answer of a certain form."""
-    if said.get("response_schema") is not None:
-        return {"responseMimeType": JSON, "responseSchema": said["response_schema"]}
-    given = said.get("response_json_schema")
-    given = said.get("response_format") if given is None else given
-    if given is None or (isinstance(given, Mapping) and given.get("type") == "text"):
+def _schema(options: Body) -> Body:
+    """Return the options for the schema of the answer."""
+    if options.get("response_schema") is not None:
+        return {"responseMimeType": JSON, "responseSchema": options["response_schema"]}
+    response_format = options.get("response_json_schema")
+    response_format = options.get("response_format") if response_format is None else response_format
+    if response_format is None or (
+        isinstance(response_format, Mapping) and response_format.get("type") == "text"
+    ):
         return {}
-    if isinstance(given, Mapping) and given.get("type") == "json_object":
+    if isinstance(response_format, Mapping) and response_format.get("type") == "json_object":
         return {"responseMimeType": JSON}
-    return {"responseMimeType": JSON, "responseJsonSchema": _json_schema(given)}
+    return {"responseMimeType": JSON, "responseJsonSchema": _json_schema(response_format)}
 
 
-def _json_schema(given: object) -> Body:
-    if not isinstance(given, Mapping):
-        return convert_to_json_schema(given)
-    inner = given.get("json_schema", given)
+def _json_schema(response_format: object) -> Body:
+    if not isinstance(response_format, Mapping):
+        return convert_to_json_schema(response_format)
+    inner = response_format.get("json_schema", response_format)
     if isinstance(inner, Mapping) and isinstance(inner.get("schema"), Mapping):
         return dict(inner["schema"])
-    is_tool = any(key in given for key in ("name", "function", "parameters"))
-    return convert_to_json_schema(given) if is_tool else dict(given)
+    is_tool = any(key in response_format for key in ("name", "function", "parameters"))
+    return convert_to_json_schema(response_format) if is_tool else dict(response_format)
 
 
-def _thinking(said: Body, profile: ModelProfile, notes: list[str]) -> Body:
-    """Say how much to think: a level where the model takes levels, else a budget."""
-    told: Body = {}
-    if said.get("thinking_budget") is not None:
-        told["thinkingBudget"] = said["thinking_budget"]
-    if said.get("thinking_level") is not None:
-        told["thinkingLevel"] = str(said["thinking_level"]).upper()
-    if (asked := said.get("reasoning_effort")) is not None:
-        if told:
-            own = "thinking_budget" if "thinkingBudget" in told else "thinking_level"
-            notes.append(f"reasoning_effort={asked!r} gave way to {own}={said[own]!r}")
+def _thinking(options: Body, profile: ModelProfile, notes: list[str]) -> Body:
+    """Return the thinking config: a level if the model accepts levels, else a budget."""
+    config: Body = {}
+    if options.get("thinking_budget") is not None:
+        config["thinkingBudget"] = options["thinking_budget"]
+    if options.get("thinking_level") is not None:
+        config["thinkingLevel"] = str(options["thinking_level"]).upper()
+    if (effort := options.get("reasoning_effort")) is not None:
+        if config:
+            precedent = "thinking_budget" if "thinkingBudget" in config else "thinking_level"
+            notes.append(
+                f"reasoning_effort={effort!r} gave way to {precedent}={options[precedent]!r}"
+            )
         else:
-            told = _effort(asked, said, profile, notes)
-    if said.get("include_thoughts") is not None:
-        told["includeThoughts"] = said["include_thoughts"]
-    return told
+            config = _effort(effort, options, profile, notes)
+    if options.get("include_thoughts") is not None:
+        config["includeThoughts"] = options["include_thoughts"]
+    return config
 
 
-def _effort(asked: object, said: Body, profile: ModelProfile, notes: list[str]) -> Body:
-    applied = apply_effort(asked, profile or None)
+def _effort(effort: object, options: Body, profile: ModelProfile, notes: list[str]) -> Body:
+    applied = apply_effort(effort, profile or None)
     if applied is None:
-        notes.append(f"{said.get('model')} does not reason: reasoning_effort was left out")
+        notes.append(f"{options.get('model')} does not reason: reasoning_effort was left out")
         return {}
     if applied.value != applied.requested:
         notes.append(f"reasoning_effort={applied.requested!r} was sent as {applied.value!r}")
@@ -159,38 +162,45 @@ def _effort(asked: object, said: Body, profile: ModelProfile, notes: list[str]) 
     return {"thinkingBudget": 0} if level == "none" else {"thinkingLevel": level.upper()}
 
 
-def _safety(given: Mapping[Any, Any] | Iterable[Mapping[str, Any]]) -> list[Body]:
-    if isinstance(given, Mapping):
-        return [{"category": _word(key), "threshold": _word(value)} for key, value in given.items()]
-    return [dict(one) for one in given]
+def _safety(settings: Mapping[Any, Any] | Iterable[Mapping[str, Any]]) -> list[Body]:
+    if isinstance(settings, Mapping):
+        return [
+            {"category": _enum_name(key), "threshold": _enum_name(value)}
+            for key, value in settings.items()
+        ]
+    return [dict(setting) for setting in settings]
 
 
-def _word(value: object) -> str:
-    """Spell a member of somebody's enum as the wire does."""
+def _enum_name(value: object) -> str:
+    """Return the name of an enum member, or the text itself."""
     return str(getattr(value, "name", value))
 
 
 # -- tools
 
 
-def _add_tools(body: Body, said: Body, notes: list[str]) -> None:
-    tools = encode_tools(said.get("tools") or [], notes)
+def _add_tools(body: Body, options: Body, notes: list[str]) -> None:
+    tools = encode_tools(options.get("tools") or [], notes)
     if tools:
         body["tools"] = tools
-    if said.get("parallel_tool_calls") is False:
+    if options.get("parallel_tool_calls") is False:
         notes.append(
             "Gemini cannot be told to call one tool at a time: parallel_tool_calls was left out"
         )
-    if said.get("tool_config"):
-        body["toolConfig"] = camel_keys(said["tool_config"])
+    if options.get("tool_config"):
+        body["toolConfig"] = camel_keys(options["tool_config"])
         return
-    names = [one["name"] for tool in tools for one in tool.get("functionDeclarations") or ()]
-    choice = said.get("tool_choice")
-    if not names or ((choice is None or choice is False) and not said.get("strict")):
+    names = [
+        function["name"] for tool in tools for function in tool.get("functionDeclarations") or ()
+    ]
+    choice = options.get("tool_choice")
+    if not names or ((choice is None or choice is False) and not options.get("strict")):
         return
-    read = ToolChoice("auto") if choice is None or choice is False else read_tool_choice(choice)
+    tool_choice = (
+        ToolChoice("auto") if choice is None or choice is False else read_tool_choice(choice)
+    )
     body["toolConfig"] = {
-        "functionCallingConfig": _mode(read, names, strict=bool(said.get("strict")))
+        "functionCallingConfig": _mode(tool_choice, names, strict=bool(options.get("strict")))
     }
 
 
@@ -211,50 +221,52 @@ def _mode(choice: ToolChoice, names: list[str], *, strict: bool) -> Body:
 
 @remember_tools
 def encode_tools(tools: list[Any], notes: list[str]) -> list[Body]:
-    """Describe tools: functions together, Gemini's own tools each by itself."""
+    """Return tools in Gemini's format: functions in one entry, each server tool in its own."""
     functions: list[Body] = []
     others: list[Body] = []
     for tool in tools:
-        own = _native_tool(tool)
-        if own is None:
+        native_tool = _native_tool(tool)
+        if native_tool is None:
             functions.append(_function(tool, notes))
             continue
-        functions += own.pop("functionDeclarations", None) or []
-        others += [own] if own else []
+        functions += native_tool.pop("functionDeclarations", None) or []
+        others += [native_tool] if native_tool else []
     return [*([{"functionDeclarations": functions}] if functions else []), *others]
 
 
 def _native_tool(tool: object) -> Body | None:
-    """Read a tool in Gemini's own form; None for a function."""
+    """Return a tool that is in Gemini's format; None for a function."""
     if not isinstance(tool, Mapping):
         return None
-    given = {
+    field_names = {
         **SERVER_TOOLS,
         "function_declarations": "functionDeclarations",
         "mcp_servers": "mcpServers",
     }
-    known = {*given, *given.values()}
-    if tool.keys() <= known and tool:
-        return {given.get(str(name), str(name)): value for name, value in tool.items()}
+    known_names = {*field_names, *field_names.values()}
+    if tool.keys() <= known_names and tool:
+        return {field_names.get(str(name), str(name)): value for name, value in tool.items()}
     kind = str(tool.get("type"))
-    if kind in known:  # {"type": "google_search"}: the form of other providers
+    if kind in known_names:  # {"type": "google_search"}: the form of other providers
         return {
-            given.get(kind, kind): {name: value for name, value in tool.items() if name != "type"}
+            field_names.get(kind, kind): {
+                name: value for name, value in tool.items() if name != "type"
+            }
         }
     return None
 
 
 def _function(tool: Any, notes: list[str]) -> Body:  # noqa: ANN401  a tool in any form
-    described = convert_to_openai_tool(tool)
-    function = described.get("function")
+    openai_tool = convert_to_openai_tool(tool)
+    function = openai_tool.get("function")
     if not isinstance(function, Mapping):
-        raise UsageError(f"{described!r:.200} is no tool of Gemini")
-    new: Body = {"name": function["name"]}
-    if extras := described.get("extras"):
-        add_note(notes, f"Gemini takes no {', '.join(extras)} of the tool {new['name']!r}")
+        raise UsageError(f"{openai_tool!r:.200} is no tool of Gemini")
+    encoded: Body = {"name": function["name"]}
+    if extras := openai_tool.get("extras"):
+        add_note(notes, f"Gemini takes no {', '.join(extras)} of the tool {encoded['name']!r}")
     if function.get("description"):
-        new["description"] = function["description"]
+        encoded["description"] = function["description"]
     parameters = function.get("parameters") or {}
     if parameters.get("properties"):
-        new["parametersJsonSchema"] = dict(parameters)
-    return new
+        encoded["parametersJsonSchema"] = dict(parameters)
+    return encoded

@@ -1,6 +1,6 @@
 """`GoogleEndpoint`: a connection to the Gemini API or to Vertex: project, location, address, key or token.
 
-All models on Vertex share it, Claude's included. Tokens are `credentials`'s business.
+All models on Vertex use it, Claude included. Tokens are in `credentials.py`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from foldline.providers._keys import MASK, SecretKey, chosen_key
 from foldline.providers.google.credentials import TokenSource, check_credentials
 from foldline.transports import Request, Response
 
-__all__ = ["ENDPOINT_ALIASES", "PLACE", "GoogleEndpoint"]
+__all__ = ["ENDPOINT_ALIASES", "RESOURCE_NAME", "GoogleEndpoint"]
 
 ENDPOINT_ALIASES: Final[dict[str, str]] = {
     "model_name": "model",
@@ -32,77 +32,77 @@ ENDPOINT_ALIASES: Final[dict[str, str]] = {
     "additional_headers": "default_headers",
     "access_token": "api_key",
 }
-"""Other names that constructors of LangChain and of the vendors accept."""
+"""Other names that the constructors of LangChain and of the vendors accept -> field."""
 HOST: Final = "https://generativelanguage.googleapis.com/v1beta"
-PLACE: Final = r"[A-Za-z0-9][A-Za-z0-9.:-]*"
-"""Names of projects and locations: they are part of an address."""
+RESOURCE_NAME: Final = r"[A-Za-z0-9][A-Za-z0-9.:-]*"
+"""The pattern of names of projects and locations, which are part of the URL."""
 VERTEX_VARIABLE: Final = "GOOGLE_GENAI_USE_VERTEXAI"
 VERSIONS: Final = ("/v1", "/v1beta1")
-"""How the address of Vertex ends that names a version of the API, as vendors' own clients take it."""
+"""Endings of a Vertex URL that includes the API version, as the vendors' clients accept it."""
 MULTI_REGIONS: Final = ("us", "eu")
-"""Locations of several regions, whose host has another form."""
+"""Multi-region locations; their host names have another form."""
 SECRET_HEADERS: Final = frozenset({"authorization", "x-goog-api-key"})
-"""Headers that carry a key; which of them does depends on the key."""
+"""Headers that may carry the key, depending on its kind."""
 
 
-def check_place(name: str | None) -> str | None:
-    """Refuse what is no name of a project or location: it becomes a part of the address."""
-    if name is not None and not re.fullmatch(PLACE, name):
+def check_resource_name(name: str | None) -> str | None:
+    """Raise unless this is a valid name of a project or location: it becomes part of the URL."""
+    if name is not None and not re.fullmatch(RESOURCE_NAME, name):
         raise ValueError(f"{name!r:.60} is no name of a project or location of Google Cloud")
     return name
 
 
-Place = Annotated[str | None, AfterValidator(check_place)]
+ResourceName = Annotated[str | None, AfterValidator(check_resource_name)]
 
 
 T = TypeVar("T")
 
 
 class GoogleEndpoint(Endpoint):
-    """Settings of a connection to Google.
+    """The settings of a connection to Google.
 
-    Vertex is asked where `vertexai`, `project` or `credentials` is set, or GOOGLE_GENAI_USE_VERTEXAI is true; the
-    Gemini API otherwise. On Vertex a token of google-auth is sent, unless there is an `api_key`.
+    Vertex is used if `vertexai`, `project` or `credentials` is set, or GOOGLE_GENAI_USE_VERTEXAI is true; otherwise
+    the Gemini API. On Vertex a google-auth token is sent, unless there is an `api_key`.
     """
 
-    project: Place = None
-    """A project of Google Cloud: asks Vertex, not the Gemini API. Default on Vertex: GOOGLE_CLOUD_PROJECT, then that of
-    the credentials."""
-    location: Place = None
-    """Where in Google Cloud; default: GOOGLE_CLOUD_LOCATION, then "global"."""
+    project: ResourceName = None
+    """A Google Cloud project: selects Vertex instead of the Gemini API. Default on Vertex: GOOGLE_CLOUD_PROJECT, then
+    the project of the credentials."""
+    location: ResourceName = None
+    """The Google Cloud location; default: GOOGLE_CLOUD_LOCATION, then "global"."""
     vertexai: bool | None = None
-    """Whether Vertex is asked, where the other fields do not say it."""
+    """Whether to use Vertex; default: decided by the other fields."""
     credentials: Annotated[Any, AfterValidator(check_credentials)] = Field(
         default=None, exclude=True, repr=False
     )
-    """Who asks Vertex: an object of google-auth, the path of a key file, or its fields as a dict. Default: the
-    credentials of the application (extra `google`)."""
+    """Credentials for Vertex: a google-auth object, the path of a key file, or its fields as a dict. Default: the
+    application default credentials (extra `google`)."""
 
     key_variables: ClassVar[Sequence[str]] = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
     project_variables: ClassVar[Sequence[str]] = ("GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT")
     location_variables: ClassVar[Sequence[str]] = ("GOOGLE_CLOUD_LOCATION", "GOOGLE_CLOUD_REGION")
     vertex_url_variable: ClassVar[str] = "GOOGLE_VERTEX_BASE_URL"
     publisher: ClassVar[str] = "google"
-    """Whose models on Vertex are asked."""
+    """The publisher of the models on Vertex."""
 
     _tokens: TokenSource | None = PrivateAttr(default=None)
 
     @model_validator(mode="before")
     @classmethod
     def _read_transport(cls, values: object) -> object:
-        """Take LangChain's `transport="rest"`, which is what is spoken; any other word is refused."""
+        """Accept LangChain's `transport="rest"`, which is always used; refuse any other value."""
         if not isinstance(values, dict):
             return values
-        named = values.get("transport")
-        named = values.get("api_transport") if named is None else named
-        if not isinstance(named, str):
+        transport = values.get("transport")
+        transport = values.get("api_transport") if transport is None else transport
+        if not isinstance(transport, str):
             return values
-        if named != "rest":
-            raise ValueError(f"transport={named!r}: REST is what is spoken here; leave it out")
+        if transport != "rest":
+            raise ValueError(f"transport={transport!r}: REST is what is spoken here; leave it out")
         return {k: v for k, v in values.items() if k not in ("transport", "api_transport")}
 
     def __getstate__(self) -> dict[Any, Any]:
-        """Return what is pickled: no credentials and no token; the path of a key file stays."""
+        """Return the state to pickle, without credentials and token; the path of a key file is kept."""
         state = dict(super().__getstate__())
         fields = dict(state["__dict__"])
         if not isinstance(fields.get("credentials"), str):
@@ -121,12 +121,12 @@ class GoogleEndpoint(Endpoint):
 
     def _root_url(self) -> str:
         is_vertex = self._is_vertex()
-        given = self._configured_url()
+        url = self._configured_url()
         if not is_vertex:
-            return given or HOST
-        if _is_whole(given):
-            return str(given)
-        host = (given or self._vertex_host()).rstrip("/")
+            return url or HOST
+        if _is_publisher_url(url):
+            return str(url)
+        host = (url or self._vertex_host()).rstrip("/")
         root = host if host.endswith(VERSIONS) else f"{host}/v1"
         project = self._configured_project()
         if project is None and self._is_express():
@@ -135,7 +135,7 @@ class GoogleEndpoint(Endpoint):
             raise UsageError(
                 "no project of Google Cloud: set GOOGLE_CLOUD_PROJECT in the environment, or pass project=..."
             )
-        return f"{root}/projects/{project}/locations/{self._place()}/publishers/{self.publisher}"
+        return f"{root}/projects/{project}/locations/{self._location()}/publishers/{self.publisher}"
 
     def _configured_url(self) -> str | None:
         variable = self.vertex_url_variable if self._is_vertex() else "GOOGLE_GEMINI_BASE_URL"
@@ -143,7 +143,7 @@ class GoogleEndpoint(Endpoint):
         return f"https://{url}" if url and "://" not in url else url  # `api_endpoint` may be a host
 
     def _vertex_host(self) -> str:
-        location = self._place()
+        location = self._location()
         if location == "global":
             return "https://aiplatform.googleapis.com"
         if location in MULTI_REGIONS:
@@ -151,17 +151,17 @@ class GoogleEndpoint(Endpoint):
         return f"https://{location}-aiplatform.googleapis.com"
 
     def _configured_project(self) -> str | None:
-        named = self.project or _first_variable(self.project_variables)
-        return named or (self._tokens.project if self._tokens is not None else None)
+        project = self.project or _first_variable(self.project_variables)
+        return project or (self._tokens.project if self._tokens is not None else None)
 
-    def _place(self) -> str:
+    def _location(self) -> str:
         return self.location or _first_variable(self.location_variables) or "global"
 
     def _is_express(self) -> bool:
-        """Whether a key of Vertex is used, which belongs to a project by itself."""
+        """Whether a Vertex API key is used, which belongs to a project by itself."""
         return self.api_key is not None
 
-    # -- who asks
+    # -- authorization
 
     def _uses_tokens(self) -> bool:
         return self._is_vertex() and self.api_key is None
@@ -178,18 +178,20 @@ class GoogleEndpoint(Endpoint):
         return self._tokens
 
     async def _load_project(self, io: IO) -> None:
-        """Load the credentials before a request is composed, where only they name the project."""
-        is_named = _is_whole(self._configured_url()) or self._configured_project() is not None
+        """Load the credentials before a request is built, if only they know the project."""
+        is_named = (
+            _is_publisher_url(self._configured_url()) or self._configured_project() is not None
+        )
         if self._uses_tokens() and not is_named:
             await self._await_token(self._token_source().load(io))
 
-    async def _authorize(self, sent: Request, io: IO) -> Request:
+    async def _authorize(self, request: Request, io: IO) -> Request:
         if not self._uses_tokens() or any(
             n.lower() == "authorization" for n in self.default_headers
         ):
-            return sent
+            return request
         headers = await self._await_token(self._token_source().headers(io))
-        return replace(sent, headers={**sent.headers, **headers})
+        return replace(request, headers={**request.headers, **headers})
 
     async def _await_token(self, body: Awaitable[T]) -> T:
         try:
@@ -201,10 +203,10 @@ class GoogleEndpoint(Endpoint):
     def _auth_headers(self, key: str) -> dict[str, str]:
         if key != MASK:
             return auth_headers(key, is_vertex=self._is_vertex())
-        # Shown and not sent: the header is chosen by the key that would be.
-        known = None if self._uses_tokens() else chosen_key(self.api_key, self.key_variables)
-        real = known.get_secret_value() if isinstance(known, SecretStr) else ""
-        return dict.fromkeys(auth_headers(real, is_vertex=self._is_vertex()), MASK)
+        # Only shown, by `explain`: which header it is depends on the real key.
+        secret = None if self._uses_tokens() else chosen_key(self.api_key, self.key_variables)
+        key_text = secret.get_secret_value() if isinstance(secret, SecretStr) else ""
+        return dict.fromkeys(auth_headers(key_text, is_vertex=self._is_vertex()), MASK)
 
     def _secret_headers(self) -> set[str]:
         return super()._secret_headers() | SECRET_HEADERS
@@ -212,30 +214,30 @@ class GoogleEndpoint(Endpoint):
     def _status_error(self, response: Response, body: bytes) -> ModelError:
         error = super()._status_error(response, body)
         if isinstance(error, ModelAuthenticationError) and self._tokens is not None:
-            # It may have been revoked, or this clock is wrong: one that is not new is worth another attempt.
+            # The token may be revoked or our clock wrong: unless it is new, fetch another and retry.
             error.is_retryable = self._tokens.reject()
         return error
 
 
-def _is_whole(url: str | None) -> bool:
-    """Whether an address is that of a publisher, not of a machine or of a version of its API."""
+def _is_publisher_url(url: str | None) -> bool:
+    """Whether a URL includes the path of a publisher, not only the host or API version."""
     path = urlsplit(url or "").path.rstrip("/")
     return bool(path) and path not in VERSIONS
 
 
 def auth_headers(key: str, *, is_vertex: bool) -> dict[str, str]:
-    """Send a key as a key, and a token of Google Cloud as a token."""
+    """Return the header of an API key or of a Google Cloud token."""
     is_key = key.startswith(("AIza", "AQ."))
     is_token = key.startswith("ya29.") or (is_vertex and not is_key)
     return {"authorization": f"Bearer {key}"} if is_token else {"x-goog-api-key": key}
 
 
 def _first_variable(names: Sequence[str]) -> str | None:
-    """Return the first variable that is set; one that cannot be part of an address is refused."""
+    """Return the first variable that is set; raise if its value cannot be part of a URL."""
     for name in names:
         if value := os.environ.get(name, "").strip():
             try:
-                return check_place(value)
+                return check_resource_name(value)
             except ValueError as error:
                 raise UsageError(f"the variable {name}: {error}") from None
     return None

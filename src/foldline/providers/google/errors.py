@@ -1,7 +1,7 @@
-"""Google's statuses and reasons of errors, and what each means to the caller.
+"""Google's error statuses and reasons, and the error class of each.
 
-From https://ai.google.dev/gemini-api/docs/troubleshooting and the canonical codes of google.rpc. The finer reason is in
-`error.details`, as is how long to wait.
+From https://ai.google.dev/gemini-api/docs/troubleshooting and the canonical codes of google.rpc. The more specific
+reason and the retry delay are in `error.details`.
 """
 
 from __future__ import annotations
@@ -58,16 +58,17 @@ ERRORS: Final[dict[str, type[ModelError]]] = {
     "SERVICE_DISABLED": ModelPermissionDeniedError,
     "QUOTA_PER_DAY": ModelQuotaError,
 }
-"""Status or reason -> class. `INVALID_ARGUMENT` is not here: it says overflows too, which its message tells."""
+"""Status or reason -> class. `INVALID_ARGUMENT` is not listed: it includes overflows, recognized by their message."""
 
 DELAY: Final = re.compile(r"(\d+(?:\.\d+)?)s")
 
 
 def read_error(body: object) -> Failure:
-    """Find status, reason and message in an error's JSON."""
+    """Return the status, reason and message of an error's JSON."""
     failure = read_failure(body)
     reason = next(
-        (one["reason"] for one in details_of(body) if isinstance(one.get("reason"), str)), None
+        (detail["reason"] for detail in details_of(body) if isinstance(detail.get("reason"), str)),
+        None,
     )
     if failure.kind == "RESOURCE_EXHAUSTED" and _is_daily(body):
         reason = "QUOTA_PER_DAY"
@@ -76,16 +77,16 @@ def read_error(body: object) -> Failure:
 
 
 def read_delay(body: object) -> float | None:
-    """Find how long to wait, which Google says in the body: `RetryInfo`."""
-    for one in details_of(body):
-        found = DELAY.fullmatch(str(one.get("retryDelay") or ""))
-        if found:
-            return float(found[1])
+    """Return the seconds to wait that the body contains (`RetryInfo`), or None."""
+    for detail in details_of(body):
+        match = DELAY.fullmatch(str(detail.get("retryDelay") or ""))
+        if match:
+            return float(match[1])
     return None
 
 
 def with_delay(error: ModelError, body: object) -> ModelError:
-    """Note in an error how long to wait, where no header said it; the body is JSON, parsed or not."""
+    """Set `retry_after` of an error from its body, unless a header has set it; the body is JSON, parsed or not."""
     if error.retry_after is None:
         try:
             error.retry_after = read_delay(parse_wire(body) if isinstance(body, bytes) else body)
@@ -104,6 +105,8 @@ def details_of(body: object) -> list[dict[str, Any]]:
 
 
 def _is_daily(body: object) -> bool:
-    """Whether a quota is used up for the day: then waiting does not help."""
-    broken = [violation for one in details_of(body) for violation in dicts(one.get("violations"))]
-    return any("PerDay" in str(one.get("quotaId")) for one in broken)
+    """Whether a daily quota is exhausted, so that a retry cannot succeed."""
+    violations = [
+        violation for detail in details_of(body) for violation in dicts(detail.get("violations"))
+    ]
+    return any("PerDay" in str(violation.get("quotaId")) for violation in violations)

@@ -1,4 +1,4 @@
-"""What Gemini models can do, as data. The longest beginning of a name that fits is taken."""
+"""The capabilities of Gemini models. The longest matching prefix of a model's name applies."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ BUDGETS: Final = {"none": 0, "minimal": 512, "low": 1024, "medium": 8192, "high"
 LEVELS: Final = {"minimal": 512, "low": 1024, "medium": 8192, "high": 24_576}
 
 
-def _budget(least: int, most: int) -> dict[str, Any]:
-    rules = {"form": "budget", "levels": BUDGETS, "minimum": least, "maximum": most}
+def _budget(minimum: int, maximum: int) -> dict[str, Any]:
+    rules = {"form": "budget", "levels": BUDGETS, "minimum": minimum, "maximum": maximum}
     return {"reasoning_output": True, "reasoning": rules}
 
 
@@ -45,13 +45,13 @@ def _level(*names: str) -> dict[str, Any]:
     return {"reasoning_output": True, "reasoning": rules}
 
 
-THREE: Final[dict[str, Any]] = {
+GEMINI_3: Final[dict[str, Any]] = {
     "thought_signatures": True,
     "image_tool_message": True,
     "pdf_tool_message": True,
     "structured_output_with_tools": True,
 }
-PICTURES: Final[dict[str, Any]] = {
+IMAGE_MODEL: Final[dict[str, Any]] = {
     "image_outputs": True,
     "max_output_tokens": 32_768,
     "tool_calling": False,
@@ -63,11 +63,11 @@ PROFILES: Final[dict[str, Any]] = {
     "gemini-2.0": {"max_output_tokens": 8192, "reasoning_output": False},
     "gemini-2.5-pro": _budget(128, 32_768),
     "gemini-2.5-flash": _budget(1, 24_576),
-    "gemini-2.5-flash-image": {**PICTURES, "reasoning_output": False},
+    "gemini-2.5-flash-image": {**IMAGE_MODEL, "reasoning_output": False},
     "gemini-2.5-flash-lite": _budget(512, 24_576),
-    "gemini-3": {**THREE, **_level("minimal", "low", "medium", "high")},
-    "gemini-3-pro": {**THREE, **_level("low", "high")},
-    "gemini-3-pro-image": {**THREE, **PICTURES},
-    "gemini-3.1-pro": {**THREE, **_level("low", "medium", "high")},
+    "gemini-3": {**GEMINI_3, **_level("minimal", "low", "medium", "high")},
+    "gemini-3-pro": {**GEMINI_3, **_level("low", "high")},
+    "gemini-3-pro-image": {**GEMINI_3, **IMAGE_MODEL},
+    "gemini-3.1-pro": {**GEMINI_3, **_level("low", "medium", "high")},
 }
-"""Beginning of a model's name -> what it can do."""
+"""Prefix of a model's name -> capabilities."""

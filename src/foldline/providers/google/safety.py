@@ -1,4 +1,4 @@
-"""What Gemini may be told to block, and from where on; strings do as well."""
+"""Categories and thresholds of Gemini's safety settings; plain strings are accepted too."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["HarmBlockThreshold", "HarmCategory"]
 
 
 class HarmCategory(StrEnum):
-    """A kind of harm."""
+    """A category of harm."""
 
     HARM_CATEGORY_UNSPECIFIED = "HARM_CATEGORY_UNSPECIFIED"
     HARM_CATEGORY_HARASSMENT = "HARM_CATEGORY_HARASSMENT"
@@ -19,7 +19,7 @@ class HarmCategory(StrEnum):
 
 
 class HarmBlockThreshold(StrEnum):
-    """From which probability on something is blocked."""
+    """The probability from which content is blocked."""
 
     HARM_BLOCK_THRESHOLD_UNSPECIFIED = "HARM_BLOCK_THRESHOLD_UNSPECIFIED"
     BLOCK_LOW_AND_ABOVE = "BLOCK_LOW_AND_ABOVE"

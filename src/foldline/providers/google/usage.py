@@ -1,4 +1,4 @@
-"""Gemini's counts of tokens -> ours. What is no count is left out: a mistake there must not cost the answer."""
+"""Gemini's token counts -> ours. Invalid counts are ignored: they must not fail the answer."""
 
 from __future__ import annotations
 
@@ -10,43 +10,51 @@ __all__ = ["decode_usage", "grow_usage"]
 
 
 def grow_usage(usage: dict[str, Any], new: dict[str, Any]) -> None:
-    """Take newer running totals; what counts nothing takes no count back."""
+    """Update running totals; an invalid value does not replace a count."""
     for name, value in new.items():
         if type(value) is int or (value is not None and type(usage.get(name)) is not int):
             usage[name] = value
 
 
 def decode_usage(usage: UsageMetadata) -> dict[str, Any]:
-    """Return the counts under our names: thoughts count as output, prompts of Gemini's own tools as input."""
+    """Return the counts under our names: thoughts count as output, prompts of server tools as input."""
     counts = {name: value for name, value in usage.items() if type(value) is int}
-    told = _sums(counts)
+    totals = _sums(counts)
     if "totalTokenCount" in counts:
-        told["total_tokens"] = counts["totalTokenCount"]
-    given, made = (
+        totals["total_tokens"] = counts["totalTokenCount"]
+    input_details, output_details = (
         _details(usage.get("promptTokensDetails")),
         _details(usage.get("candidatesTokensDetails")),
     )
     if "cachedContentTokenCount" in counts:
-        given["cache_read"] = counts["cachedContentTokenCount"]
+        input_details["cache_read"] = counts["cachedContentTokenCount"]
     if "thoughtsTokenCount" in counts:
-        made["reasoning"] = counts["thoughtsTokenCount"]
-    details = {"input_token_details": given, "output_token_details": made}
-    return {**told, **{name: kinds for name, kinds in details.items() if kinds}}
+        output_details["reasoning"] = counts["thoughtsTokenCount"]
+    details = {"input_token_details": input_details, "output_token_details": output_details}
+    return {
+        **totals,
+        **{name: counts_by_kind for name, counts_by_kind in details.items() if counts_by_kind},
+    }
 
 
 def _sums(counts: dict[str, int]) -> dict[str, Any]:
-    given = [counts.get("promptTokenCount"), counts.get("toolUsePromptTokenCount")]
-    made = [counts.get("candidatesTokenCount"), counts.get("thoughtsTokenCount")]
-    if all(count is None for count in (*given, *made)):
+    inputs = [counts.get("promptTokenCount"), counts.get("toolUsePromptTokenCount")]
+    outputs = [counts.get("candidatesTokenCount"), counts.get("thoughtsTokenCount")]
+    if all(count is None for count in (*inputs, *outputs)):
         return {}
     # A prompt that was blocked has no output to count.
-    into, out = (sum(count or 0 for count in some) for some in (given, made))
-    return {"input_tokens": into, "output_tokens": out, "total_tokens": into + out}
+    input_tokens, output_tokens = (sum(count or 0 for count in side) for side in (inputs, outputs))
+    return {
+        "input_tokens": input_tokens,
+        "output_tokens": output_tokens,
+        "total_tokens": input_tokens + output_tokens,
+    }
 
 
-def _details(given: object) -> dict[str, Any]:
-    """Count by modality; text is what is left, and not counted apart."""
-    found = (
-        (str(one.get("modality") or "").lower(), one.get("tokenCount")) for one in dicts(given)
+def _details(details: object) -> dict[str, Any]:
+    """Return the counts by modality, except text."""
+    counts = (
+        (str(detail.get("modality") or "").lower(), detail.get("tokenCount"))
+        for detail in dicts(details)
     )
-    return {kind: count for kind, count in found if kind and kind != "text" and type(count) is int}
+    return {kind: count for kind, count in counts if kind and kind != "text" and type(count) is int}

@@ -1,6 +1,6 @@
-"""The JSON of `generateContent`, as types: what Gemini sends. Nothing is required, for no field always comes.
+"""Types of the JSON that `generateContent` sends. No field is required, because none is always present.
 
-A chunk of a stream and a whole answer have one shape. Parts are plain JSON: which field is there says what they are.
+A chunk of a stream and an answer have the same form. Parts are plain JSON: the field that is set is their kind.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ Part: TypeAlias = dict[str, Any]
 
 
 class Content(TypedDict, total=False):
-    """What somebody says: parts in order."""
+    """The parts of a turn."""
 
     role: str
     parts: list[Part] | None
 
 
 class Candidate(TypedDict, total=False):
-    """One of the answers."""
+    """One of several answers."""
 
     index: int | None
     content: Content | None
@@ -36,7 +36,7 @@ class Candidate(TypedDict, total=False):
 
 
 class UsageMetadata(TypedDict, total=False):
-    """Counts of tokens, running totals in a stream."""
+    """Token counts; running totals in a stream."""
 
     promptTokenCount: int | None
     candidatesTokenCount: int | None
@@ -49,7 +49,7 @@ class UsageMetadata(TypedDict, total=False):
 
 
 class Chunk(TypedDict, total=False):
-    """A chunk of a stream, or a whole answer."""
+    """A chunk of a stream, or an answer."""
 
     candidates: list[Candidate] | None
     promptFeedback: dict[str, Any] | None
@@ -66,9 +66,9 @@ CHUNK_FIELDS: Final = frozenset(
 """Fields of a chunk that are read; all others are kept as response metadata."""
 CANDIDATE_FIELDS: Final = frozenset({"content", "index", "finishReason", "logprobsResult"})
 CODE: Final = "code_interpreter"
-"""The name of Gemini's own code execution, as every provider's is called here."""
-MADE_ID: Final = "gemini-call-"
-"""How ids begin that were made here, because Gemini gave none: they are not sent back."""
+"""Our name of code execution, the same for all providers."""
+GENERATED_ID_PREFIX: Final = "gemini-call-"
+"""The prefix of ids generated here because Gemini sent none; they are not sent back."""
 
 GENERATION: Final = {
     "candidate_count": "candidateCount",
@@ -91,9 +91,9 @@ GENERATION: Final = {
     "top_logprobs": "logprobs",
     "top_p": "topP",
 }
-"""Options that are written to `generationConfig`, and their names there."""
+"""Option -> its name in `generationConfig`."""
 BODY: Final = {"cached_content": "cachedContent", "labels": "labels", "service_tier": "serviceTier"}
-"""Options that are written to the body, and their names there."""
+"""Option -> its name in the body."""
 SERVER_TOOLS: Final = {
     "code_execution": "codeExecution",
     "computer_use": "computerUse",
@@ -105,17 +105,17 @@ SERVER_TOOLS: Final = {
     "url_context": "urlContext",
     "retrieval": "retrieval",
 }
-"""Gemini's own tools, in Python's spelling and in that of the wire."""
+"""Server tool -> its name in the API."""
 
 
 def camel(name: str) -> str:
-    """Spell a name as the wire does: `max_output_tokens` -> `maxOutputTokens`."""
-    first, *rest = name.split("_")
-    return first + "".join(word.capitalize() for word in rest)
+    """Return a name in camel case: `max_output_tokens` -> `maxOutputTokens`."""
+    first, *others = name.split("_")
+    return first + "".join(word.capitalize() for word in others)
 
 
-def camel_keys(value: object) -> Any:  # noqa: ANN401  the same kind of JSON as was given
-    """Spell the keys of an option as the wire does, at every depth."""
+def camel_keys(value: object) -> Any:  # noqa: ANN401  JSON of the same type as the value
+    """Return a value with all keys in camel case, at every depth."""
     if isinstance(value, dict):
         return {
             camel(key) if isinstance(key, str) else key: camel_keys(item)
@@ -125,5 +125,5 @@ def camel_keys(value: object) -> Any:  # noqa: ANN401  the same kind of JSON as 
 
 
 def dicts(value: object) -> list[dict[str, Any]]:
-    """Return the objects of a list; what is neither counts for nothing."""
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+    """Return the objects in a list; [] if it is not a list."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

@@ -1,4 +1,4 @@
-"""Models that run in this process: llama.cpp, a small chat model and a sentence encoder fetched on first use."""
+"""Models that run in this process: llama.cpp, with a small chat model and a sentence encoder fetched on first use."""
 
 from __future__ import annotations
 

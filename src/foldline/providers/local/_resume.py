@@ -1,8 +1,8 @@
-"""A program of its own, run beside pip: find a pinned wheel with pip's own means, and go on where a download stopped.
+"""A separate program: find a pinned wheel with pip's internals, and resume its download.
 
-`pip download` cannot resume, but pip knows index, proxy, certificates and credentials. This asks its finder for the
-address and its session for the bytes that are missing. Nothing here is public of pip: where a version of it has none
-of this, the program ends with `NOT_HERE`, and `pip download` does the work from the start.
+`pip download` cannot resume, but pip knows index, proxy, certificates and credentials. This program asks pip's finder
+for the URL and its session for the missing bytes. These are not public APIs of pip: if a version lacks them, the
+program exits with `UNSUPPORTED_PIP`, and `pip download` is used instead.
 
     python -P _resume.py PACKAGE VERSION SHA256 FILE
 """
@@ -16,12 +16,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-NOT_HERE = 86
-"""The exit code that says: this pip is another."""
+UNSUPPORTED_PIP = 86
+"""The exit code for a pip without the required internals."""
 FAILED = 1
-TRIES = 4
-PIECE = 1 << 14
-"""Bytes read at a time: what a broken connection may lose of what had come."""
+MAX_ATTEMPTS = 4
+CHUNK_SIZE = 1 << 14
+"""Bytes read at a time; a broken connection loses at most one chunk."""
 OPTIONS = [
     *("--no-deps", "--only-binary", ":all:", "--no-cache-dir", "--disable-pip-version-check"),
     *("--no-input", "--retries", "2", "--timeout", "15"),
@@ -29,63 +29,65 @@ OPTIONS = [
 
 
 def main(package: str, version: str, sha256: str, target: str) -> int:
-    """Fetch into `target`, printing `Progress DONE of ALL` as pip does."""
+    """Download into `target`, printing `Progress DONE of ALL` as pip does."""
     logging.basicConfig(stream=sys.stdout, format="%(levelname)s: %(message)s")
-    logging.getLogger("pip._internal.index.collector").setLevel(logging.DEBUG)  # why no index
+    logging.getLogger("pip._internal.index.collector").setLevel(
+        logging.DEBUG
+    )  # logs why an index is unreachable
     try:
         command = import_module("pip._internal.commands").create_command("download")
         options, _ = command.parse_args([*OPTIONS, f"{package}=={version}"])
         hashes = import_module("pip._internal.utils.hashes").Hashes({"sha256": [sha256]})
-        wanted = import_module("pip._vendor.packaging.specifiers").SpecifierSet(f"=={version}")
+        specifier = import_module("pip._vendor.packaging.specifiers").SpecifierSet(f"=={version}")
         with command.main_context():
             session = command.get_default_session(options)
             finder = command._build_package_finder(options=options, session=session)
-            found = finder.find_best_candidate(package, wanted, hashes).best_candidate
-            url = found.link.url_without_fragment if found is not None else None
+            candidate = finder.find_best_candidate(package, specifier, hashes).best_candidate
+            url = candidate.link.url_without_fragment if candidate is not None else None
             if url is None:
                 _print(f"ERROR: No matching distribution found for {package}=={version}")
                 return FAILED
             return _fetch(session, url, Path(target))
     except (ImportError, AttributeError, TypeError) as error:
         _print(f"this pip cannot resume: {error!r}")
-        return NOT_HERE
+        return UNSUPPORTED_PIP
 
 
 def _fetch(session: object, url: str, target: Path) -> int:
-    for attempt in range(TRIES):
-        before = _size(target)
+    for attempt in range(MAX_ATTEMPTS):
+        previous_size = _size(target)
         try:
             if _read(session, url, target):
                 return 0
-        except Exception as error:  # noqa: BLE001  whatever pip's requests raises; the caller reads it
+        except Exception as error:  # noqa: BLE001  any error of pip's requests; the caller reads it
             _print(f"ERROR: {error!r}")
-        if _size(target) <= before and attempt:
-            break  # nothing more comes
+        if _size(target) <= previous_size and attempt:
+            break  # no progress
     return FAILED
 
 
 def _read(session: Any, url: str, target: Path) -> bool:  # noqa: ANN401  a session of pip's own copy of requests
-    """Read what is missing; false where the server broke off."""
-    begun = _size(target)
-    headers = {"Accept-Encoding": "identity", **({"Range": f"bytes={begun}-"} if begun else {})}
+    """Download the missing bytes; return False if the server broke off."""
+    start = _size(target)
+    headers = {"Accept-Encoding": "identity", **({"Range": f"bytes={start}-"} if start else {})}
     response = session.get(url, headers=headers, stream=True)
-    if response.status_code == 416:  # nothing is missing, or the file there is another
+    if response.status_code == 416:  # nothing is missing, or the file has changed
         target.unlink()
         return False
     response.raise_for_status()
     if response.status_code != 206:
-        begun = 0
-    whole = begun + int(response.headers.get("Content-Length") or 0)
-    done, told = begun, 0.0
-    with target.open("ab" if begun else "wb") as file:
-        for piece in response.iter_content(PIECE):
+        start = 0
+    total = start + int(response.headers.get("Content-Length") or 0)
+    done, reported_at = start, 0.0
+    with target.open("ab" if start else "wb") as file:
+        for piece in response.iter_content(CHUNK_SIZE):
             file.write(piece)
             done += len(piece)
-            if time.monotonic() - told > 0.1:
+            if time.monotonic() - reported_at > 0.1:
                 file.flush()
-                told = time.monotonic()
-                _print(f"Progress {done} of {max(whole, done)}")
-    return done >= whole
+                reported_at = time.monotonic()
+                _print(f"Progress {done} of {max(total, done)}")
+    return done >= total
 
 
 def _size(path: Path) -> int:

@@ -1,4 +1,4 @@
-"""`ChatLlamaCpp`: a chat model in this process, on llama.cpp; the small one of the box, or any GGUF file."""
+"""`ChatLlamaCpp`: a chat model in this process, on llama.cpp: the built-in small one, or any GGUF file."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ ALIASES: Final = {
     "chat_template": "template",
     "max_completion_tokens": "max_tokens",
 }
-"""Other names for the fields, as LangChain's and llama.cpp's own bindings have them."""
-SENT: Final = (
+"""Other names of LangChain's and llama.cpp's bindings -> field."""
+SENT_FIELDS: Final = (
     "temperature",
     "top_p",
     "top_k",
@@ -53,7 +53,7 @@ SENT: Final = (
     "seed",
     "stop",
 )
-HELPFUL: Final = "You are a helpful assistant."
+DEFAULT_SYSTEM: Final = "You are a helpful assistant."
 PROFILES: Final[dict[str, Any]] = {
     "": {
         "text_inputs": True,
@@ -74,7 +74,7 @@ PROFILES: Final[dict[str, Any]] = {
         "parallel_tool_calls": False,
     },
 }
-"""Name of a model -> what it can do; the empty name is any file."""
+"""Name of a model -> capabilities; the empty name is any file."""
 
 
 HARMLESS_FIELDS = frozenset(
@@ -83,13 +83,13 @@ HARMLESS_FIELDS = frozenset(
         "system", "temperature", "top_k", "top_p",
     }
 )  # fmt: skip
-"""What data may set of a local model."""
+"""Fields of a local model that serialized data may set."""
 
 
 class ChatLlamaCpp(BaseChatModel):
     """A chat model that runs in this process.
 
-    The model is fetched and loaded when it is first asked; every instance with the same settings shares it.
+    The model is fetched and loaded on first use; instances with the same settings share it.
 
     ```python
     from foldline.providers.local import ChatLlamaCpp
@@ -107,23 +107,23 @@ class ChatLlamaCpp(BaseChatModel):
     top_k: int | None = None
     min_p: float | None = None
     repeat_penalty: float | None = 1.1
-    """Keeps small models from going round in circles; where you do not set it, it is off for schemas and tools."""
+    """Keeps small models from repeating themselves; unless you set it, it is off for schemas and tools."""
     max_tokens: int | None = None
     seed: int | None = None
     stop: list[str] | None = None
-    system: str | None = HELPFUL
-    """Said first where a conversation has no system message; None for nothing."""
+    system: str | None = DEFAULT_SYSTEM
+    """The system message of conversations without one; None for none."""
     context: int = 8192
-    """Tokens of prompt and answer, of each request."""
+    """The maximum of prompt and answer tokens of each request."""
     slots: int = 2
-    """Requests answered at the same time."""
+    """How many requests are answered at the same time."""
     threads: int | None = None
     gpu_layers: int = 0
     template: str | None = None
-    """A chat template (Jinja) in place of the file's own."""
+    """A chat template (Jinja) to use instead of the file's."""
     verbose_library: bool = Field(default=False, exclude=True)
     progress: Callable[..., Any] | bool | None = Field(default=None, exclude=True, repr=False)
-    """Shows how far the model is fetched: true, or a function of (bytes done, bytes in all)."""
+    """Shows the progress of the fetch: True, or a function of (bytes done, total bytes)."""
     model_kwargs: dict[str, Any] = Field(default_factory=dict)
     """Further parameters of llama.cpp's requests: grammar, mirostat, ..."""
     foreign_blocks: ForeignBlocks = "convert"
@@ -135,14 +135,14 @@ class ChatLlamaCpp(BaseChatModel):
     def _read_names(cls, values: object) -> object:
         if not isinstance(values, dict):
             return values
-        read = {ALIASES.get(name, name): value for name, value in values.items()}
-        if isinstance(read.get("model"), str):
-            read["model"] = NICKNAMES.get(read["model"], read["model"])
-        return read
+        settings = {ALIASES.get(name, name): value for name, value in values.items()}
+        if isinstance(settings.get("model"), str):
+            settings["model"] = NICKNAMES.get(settings["model"], settings["model"])
+        return settings
 
     @property
     def local(self) -> LocalModel:
-        """What is loaded, and how."""
+        """The local model with these settings; loaded on first use."""
         settings = Settings(
             context=self.context,
             slots=self.slots,
@@ -155,9 +155,9 @@ class ChatLlamaCpp(BaseChatModel):
 
     async def _events(self, request: ChatRequest, run: Run) -> AsyncGenerator[Event, None]:
         body = self._encode(request)
-        decoder = CompletionsDecoder(LOCAL, _failed, model=self.model)
-        feed = self.local.complete(body)
-        async with aclosing(feed.chunks(run.io)) as chunks:
+        decoder = CompletionsDecoder(LOCAL, _chunk_error, model=self.model)
+        chunk_stream = self.local.complete(body)
+        async with aclosing(chunk_stream.chunks(run.io)) as chunks:
             async for chunk in chunks:
                 for event in decoder.feed(chunk):  # type: ignore[arg-type]
                     yield event
@@ -165,11 +165,15 @@ class ChatLlamaCpp(BaseChatModel):
             yield event
 
     def _encode(self, request: ChatRequest) -> dict[str, Any]:
-        settings = {name: getattr(self, name) for name in SENT if getattr(self, name) is not None}
-        is_formal = request.options.get("response_format") or request.tools
-        if is_formal and "repeat_penalty" not in self.model_fields_set:
-            settings["repeat_penalty"] = 1.0  # JSON repeats what was asked, and itself
-        if self.system and not any(isinstance(one, SystemMessage) for one in request.messages):
+        settings = {
+            name: getattr(self, name) for name in SENT_FIELDS if getattr(self, name) is not None
+        }
+        is_structured = request.options.get("response_format") or request.tools
+        if is_structured and "repeat_penalty" not in self.model_fields_set:
+            settings["repeat_penalty"] = 1.0  # JSON legitimately repeats the prompt and itself
+        if self.system and not any(
+            isinstance(message, SystemMessage) for message in request.messages
+        ):
             request = request.replace(messages=[SystemMessage(self.system), *request.messages])
         body = encode_completion(
             request,
@@ -189,20 +193,20 @@ class ChatLlamaCpp(BaseChatModel):
         stream: bool = False,
         **kwargs: object,
     ) -> Explained:
-        """Return the exact request that llama.cpp would be asked, without asking it; nothing is fetched."""
+        """Return the exact request for llama.cpp without sending it; nothing is fetched."""
         prepared = drive(prepare(self, input, BLOCKING, config, kwargs, stream=stream))
         body, notes = self._encode(prepared), list(prepared.notes)
         if self.local.can_encode(body):
             body = self.local.encode(body)
         else:
-            notes.append("which tool is meant is decided when the model is asked")
+            notes.append("the tool is chosen when the model is called")
         tokens = self.count_tokens(prepared.messages, prepared.tools).n
         return Explained("IN-PROCESS", f"local:{self.model}", {}, body, tokens, notes)
 
     # -- counting
 
     def get_token_ids(self, text: str) -> list[int]:
-        """Return the model's own tokens of a text; loads the model."""
+        """Return the tokens of a text; loads the model."""
         if self.custom_get_token_ids is not None:
             return self.custom_get_token_ids(text)
         return self.local.load().tokenize(text)
@@ -210,30 +214,32 @@ class ChatLlamaCpp(BaseChatModel):
     def get_num_tokens_from_messages(
         self, messages: list[BaseMessage], tools: Sequence[Any] | None = None
     ) -> int:
-        """Count exactly: the prompt that the model's template makes of messages and tools; loads the model."""
+        """Return the exact token count of the rendered prompt, tools included; loads the model."""
         return self.local.count_tokens(self._encode_prompt(messages, tools))
 
     def count_tokens(
         self, messages: Sequence[BaseMessage], tools: Sequence[Any] | None = None
     ) -> TokenCount:
-        """Count exactly where the model is here, loading it; about, where something must be fetched first."""
-        local, asked = self.local, self._encode_prompt(messages, tools)
-        if not (local.is_here and local.can_encode(asked)):
+        """Return the exact token count if the model is on disk (loads it), else an estimate."""
+        local, body = self.local, self._encode_prompt(messages, tools)
+        if not (local.is_on_disk and local.can_encode(body)):
             return super().count_tokens(messages, tools)
-        return TokenCount(local.count_tokens(asked), exact=True)
+        return TokenCount(local.count_tokens(body), exact=True)
 
-    def _encode_prompt(self, messages: Sequence[BaseMessage], tools: Sequence[Any] | None) -> Any:  # noqa: ANN401  what the server says of the prompt, as JSON
+    def _encode_prompt(
+        self, messages: Sequence[BaseMessage], tools: Sequence[Any] | None
+    ) -> dict[str, Any]:
         options = {"tools": list(tools)} if tools else {}
         return self._encode(ChatRequest(list(messages), options=options))
 
     @classmethod
     def loadable_fields(cls) -> frozenset[str]:
-        """The arguments that data read by `foldline.load` may set: no path, and no template, which is a program."""
+        """Return the arguments that `foldline.load` accepts from data: no path, and no template, which is code."""
         return HARMLESS_FIELDS
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
-        """Models can be written and read again."""
+        """Return True: models can be serialized."""
         return True
 
     @property
@@ -241,9 +247,9 @@ class ChatLlamaCpp(BaseChatModel):
         return "local"
 
     def _resolve_model_profile(self) -> ModelProfile | None:
-        # Not how long a prompt may be: `context` says that, and llama.cpp counts in its own thread.
-        known: Any = find_profile("local", self.model) or {}
-        return cast("ModelProfile", {k: v for k, v in known.items() if k != "max_input_tokens"})
+        # Without `max_input_tokens`: `context` is the limit, and llama.cpp checks it.
+        profile: Any = find_profile("local", self.model) or {}
+        return cast("ModelProfile", {k: v for k, v in profile.items() if k != "max_input_tokens"})
 
     @property
     def _llm_type(self) -> str:
@@ -251,12 +257,12 @@ class ChatLlamaCpp(BaseChatModel):
 
     @property
     def _identifying_params(self) -> dict[str, Any]:
-        names = (*SENT, "model", "system", "context", "template", "model_kwargs")
+        names = (*SENT_FIELDS, "model", "system", "context", "template", "model_kwargs")
         return {name: getattr(self, name) for name in names}
 
 
 register_profiles("local", PROFILES)
 
 
-def _failed(body: object) -> ModelError:
+def _chunk_error(body: object) -> ModelError:
     return ModelError(str(body), provider="local")

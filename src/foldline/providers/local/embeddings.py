@@ -1,4 +1,4 @@
-"""Text to vectors in this process: MiniLM-L6 (384 numbers, normalised), or any GGUF encoder."""
+"""Embeddings in this process: MiniLM-L6 (384 dimensions, normalised), or any GGUF encoder."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class LocalEmbeddings(BatchedEmbeddings):
     ) -> None:
         self.model = model
         self.truncate = truncate
-        """Cut a text that is longer than the model's context; otherwise it raises `ContextOverflowError`."""
+        """Whether to cut a text that is longer than the context; otherwise `ContextOverflowError` is raised."""
         self._settings = Settings(context=context, slots=1, threads=threads, embedding=True)
 
     async def _embed_some(self, texts: list[str], io: IO, *, is_query: bool) -> list[list[float]]:
@@ -46,11 +46,11 @@ class LocalEmbeddings(BatchedEmbeddings):
         return MalformedStreamError(message, provider=PROVIDER, model=self.model)
 
     def embed_now(self, texts: list[str]) -> list[list[float]]:
-        """Embed in the calling thread, loading (and the first time fetching) the model if need be."""
+        """Embed in the calling thread; loads the model, and fetches it the first time."""
         runtime = load(self.model, self._settings)
-        fitting = [self._fit(text, runtime) for text in texts] if self.truncate else texts
+        truncated = [self._fit(text, runtime) for text in texts] if self.truncate else texts
         try:
-            return [read_vector(vector) for vector in runtime.embed(fitting)]
+            return [read_vector(vector) for vector in runtime.embed(truncated)]
         except ValueError as error:
             raise self._malformed(
                 f"llama.cpp computed what is no vector ({error}): the file may be damaged"
@@ -58,8 +58,8 @@ class LocalEmbeddings(BatchedEmbeddings):
 
     def _fit(self, text: str, runtime: Runtime) -> str:
         # A token is at least one byte, so most texts need no counting.
-        most = max(1, min(self._settings.context, runtime.trained_context) - 2)
-        if len(text.encode(errors="replace")) <= most:
+        max_tokens = max(1, min(self._settings.context, runtime.trained_context) - 2)
+        if len(text.encode(errors="replace")) <= max_tokens:
             return text
         tokens = runtime.tokenize(text)
-        return text if len(tokens) <= most else runtime.detokenize(tokens[:most])
+        return text if len(tokens) <= max_tokens else runtime.detokenize(tokens[:max_tokens])

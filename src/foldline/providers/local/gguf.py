@@ -1,8 +1,8 @@
-"""Write the MiniLM sentence encoder as a GGUF file, from the safetensors and vocabulary of its wheel.
+"""Convert the MiniLM sentence encoder to a GGUF file, from the safetensors and vocabulary of its wheel.
 
-GGUF is a header, typed key-value pairs, a table of tensors and their bytes. No library: the two formats are short, and
-this way `foldline[local]` needs only the runtime. Matrices become half floats; what llama.cpp wants in full floats
-(norms, biases, positions) is copied as it is. The result is the same bytes on every machine, so its hash is pinned.
+GGUF is a header, typed key-value pairs, a table of tensors and their bytes. No library is used: the two formats are
+simple, and `foldline[local]` needs only the runtime. Matrices become half floats; tensors that llama.cpp requires as
+full floats (norms, biases, positions) are copied. The result is identical on every machine, so its hash is pinned.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ LAYER_NAMES = {
     "output.dense": "ffn_down",
     "output.LayerNorm": "layer_output_norm",
 }
-KEEP_FULL = {"position_embd.weight", "token_types.weight"}
+FULL_FLOAT_TENSORS = {"position_embd.weight", "token_types.weight"}
 
 
 class TensorEntry(TypedDict):
@@ -94,7 +94,7 @@ def _require(name: str, entries: dict[str, TensorEntry], path: Path) -> bool:
 
 
 def _kind(name: str, entry: TensorEntry) -> int:
-    return F16 if len(entry["shape"]) == 2 and name not in KEEP_FULL else F32
+    return F16 if len(entry["shape"]) == 2 and name not in FULL_FLOAT_TENSORS else F32
 
 
 def _count(entry: TensorEntry) -> int:
@@ -118,16 +118,16 @@ def _encode_head(pieces: list[str], tensors: dict[str, TensorEntry]) -> bytes:
 
 
 def _copy_tensor(source: BinaryIO, sink: BinaryIO, count: int, kind: int) -> None:
-    left = count
-    while left:
-        step = min(left, CHUNK)
+    remaining = count
+    while remaining:
+        step = min(remaining, CHUNK)
         data = source.read(4 * step)
         if len(data) != 4 * step:
             raise SchemaError("the safetensors file ends in the middle of a tensor")
         sink.write(
             struct.pack(f"<{step}e", *struct.unpack(f"<{step}f", data)) if kind == F16 else data
         )
-        left -= step
+        remaining -= step
     sink.write(bytes(_padding(count * (2 if kind == F16 else 4))))
 
 
@@ -137,7 +137,7 @@ def _string(text: str) -> bytes:
 
 
 def _metadata(pieces: list[str]) -> list[bytes]:
-    def whole(key: str, value: int) -> bytes:
+    def integer(key: str, value: int) -> bytes:
         return _string(key) + struct.pack("<II", UINT32, value)
 
     def text(key: str, value: str) -> bytes:
@@ -148,35 +148,35 @@ def _metadata(pieces: list[str]) -> list[bytes]:
         text("general.architecture", "bert"),
         text("general.name", "all-MiniLM-L6-v2"),
         text("general.license", "apache-2.0"),
-        whole("general.file_type", F16),
-        whole("bert.context_length", CONTEXT),
-        whole("bert.embedding_length", WIDTH),
-        whole("bert.block_count", LAYERS),
-        whole("bert.feed_forward_length", FEED_FORWARD),
-        whole("bert.attention.head_count", HEADS),
+        integer("general.file_type", F16),
+        integer("bert.context_length", CONTEXT),
+        integer("bert.embedding_length", WIDTH),
+        integer("bert.block_count", LAYERS),
+        integer("bert.feed_forward_length", FEED_FORWARD),
+        integer("bert.attention.head_count", HEADS),
         _string("bert.attention.layer_norm_epsilon") + struct.pack("<If", FLOAT32, 1e-12),
         _string("bert.attention.causal") + struct.pack("<IB", BOOL, 0),
-        whole("bert.pooling_type", MEAN_POOLING),
+        integer("bert.pooling_type", MEAN_POOLING),
         text("tokenizer.ggml.model", "bert"),
         text("tokenizer.ggml.pre", "default"),
-        whole("tokenizer.ggml.token_type_count", 2),
-        whole("tokenizer.ggml.bos_token_id", ids["[CLS]"]),
-        whole("tokenizer.ggml.eos_token_id", ids["[SEP]"]),
-        whole("tokenizer.ggml.unknown_token_id", ids["[UNK]"]),
-        whole("tokenizer.ggml.seperator_token_id", ids["[SEP]"]),  # llama.cpp's spelling
-        whole("tokenizer.ggml.padding_token_id", ids["[PAD]"]),
-        whole("tokenizer.ggml.cls_token_id", ids["[CLS]"]),
-        whole("tokenizer.ggml.mask_token_id", ids["[MASK]"]),
+        integer("tokenizer.ggml.token_type_count", 2),
+        integer("tokenizer.ggml.bos_token_id", ids["[CLS]"]),
+        integer("tokenizer.ggml.eos_token_id", ids["[SEP]"]),
+        integer("tokenizer.ggml.unknown_token_id", ids["[UNK]"]),
+        integer("tokenizer.ggml.seperator_token_id", ids["[SEP]"]),  # llama.cpp's spelling
+        integer("tokenizer.ggml.padding_token_id", ids["[PAD]"]),
+        integer("tokenizer.ggml.cls_token_id", ids["[CLS]"]),
+        integer("tokenizer.ggml.mask_token_id", ids["[MASK]"]),
         _string("tokenizer.ggml.tokens")
         + struct.pack("<IIQ", ARRAY, STRING, len(pieces))
-        + b"".join(_string(_as_llama_spells(piece)) for piece in pieces),
+        + b"".join(_string(_llama_spelling(piece)) for piece in pieces),
         _string("tokenizer.ggml.token_type")
         + struct.pack(f"<IIQ{len(pieces)}i", ARRAY, INT32, len(pieces), *map(_token_type, pieces)),
     ]
 
 
-def _as_llama_spells(piece: str) -> str:
-    """llama.cpp marks the start of a word, BERT the pieces that continue one."""
+def _llama_spelling(piece: str) -> str:
+    """Return a piece in llama.cpp's spelling, which marks the start of a word; BERT marks continuations."""
     if _token_type(piece) != 1:
         return piece
     return piece[2:] if piece.startswith("##") else "\u2581" + piece

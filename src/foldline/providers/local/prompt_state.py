@@ -1,8 +1,8 @@
-"""Keep the state of a long, constant prompt beginning on disk, so that it is computed once and not in each process.
+"""Save the state of a long constant prompt prefix on disk, so that it is computed once and not in each process.
 
-The template for tools begins with some 800 tokens of examples: seconds of work before the first word. llama.cpp can
-save what it computed (19 MB for SmolLM2) and read it back in milliseconds. Files are named for everything they depend
-on and only the `MOST_FILES` used last are kept. Losing them costs time, never an answer: every failure here is quiet.
+The template for tools begins with about 800 tokens of examples: seconds of work before the first token. llama.cpp can
+save its state (19 MB for SmolLM2) and restore it in milliseconds. File names are hashes of everything the state depends
+on; only the `MAX_FILES` used last are kept. Without them answers are only slower, so all failures here are ignored.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from foldline.providers.local._cache import cache_dir
 from foldline.providers.local.runtime import Request, Runtime
 from foldline.utils.private_files import make_private_folder
 
-MOST_FILES = 4
-WORTH_KEEPING = 200
-"""Tokens below which computing is as quick as reading."""
+MAX_FILES = 4
+MIN_TOKENS = 200
+"""For shorter prefixes, computing is as fast as reading."""
 
 
 def state_folder() -> Path | None:
-    """Return the folder of saved states, or none when it cannot be written."""
+    """Return the folder of saved states, or None if it cannot be written."""
     folder = cache_dir() / "states"
     try:
         make_private_folder(folder)
@@ -33,38 +33,43 @@ def state_folder() -> Path | None:
 
 
 class PromptState:
-    """The saved beginnings of one runtime's prompts."""
+    """The saved prompt prefixes of one runtime."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._prepared: set[str] = set()
 
     def prepare(self, request: Request) -> None:
-        """Put the constant beginning of a request with tools into a slot: read it back, or compute and save it."""
+        """Load the constant prefix of a request with tools into a slot: restore it, or compute and save it."""
         folder = self._runtime.settings.state_folder
         if folder is None or not request.get("tools"):
             return
         with contextlib.suppress(ModelError, OSError):
-            beginning = self._beginning(request)
-            if beginning not in self._prepared:
-                self._prepared.add(beginning)
-                self._load_or_make(beginning, folder)
+            prefix = self._constant_prefix(request)
+            if prefix not in self._prepared:
+                self._prepared.add(prefix)
+                self._restore_or_compute(prefix, folder)
 
-    def _beginning(self, request: Request) -> str:
-        """Find what does not change: the common beginning of the prompts of this request and of an invented one."""
-        other = [
+    def _constant_prefix(self, request: Request) -> str:
+        """Return the constant part of the prompt: the common prefix of this request and of a made-up one."""
+        other_messages = [
             {**message, "content": "~"} if message["role"] in ("user", "tool") else message
             for message in request["messages"]
         ]
         tool = {"name": "~", "description": "~", "parameters": {"type": "object", "properties": {}}}
-        invented = {"messages": other, "tools": [{"type": "function", "function": tool}]}
-        asked = {"messages": request["messages"], "tools": request["tools"]}
-        return common_beginning(self._runtime.render(asked), self._runtime.render(invented))
+        other_request = {
+            "messages": other_messages,
+            "tools": [{"type": "function", "function": tool}],
+        }
+        this_request = {"messages": request["messages"], "tools": request["tools"]}
+        return common_prefix(
+            self._runtime.render(this_request), self._runtime.render(other_request)
+        )
 
-    def _load_or_make(self, beginning: str, folder: Path) -> None:
-        if len(self._runtime.tokenize(beginning)) < WORTH_KEEPING:
+    def _restore_or_compute(self, prefix: str, folder: Path) -> None:
+        if len(self._runtime.tokenize(prefix)) < MIN_TOKENS:
             return
-        file = folder / f"{self._fingerprint(beginning)}.state"
+        file = folder / f"{self._fingerprint(prefix)}.state"
         slot = self._idle_slot()
         if slot is None:
             return
@@ -72,13 +77,13 @@ class PromptState:
             return
         self._runtime.ask(
             "/completion",
-            {"prompt": beginning, "n_predict": 0, "id_slot": slot, "cache_prompt": True},
+            {"prompt": prefix, "n_predict": 0, "id_slot": slot, "cache_prompt": True},
         )
-        # Written under another name first: a second process must not read half a state.
+        # Written under another name first, so that another process does not read an incomplete state.
         temporary = file.with_suffix(f".{os.getpid()}.part")
         self._runtime.ask(f"/slots/{slot}?action=save", {"filename": temporary.name})
         temporary.replace(file)
-        _forget_oldest(folder)
+        _delete_oldest(folder)
 
     def _restore(self, file: Path, slot: int) -> bool:
         try:
@@ -94,24 +99,24 @@ class PromptState:
         idle = [slot["id"] for slot in slots if not slot["is_processing"]]
         return idle[-1] if idle else None
 
-    def _fingerprint(self, beginning: str) -> str:
+    def _fingerprint(self, prefix: str) -> str:
         status = self._runtime.path.stat()
         settings = self._runtime.settings
         parts = (
             str(self._runtime.path), status.st_size, status.st_mtime_ns,
-            settings.context, settings.slots, self._runtime.version, beginning,
+            settings.context, settings.slots, self._runtime.version, prefix,
         )  # fmt: skip
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:24]
 
 
-def common_beginning(left: str, right: str) -> str:
-    """Return the longest text that both begin with."""
+def common_prefix(left: str, right: str) -> str:
+    """Return the longest common prefix of two texts."""
     shorter = min(len(left), len(right))
-    end = next((place for place in range(shorter) if left[place] != right[place]), shorter)
+    end = next((index for index in range(shorter) if left[index] != right[index]), shorter)
     return left[:end]
 
 
-def _forget_oldest(folder: Path) -> None:
+def _delete_oldest(folder: Path) -> None:
     files = sorted(folder.glob("*.state"), key=lambda file: file.stat().st_mtime, reverse=True)
-    for file in files[MOST_FILES:]:
+    for file in files[MAX_FILES:]:
         file.unlink(missing_ok=True)

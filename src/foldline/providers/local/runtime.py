@@ -1,12 +1,12 @@
-"""llama.cpp in this process: a model loaded once, asked many times, by several callers at once.
+"""llama.cpp in this process: a model is loaded once and shared by concurrent callers.
 
-`Runtime.of(path, settings)` gives the one server of this process for a file and its settings. It is the `Server` of the
-`xllamacpp` wheel, imported when first used. Requests and answers are the JSON of the chat-completions wire; `complete`
-gives them as a `Feed` of chunks. The server also listens on loopback, behind a random key, because counting tokens and
-saving a prompt's state exist only there.
+`Runtime.of(path, settings)` returns this process's server for a file and its settings. It is the `Server` of the
+`xllamacpp` wheel, imported on first use. Requests and answers are the JSON of chat completions; `complete` returns a
+`ChunkStream`. The server also listens on loopback, protected by a random key, because counting tokens and saving a
+prompt's state are only available over HTTP.
 
-A forked child inherits memory but no threads: it forgets the parent's servers (never destroying them, which would wait
-for threads that do not exist) and loads its own.
+A forked child inherits memory but no threads: it abandons the parent's servers (destroying them would wait for threads
+that do not exist) and loads its own.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from foldline.exceptions import (
 )
 from foldline.providers._endpoint import Body
 from foldline.providers._wire import dump_body
-from foldline.providers.local._bridge import Emit, Feed, Lock, stop_all
-from foldline.providers.local.tools import ArgumentMender
+from foldline.providers.local._chunk_stream import ChunkStream, Emit, Lock, stop_all
+from foldline.providers.local.tools import ArgumentFixer
 from foldline.utils.short_repr import short_repr
 
 Request = dict[str, Any]
@@ -43,44 +43,49 @@ Chunk = dict[str, Any]
 
 PROVIDER = "local"
 BATCH = 64
-"""Prompt tokens between two looks at whether the caller has left; 256 are no quicker, 32 cost half as much again."""
+"""Prompt tokens between two checks for cancellation; 256 are no faster, 32 take 1.5 times as long."""
 PROMPT_CACHE_MIB = 256
 """Memory for the prompts of idle slots, so that two conversations on one slot do not evict each other."""
-MOST_THREADS = 8
+MAX_THREADS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a model is loaded. Two callers with equal settings share one server."""
+    """How a model is loaded. Callers with equal settings share one server."""
 
     context: int = 8192
-    """Tokens of prompt and answer, of each request."""
+    """The maximum of prompt and answer tokens of each request."""
     slots: int = 2
-    """Requests answered at the same time; more than that wait in line."""
+    """How many requests are answered at the same time; others are queued."""
     threads: int | None = None
-    """Threads of the computation; a few, by the number of processors, when not given."""
+    """Threads of the computation; default: depends on the number of processors."""
     gpu_layers: int = 0
-    """Layers kept on the graphics card; -1 for all."""
+    """Layers on the GPU; -1 for all."""
     template: str | None = None
-    """A chat template (Jinja) in place of the file's own."""
+    """A chat template (Jinja) to use instead of the file's."""
     embedding: bool = False
-    """Serve embeddings instead of answers."""
+    """Whether to serve embeddings instead of answers."""
     verbose: bool = False
-    """Let llama.cpp write its log to stderr."""
+    """Whether llama.cpp writes its log to stderr."""
     state_folder: Path | None = None
-    """Where the state of processed prompts may be kept."""
+    """The folder for the saved state of prompts, if any."""
 
     def __post_init__(self) -> None:
-        """Refuse what llama.cpp would hang or fail on without a reason."""
-        least = {"context": 1 if self.embedding else 0, "slots": 1, "threads": 1, "gpu_layers": -1}
-        for name, bound in least.items():
+        """Raise on values that make llama.cpp hang, or fail without a reason."""
+        minimums = {
+            "context": 1 if self.embedding else 0,
+            "slots": 1,
+            "threads": 1,
+            "gpu_layers": -1,
+        }
+        for name, minimum in minimums.items():
             value = getattr(self, name)
-            if value is not None and value < bound:
-                raise UsageError(f"{name} of a local model is at least {bound}, not {value}")
+            if value is not None and value < minimum:
+                raise UsageError(f"{name} of a local model is at least {minimum}, not {value}")
 
 
 class Runtime:
-    """One loaded model. Made by `Runtime.of`; threads may share it."""
+    """One loaded model, created by `Runtime.of`; safe to share between threads."""
 
     __repr__ = short_repr
 
@@ -109,36 +114,36 @@ class Runtime:
 
     @property
     def api_key(self) -> str:
-        """What the HTTP server wants as bearer token."""
+        """The bearer token of the HTTP server."""
         return self._key
 
-    def complete(self, request: Request) -> Feed[Chunk]:
-        """Start an answer; gives its chunks as they are spoken."""
-        return Feed(lambda emit: self.produce(request, emit))
+    def complete(self, request: Request) -> ChunkStream[Chunk]:
+        """Start an answer and return the stream of its chunks."""
+        return ChunkStream(lambda emit: self.produce(request, emit))
 
     def produce(self, request: Request, emit: Emit[Chunk], *, is_chat: bool = True) -> None:
-        """Answer a chat, or continue a text, in this thread; each chunk goes to `emit` until it says stop."""
+        """Answer a chat, or continue a text, in this thread; each chunk is passed to `emit` until it returns True."""
         handle = (
             self._server.handle_chat_completions if is_chat else self._server.handle_completions
         )
-        sent = {
+        body = {
             "stream_options": {"include_usage": True},
             **request,
             "stream": True,
             "return_progress": True,
         }
         failure: list[ModelError] = []
-        mender = ArgumentMender()
+        fixer = ArgumentFixer()
 
         def on_chunk(chunk: Chunk) -> bool:
             if "error" in chunk:
                 failure.append(decode_error(chunk["error"], self.name))
                 return True
-            told = "prompt_progress" not in chunk or has_content(chunk)
-            return emit(mender.feed(chunk) if told else None)
+            is_answer = "prompt_progress" not in chunk or has_content(chunk)
+            return emit(fixer.feed(chunk) if is_answer else None)
 
         try:
-            handle(sent, on_chunk)
+            handle(body, on_chunk)
         except ValueError as error:
             raise ModelInvalidRequestError(
                 str(error), provider=PROVIDER, model=self.name, status=400
@@ -149,7 +154,7 @@ class Runtime:
             raise failure[0]
 
     def embed(self, texts: list[str]) -> list[list[float]]:
-        """Return one normalised vector per text; the runtime must have been loaded with `embedding=True`."""
+        """Return one normalised vector per text; requires `embedding=True`."""
         if not texts:
             return []
         try:
@@ -162,14 +167,14 @@ class Runtime:
 
     @property
     def trained_context(self) -> int:
-        """How many tokens the model was made for."""
+        """The context length that the model was trained with."""
         if self._trained_context is None:
-            about = self.ask("/v1/models", None, "GET")["data"][0].get("meta") or {}
-            self._trained_context = int(about.get("n_ctx_train") or self.settings.context)
+            metadata = self.ask("/v1/models", None, "GET")["data"][0].get("meta") or {}
+            self._trained_context = int(metadata.get("n_ctx_train") or self.settings.context)
         return self._trained_context
 
     def tokenize(self, text: str, *, add_special: bool = False) -> list[int]:
-        """Return the model's own tokens of a text."""
+        """Return the tokens of a text."""
         tokens: list[int] = self.ask(
             "/tokenize", {"content": _as_utf8(text), "add_special": add_special}
         )["tokens"]
@@ -180,15 +185,15 @@ class Runtime:
         return str(self.ask("/detokenize", {"tokens": tokens})["content"])
 
     def render(self, request: Request) -> str:
-        """Return the prompt that the template makes of a request's messages and tools."""
+        """Return the prompt of a request: its messages and tools, rendered by the template."""
         return str(self.ask("/apply-template", request)["prompt"])
 
     def count_tokens(self, request: Request) -> int:
-        """Count the prompt of a request, template and tools included."""
+        """Return the token count of a request's prompt, template and tools included."""
         return len(self.tokenize(self.render(request)))
 
-    def ask(self, path: str, body: Body | None = None, method: str = "POST") -> Any:  # noqa: ANN401  whatever JSON the server answers
-        """Ask the server something that exists only over HTTP."""
+    def ask(self, path: str, body: Body | None = None, method: str = "POST") -> Any:  # noqa: ANN401  the server's JSON
+        """Send a request to the HTTP server and return the JSON of its answer."""
         connection = http.client.HTTPConnection(self.address.removeprefix("http://"), timeout=60)
         try:
             headers = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"}
@@ -203,10 +208,10 @@ class Runtime:
             raise decode_error(answer.get("error", {"code": response.status}), self.name)
         return answer
 
-    def forget(self) -> None:
-        """Leak the server: its destructor waits for its threads while it holds the interpreter, which they may want.
+    def leak(self) -> None:
+        """Leak the server: its destructor waits for its threads while holding the GIL, which they may need.
 
-        Seen as a process that hung for ever; a forked child does not even have the threads.
+        Destroying it was seen to hang the process forever; a forked child does not even have the threads.
         """
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._server))
 
@@ -218,36 +223,36 @@ class _Table:
         self.loaded: dict[tuple[Path, Settings], Runtime] = {}
         self.lock = Lock()
         self.is_forked = False
-        """This process was forked from one that had a model loaded: llama.cpp cannot clean up here."""
+        """Whether this process was forked from one that had a model loaded: llama.cpp cannot clean up here."""
 
 
 _table = _Table()
 
 
 def unload(path: str | Path | None = None) -> None:
-    """Let go of one model, or all; answers under way are stopped. The memory stays until the process ends."""
+    """Unload one model, or all; running answers are stopped. The memory is freed when the process ends."""
     stop_all()
     with _table.lock:
-        wanted = None if path is None else Path(path).expanduser().absolute()
-        for key in [key for key in _table.loaded if wanted in (None, key[0])]:
-            _table.loaded.pop(key).forget()
+        resolved = None if path is None else Path(path).expanduser().absolute()
+        for key in [key for key in _table.loaded if resolved in (None, key[0])]:
+            _table.loaded.pop(key).leak()
 
 
-def _forget_after_fork() -> None:
+def _reset_after_fork() -> None:
     for runtime in _table.loaded.values():
-        runtime.forget()
+        runtime.leak()
     is_forked = _table.is_forked or bool(_table.loaded)
     if is_forked and not _table.is_forked:
         _skip_destructors_at_exit()
     _table.loaded, _table.is_forked = {}, is_forked
-    _table.lock = Lock()  # the old one may be held by a thread that is gone
+    _table.lock = Lock()  # the old one may be held by a thread that does not exist here
 
 
 def _skip_destructors_at_exit() -> None:
-    """Leave a forked child by `_exit`, after Python's own end and with its status.
+    """End a forked child with `_exit`, after Python's shutdown and with its status.
 
-    A static object of llama.cpp waits, when destroyed, for a thread that only the parent has. Where the C library has
-    no `on_exit` (not glibc), a child that forked after loading should end with `os._exit`, as multiprocessing does.
+    The destructor of a static object of llama.cpp waits for a thread that only the parent has. If the C library has no
+    `on_exit` (only glibc has), a child forked after loading should end with `os._exit`, as multiprocessing does.
     """
     library = ctypes.CDLL(None)
     if hasattr(library, "on_exit"):
@@ -256,11 +261,11 @@ def _skip_destructors_at_exit() -> None:
 
 atexit.register(unload)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_after_fork)
+    os.register_at_fork(after_in_child=_reset_after_fork)
 
 
 def decode_error(error: Mapping[str, Any], model: str) -> ModelError:
-    """Turn an error of the server into ours."""
+    """Return the exception for an error of the server."""
     status, message = int(error.get("code", 500)), str(error.get("message", "the model failed"))
     kind = status_error_class(status)
     if error.get("type") == "exceed_context_size_error" or "is too large to process" in message:
@@ -269,10 +274,10 @@ def decode_error(error: Mapping[str, Any], model: str) -> ModelError:
 
 
 def has_content(chunk: Chunk) -> bool:
-    """Tell a chunk of the answer from one that only reports how far the prompt is.
+    """Whether a chunk is part of the answer, and not only a progress report about the prompt.
 
-    Progress is asked for so that an answer can be stopped before its first word. It comes as a first delta repeated,
-    except that the name of a tool whose call was begun for the model comes with it too.
+    Progress reports are requested so that an answer can be stopped before its first token. They repeat the first delta;
+    with a prefilled tool call, they also contain the name of the tool.
     """
     deltas = [choice.get("delta") or {} for choice in chunk.get("choices") or ()]
     texts = [choice.get("text") for choice in chunk.get("choices") or ()]
@@ -282,24 +287,24 @@ def has_content(chunk: Chunk) -> bool:
 
 
 def _as_utf8(text: str) -> str:
-    """Return a text that can be written as UTF-8: half a character, which no model has a token for, becomes "?"."""
+    """Return a text that can be encoded as UTF-8: lone surrogates become "?"."""
     return text if text.isascii() else text.encode(errors="replace").decode()
 
 
 def default_threads() -> int:
-    """Count the processors we may use, and leave one to the program.
+    """Return the number of usable processors minus one for the program.
 
-    The threads of a computation wait for each other actively: with one more thread than free processors, 40 tokens a
+    The threads of a computation busy-wait for each other: with one more thread than free processors, 40 tokens per
     second become 5.
     """
     usable = (
         len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
     )
-    return max(1, min(MOST_THREADS, usable - 1))
+    return max(1, min(MAX_THREADS, usable - 1))
 
 
 def load_library() -> ModuleType:
-    """Import xllamacpp, or say how to install it."""
+    """Import xllamacpp; the error explains how to install it."""
     try:
         import xllamacpp  # noqa: PLC0415  an extra, and 50 ms
     except ImportError as error:
@@ -310,7 +315,7 @@ def load_library() -> ModuleType:
     return library
 
 
-def _start(path: Path, settings: Settings, key: str, alias: str) -> Any:  # noqa: ANN401  a server of xllamacpp, which is an extra
+def _start(path: Path, settings: Settings, key: str, alias: str) -> Any:  # noqa: ANN401  a server of xllamacpp, an extra
     library = load_library()
     _check_file(path)
     params = library.CommonParams()
@@ -320,14 +325,14 @@ def _start(path: Path, settings: Settings, key: str, alias: str) -> Any:  # noqa
     params.n_ctx = settings.context * settings.slots
     params.n_gpu_layers = settings.gpu_layers
     params.embedding = settings.embedding
-    # An embedding is computed in one piece, so there the batch bounds the text.
+    # An embedding is computed in one batch, so the batch must hold the entire text.
     params.n_batch = params.n_ubatch = settings.context if settings.embedding else BATCH
     params.cache_ram_mib = 0 if settings.embedding else PROMPT_CACHE_MIB
     params.verbosity = 3 if settings.verbose else -1
     for processors in (params.cpuparams, params.cpuparams_batch):
-        # Sentence encoders are too small to share: two threads wait for each other longer than they work.
+        # Sentence encoders are too small for several threads: they would mostly wait for each other.
         processors.n_threads = settings.threads or (1 if settings.embedding else default_threads())
-        processors.poll = 0  # do not spin: the program beside us needs the processor
+        processors.poll = 0  # do not spin: other threads need the processor
     if settings.template is not None:
         params.chat_template = settings.template
     if settings.state_folder is not None:
@@ -352,7 +357,7 @@ def _check_file(path: Path) -> None:
     try:
         if "\0" not in str(path) and path.exists() and not (path.is_file() or path.is_dir()):
             raise UsageError(
-                f"{path} is no file but a pipe, a socket or a device: give a GGUF file"
+                f"{path} is not a file but a pipe, a socket or a device: pass a GGUF file"
             )
         with path.open("rb") as file:
             magic = file.read(4)

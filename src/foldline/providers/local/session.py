@@ -1,6 +1,6 @@
-"""A model by name or path, ready to be asked: fetching, loading, the template and the help with tools in one place.
+"""`LocalModel`: a model by name or path: fetching, loading, the template and the help with tools.
 
-Everything slow happens in the thread of the answer (`complete`), so the caller waits in one place, in its own colour.
+All slow work happens in the thread of the answer (`complete`), so that sync and async callers wait in one place.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from foldline.exceptions import ModelError
-from foldline.providers.local._bridge import Emit, Feed
 from foldline.providers.local._cache import is_complete
+from foldline.providers.local._chunk_stream import ChunkStream, Emit
 from foldline.providers.local.fetch import MODELS, Progress, is_fetched, model_path
 from foldline.providers.local.prompt_state import PromptState, state_folder
 from foldline.providers.local.runtime import Chunk, Request, Runtime, Settings
@@ -27,23 +27,23 @@ _states: weakref.WeakKeyDictionary[Runtime, PromptState] = weakref.WeakKeyDictio
 
 @dataclass(frozen=True, slots=True)
 class LocalModel:
-    """What to load and how; loading happens when it is first asked."""
+    """A model and its settings; it is loaded on first use."""
 
     model: str = SMOLLM2
-    """A name foldline can fetch, or the path of a GGUF file."""
+    """A name that foldline can fetch, or the path of a GGUF file."""
     settings: Settings = field(default_factory=Settings)
     threshold: float = THRESHOLD
-    """How near a question must be to a tool's description for an automatic call."""
+    """The minimum similarity of a question and a tool's description for an automatic call."""
     progress: Progress | bool | None = None
 
     @property
     def needs_help_with_tools(self) -> bool:
-        """SmolLM2 has no tools in its own template and cannot choose; larger models have and can."""
+        """Whether tools are chosen for the model: SmolLM2 cannot choose, and its template has no tools."""
         return self.model == SMOLLM2 and self.settings.template is None
 
     @property
-    def is_here(self) -> bool:
-        """Whether the file need not be fetched."""
+    def is_on_disk(self) -> bool:
+        """Whether the file is on disk already."""
         return (
             is_fetched(self.model)
             if self.model in MODELS
@@ -51,47 +51,47 @@ class LocalModel:
         )
 
     def load(self) -> Runtime:
-        """Return the runtime, fetching and loading in the calling thread what is not there yet."""
+        """Return the runtime; fetches and loads the model in the calling thread if needed."""
         settings = self.settings
         if self.needs_help_with_tools:
             settings = replace(settings, template=tools_template(), state_folder=state_folder())
         return load(self.model, settings, self.progress)
 
-    def complete(self, request: Request) -> Feed[Chunk]:
-        """Start an answer, given as chunks while it is spoken; returns at once, also when the model must be fetched."""
+    def complete(self, request: Request) -> ChunkStream[Chunk]:
+        """Start an answer and return the stream of its chunks; does not wait, even if the model must be fetched."""
 
         def produce(emit: Emit[Chunk]) -> None:
             runtime = self.load()
-            sent = self.encode(request)
+            encoded = self.encode(request)
             if not emit(None):
                 if self.needs_help_with_tools:
-                    _states.setdefault(runtime, PromptState(runtime)).prepare(sent)
-                runtime.produce(sent, emit)
+                    _states.setdefault(runtime, PromptState(runtime)).prepare(encoded)
+                runtime.produce(encoded, emit)
 
-        return Feed(produce)
+        return ChunkStream(produce)
 
-    def continue_text(self, request: Request) -> Feed[Chunk]:
-        """Start the continuation of a prompt; returns at once, also when the model must be fetched."""
+    def continue_text(self, request: Request) -> ChunkStream[Chunk]:
+        """Start the continuation of a prompt; does not wait, even if the model must be fetched."""
 
         def produce(emit: Emit[Chunk]) -> None:
             runtime = load(self.model, self.settings, self.progress)
             if not emit(None):
                 runtime.produce(request, emit, is_chat=False)
 
-        return Feed(produce)
+        return ChunkStream(produce)
 
     def can_encode(self, request: Request) -> bool:
-        """Whether `encode` fetches nothing: it needs no encoder, or the encoder is here."""
+        """Whether `encode` works without fetching the encoder."""
         return not (self.needs_help_with_tools and needs_routing(request)) or is_fetched(MINILM)
 
     def encode(self, request: Request) -> Request:
-        """Return the request as it is sent; with automatic tools it asks the encoder, and so may fetch and load it."""
+        """Return the request as it is sent; to choose a tool it uses the encoder, and may fetch and load it."""
         if not self.needs_help_with_tools:
             return keep_named_tool(request)
         return encode_tools(request, self._embed, threshold=self.threshold)
 
     def count_tokens(self, request: Request) -> int:
-        """Count the prompt of a request as it is sent, template and tools included."""
+        """Return the token count of a request as it is sent, template and tools included."""
         return self.load().count_tokens(self.encode(request))
 
     def _embed(self, texts: list[str]) -> list[list[float]]:
@@ -103,13 +103,15 @@ def load(
     settings: Settings,
     progress: Progress | bool | None = None,  # noqa: FBT001  true shows a bar
 ) -> Runtime:
-    """Load a model by name or path; a fetched file that turns out to be damaged is fetched again."""
+    """Load a model by name or path; a damaged fetched file is fetched again."""
     if str(model) not in MODELS:
         return Runtime.of(model, settings)
-    known = MODELS[str(model)]
+    fetched_model = MODELS[str(model)]
     try:
-        return Runtime.of(model_path(known.name, progress), settings)
+        return Runtime.of(model_path(fetched_model.name, progress), settings)
     except ModelError:
-        if is_complete(known.path, known.sha256, known.size, thoroughly=True):
+        if is_complete(
+            fetched_model.path, fetched_model.sha256, fetched_model.size, thoroughly=True
+        ):
             raise
-        return Runtime.of(model_path(known.name, progress, verify=True), settings)
+        return Runtime.of(model_path(fetched_model.name, progress, verify=True), settings)

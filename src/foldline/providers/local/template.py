@@ -1,4 +1,4 @@
-"""The chat template that teaches SmolLM2 tools: its own has none. Shipped as a file, because it is one."""
+"""The chat template with tools for SmolLM2, whose own template has none. Shipped as a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`LlamaCpp`: a text model in this process, on llama.cpp: it continues a prompt as it is, without a template."""
+"""`LlamaCpp`: a text model in this process, on llama.cpp: it continues a prompt, without a template."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ALIASES: Final = {
     "n_gpu_layers": "gpu_layers",
     "n_predict": "max_tokens",
 }
-SENT: Final = (
+SENT_FIELDS: Final = (
     "temperature",
     "top_p",
     "top_k",
@@ -46,7 +46,7 @@ SENT: Final = (
 
 
 class LlamaCpp(WireLLM):
-    """A text model in this process: the small one of the box, or any GGUF file (`model_path`).
+    """A text model in this process: the built-in small one, or any GGUF file (`model_path`).
 
     ```python
     from foldline.providers.local import LlamaCpp
@@ -63,16 +63,16 @@ class LlamaCpp(WireLLM):
     min_p: float | None = None
     repeat_penalty: float | None = None
     max_tokens: int | None = 256
-    """Most tokens of an answer; -1 for as many as the context holds."""
+    """The maximum number of tokens of an answer; -1 for as many as the context allows."""
     seed: int | None = None
     stop: list[str] | str | None = None
     logprobs: int | None = None
     grammar: str | None = None
-    """A grammar in GBNF that the answer shall fit."""
+    """A GBNF grammar for the answer."""
     echo: bool = False
     """Whether the answer begins with the prompt."""
     suffix: str | None = None
-    """A text that is put behind the answer."""
+    """A text that is appended to the answer."""
     context: int = 8192
     slots: int = 2
     threads: int | None = None
@@ -91,7 +91,7 @@ class LlamaCpp(WireLLM):
 
     @property
     def local(self) -> LocalModel:
-        """The model on this machine; loaded when it is first asked."""
+        """The local model with these settings; loaded on first use."""
         settings = Settings(
             context=self.context,
             slots=self.slots,
@@ -102,18 +102,18 @@ class LlamaCpp(WireLLM):
         return LocalModel(self.model, settings, progress=self.progress)
 
     def _encode(self, prompt: str, stop: list[str] | None, options: Body) -> Body:
-        settings = {name: getattr(self, name) for name in SENT}
-        named = {ALIASES.get(name, name): value for name, value in options.items()}
-        body = {**settings, **self.model_kwargs, **named, "prompt": prompt}
-        chosen = stop or body.get("stop")
-        body["stop"] = [chosen] if isinstance(chosen, str) else chosen
+        settings = {name: getattr(self, name) for name in SENT_FIELDS}
+        call_options = {ALIASES.get(name, name): value for name, value in options.items()}
+        body = {**settings, **self.model_kwargs, **call_options, "prompt": prompt}
+        stop_texts = stop or body.get("stop")
+        body["stop"] = [stop_texts] if isinstance(stop_texts, str) else stop_texts
         return {name: value for name, value in body.items() if value is not None}
 
     async def _text_pieces(
         self, prompt: str, stop: list[str] | None, options: Body, io: IO
     ) -> AsyncGenerator[GenerationChunk, None]:
         if self.rate_limiter is not None or current_usage() is not None:
-            await io.call(self.local.load)  # its tokenizer counts
+            await io.call(self.local.load)  # its tokenizer counts the prompt
         meter = self._meter([prompt], self._encode(prompt, stop, options), io)
         pieces = metered_pieces(meter, self._continue(prompt, stop, options, io), io)
         async with aclosing(pieces):
@@ -126,8 +126,8 @@ class LlamaCpp(WireLLM):
         if self.echo:
             yield GenerationChunk(text=prompt)
         is_stopped = False
-        feed = self.local.continue_text(self._encode(prompt, stop, options))
-        async with aclosing(feed.chunks(io)) as chunks:
+        chunk_stream = self.local.continue_text(self._encode(prompt, stop, options))
+        async with aclosing(chunk_stream.chunks(io)) as chunks:
             async for chunk in chunks:
                 piece = read_chunk(chunk)
                 is_stopped = is_stopped or "finish_reason" in (piece.generation_info or {})
@@ -141,27 +141,27 @@ class LlamaCpp(WireLLM):
     async def _answers(
         self, prompts: list[str], stop: list[str] | None, options: Body, io: IO
     ) -> LLMResult:
-        whole = GenerationChunk(text="")
+        total = GenerationChunk(text="")
         async with aclosing(self._text_pieces(prompts[0], stop, options, io)) as pieces:
             async for piece in pieces:
-                whole = whole + piece
-        made = Generation(text=whole.text, generation_info=whole.generation_info)
-        return LLMResult(generations=[[made]], llm_output=self._stream_output(whole))
+                total = total + piece
+        generation = Generation(text=total.text, generation_info=total.generation_info)
+        return LLMResult(generations=[[generation]], llm_output=self._stream_output(total))
 
     def get_token_ids(self, text: str) -> list[int]:
-        """Return the model's own tokens of a text; loads the model."""
+        """Return the tokens of a text; loads the model."""
         if self.custom_get_token_ids is not None:
             return self.custom_get_token_ids(text)
         return self.local.load().tokenize(text)
 
     @classmethod
     def loadable_fields(cls) -> frozenset[str]:
-        """The arguments that data read by `foldline.load` may set: no path of a file."""
-        return frozenset({*SENT, "echo", "suffix", "streaming", "name"} - {"grammar"})
+        """Return the arguments that `foldline.load` accepts from data: no path of a file."""
+        return frozenset({*SENT_FIELDS, "echo", "suffix", "streaming", "name"} - {"grammar"})
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
-        """Models can be written and read again."""
+        """Return True: models can be serialized."""
         return True
 
     @property
@@ -178,12 +178,12 @@ class LlamaCpp(WireLLM):
 
     @property
     def _identifying_params(self) -> dict[str, Any]:
-        names = (*SENT, "model", "context", "echo", "suffix", "model_kwargs")
+        names = (*SENT_FIELDS, "model", "context", "echo", "suffix", "model_kwargs")
         return {name: getattr(self, name) for name in names}
 
 
 def read_chunk(chunk: Body) -> GenerationChunk:
-    """Read a chunk of llama.cpp's `/v1/completions`."""
+    """Return the text and metadata of a chunk of llama.cpp's `/v1/completions`."""
     text = ""
     info: Body = {}
     for choice in chunk.get("choices") or ():

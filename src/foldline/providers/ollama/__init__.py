@@ -1,4 +1,4 @@
-"""Text models and embeddings that Ollama serves, over its own API; chat models: `providers.openai_compatible`."""
+"""Ollama's text models and embeddings, over its own API; its chat models are in `providers.openai_compatible`."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""`OllamaEmbeddings`: text to vectors over `/api/embed`."""
+"""`OllamaEmbeddings`: embedding models over `/api/embed`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from foldline.providers._embedding import HttpEmbeddings, read_vector
 from foldline.providers._endpoint import Body
@@ -15,7 +15,7 @@ OPTIONS = (
     "mirostat", "mirostat_eta", "mirostat_tau", "num_ctx", "num_gpu", "num_thread", "repeat_last_n", "repeat_penalty",
     "temperature", "stop", "tfs_z", "top_k", "top_p",
 )  # fmt: skip
-"""Settings that are written to `options`."""
+"""Settings that are sent in `options`."""
 
 
 class OllamaEmbeddings(HttpEmbeddings):
@@ -59,10 +59,10 @@ class OllamaEmbeddings(HttpEmbeddings):
         options = {name: value for name in OPTIONS if (value := getattr(self, name)) is not None}
         return "api/embed", {**body, "options": options} if options else body
 
-    def _decode(self, answer: Any) -> list[list[float]]:  # noqa: ANN401  JSON
+    def _decode(self, answer: Body) -> list[list[float]]:
         return [read_vector(row) for row in answer["embeddings"]]
 
-    def _count(self, answer: Any, headers: Mapping[str, str]) -> int | None:  # noqa: ANN401  JSON
+    def _count(self, answer: Body, headers: Mapping[str, str]) -> int | None:
         count = answer.get("prompt_eval_count")
         return count if isinstance(count, int) else None
 

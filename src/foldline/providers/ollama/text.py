@@ -26,9 +26,9 @@ OPTIONS: Final = {
         )
     },
 }  # fmt: skip
-"""Settings that are written to `options`, and their names there."""
+"""Setting -> its name in `options`."""
 FIELDS: Final = ("format", "keep_alive", "raw", "system", "template", "suffix", "images")
-"""Settings that are written to the body under their own names."""
+"""Settings that are sent in the body under their own names."""
 
 
 class OllamaLLM(HttpLLM):
@@ -56,17 +56,17 @@ class OllamaLLM(HttpLLM):
     repeat_penalty: float | None = None
     tfs_z: float | None = None
     format: Literal["", "json"] | dict[str, Any] | None = None
-    """ "json", or a JSON Schema that the answer shall fit."""
+    """ "json", or a JSON Schema for the answer."""
     keep_alive: int | str | None = None
     """How long the model stays loaded: seconds, or "5m"."""
     raw: bool | None = None
-    """Whether the prompt is taken as it is, without the model's template."""
+    """Whether the prompt is used unchanged, without the model's template."""
     system: str | None = None
     template: str | None = None
     suffix: str | None = None
-    """What comes after the gap that is to be filled."""
+    """The text after the gap to be filled."""
     reasoning: bool | str | None = None
-    """Whether the model thinks first; what it thought is in `generation_info["thinking"]`."""
+    """Whether the model thinks first; its thoughts are in `generation_info["thinking"]`."""
 
     provider_name: ClassVar[str] = "ollama"
     key_variables: ClassVar[Sequence[str]] = ("OLLAMA_API_KEY",)
@@ -90,15 +90,15 @@ class OllamaLLM(HttpLLM):
         return ollama_url(self.base_url)
 
     def _encode(self, prompts: list[str], options: Body, *, stream: bool) -> tuple[str, Body]:
-        left = {k: v for k, v in options.items() if k not in OPTIONS and k != "reasoning"}
-        body: Body = {**left, "prompt": prompts[0], "stream": stream}
+        fields = {k: v for k, v in options.items() if k not in OPTIONS and k != "reasoning"}
+        body: Body = {**fields, "prompt": prompts[0], "stream": stream}
         if body.get("format") == "":
             del body["format"]
         if options.get("reasoning") is not None:
             body["think"] = options["reasoning"]
-        named = {OPTIONS[name]: value for name, value in options.items() if name in OPTIONS}
-        if more := {**named, **(left.get("options") or {})}:
-            body["options"] = more
+        renamed = {OPTIONS[name]: value for name, value in options.items() if name in OPTIONS}
+        if all_options := {**renamed, **(fields.get("options") or {})}:
+            body["options"] = all_options
         return "api/generate", body
 
     def _decode(self, answer: Body, prompts: list[str], options: Body) -> LLMResult:
@@ -106,18 +106,18 @@ class OllamaLLM(HttpLLM):
             raise self._malformed("the answer does not say that it is done", is_retryable=True)
         info = read_info(answer)
         usage = info.get("token_usage")
-        made = Generation(text=answer.get("response") or "", generation_info=info)
+        generation = Generation(text=answer.get("response") or "", generation_info=info)
         output = {"model_name": answer.get("model") or self.model, "token_usage": usage or {}}
-        return LLMResult(generations=[[made]], llm_output=output)
+        return LLMResult(generations=[[generation]], llm_output=output)
 
     def _decoder(self) -> TextDecoder:
         return GenerateDecoder(self._stream_error)
 
 
 def ollama_url(base_url: str | None) -> str:
-    """Return the address of the server: the one given, or that of the environment."""
-    given = base_url or os.environ.get("OLLAMA_BASE_URL") or os.environ.get("OLLAMA_HOST")
-    url = (given or DEFAULT_URL).rstrip("/").removesuffix("/v1")
+    """Return the URL of the server: `base_url`, or the environment's."""
+    address = base_url or os.environ.get("OLLAMA_BASE_URL") or os.environ.get("OLLAMA_HOST")
+    url = (address or DEFAULT_URL).rstrip("/").removesuffix("/v1")
     if "://" in url:
         return url
     host, _, port = url.rpartition(":") if ":" in url else (url, "", "11434")
@@ -125,7 +125,7 @@ def ollama_url(base_url: str | None) -> str:
 
 
 def read_info(answer: Body) -> Body:
-    """Return what an answer says beside its text; counts also under the names that text models use."""
+    """Return the metadata of an answer; counts also under the names of text models."""
     info = {k: v for k, v in answer.items() if k != "response" and v not in (None, "")}
     if "prompt_eval_count" in info or "eval_count" in info:
         prompt, completion = info.get("prompt_eval_count") or 0, info.get("eval_count") or 0
@@ -138,7 +138,7 @@ def read_info(answer: Body) -> Body:
 
 
 class GenerateDecoder:
-    """Reads the lines of a stream; the last says that it is done, why, and what it cost."""
+    """Decodes the lines of a stream; the last one has the stop reason and the token counts."""
 
     def __init__(self, fail: Fail) -> None:
         self._fail = fail
@@ -146,11 +146,11 @@ class GenerateDecoder:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether the last line came."""
+        """Whether the last line was received."""
         return self.is_complete
 
     def feed(self, data: Body, event: str) -> GenerationChunk | None:
-        """Take one line."""
+        """Return the text of one line."""
         if data.get("error"):
             raise self._fail(data)
         if data.get("done"):

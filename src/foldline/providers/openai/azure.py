@@ -1,4 +1,4 @@
-"""OpenAI's models on Azure: another address, and the key in another header."""
+"""OpenAI's models on Azure: another URL, and the key in another header."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ ALIASES: Final = {
     "deployment_name": "azure_deployment",
     "openai_api_version": "api_version",
 }
-PER_DEPLOYMENT: Final = ("chat/completions", "completions", "embeddings")
-"""Paths that the dated API keeps under the deployment's name."""
+DEPLOYMENT_PATHS: Final = ("chat/completions", "completions", "embeddings")
+"""Paths that the dated API has under the deployment's name."""
 
 
 class AzureEndpoint(Endpoint):
-    """Where a deployment is, and how it is asked.
+    """The settings of a connection to a deployment on Azure.
 
-    Without `api_version` the v1 API is spoken, where the deployment is the model's name; with it, the dated API.
+    Without `api_version` the v1 API is used, where the deployment is the model's name; with it, the dated API.
     """
 
     azure_endpoint: Address = None
-    """`https://NAME.openai.azure.com`; default: the variable AZURE_OPENAI_ENDPOINT, at each call."""
+    """`https://NAME.openai.azure.com`; default: AZURE_OPENAI_ENDPOINT, read at each call."""
     azure_deployment: str | None = None
     api_version: str | None = None
     azure_ad_token: Key = Field(default=None, exclude=True, repr=False)
-    """A token of Entra ID, or a function (also async) that gives one, in place of a key."""
+    """An Entra ID token, or a sync or async function that returns one, instead of a key."""
 
     batches: ClassVar[str] = ""
-    """Azure has batches of its own kind, which are not spoken here."""
+    """Not supported: Azure has a batch API of its own."""
     key_variables: ClassVar[Sequence[str]] = AZURE.keys
 
     @model_validator(mode="before")
@@ -91,7 +91,7 @@ class AzureEndpoint(Endpoint):
             return super()._url(path)
         if self.api_version is None:
             return super()._url(f"v1/{path}")
-        if path in PER_DEPLOYMENT:
+        if path in DEPLOYMENT_PATHS:
             deployment = quote(self.azure_deployment or self._model_name or "", safe="")
             path = f"deployments/{deployment}/{path}"
         url = super()._url(path)

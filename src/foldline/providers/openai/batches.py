@@ -1,6 +1,6 @@
-"""OpenAI's batches: a file of JSON lines goes up, a batch is made of it, files of results and errors come down.
+"""OpenAI's batches: upload a file of JSON lines, create a batch from it, download files of results and errors.
 
-The batch carries the part's tag in its metadata, which is how it is found again after a crash.
+The part's tag is in the batch's metadata, by which it is found again after a crash.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from foldline.providers._wire import dump_body
 
 __all__ = ["OpenAIBatches"]
 
-ENDED: Final = ("completed", "expired", "cancelled")
-TAG: Final = "foldline_part"
-LOOK_BACK: Final = 20
-"""Pages of a hundred batches that are looked through for one."""
+END_STATES: Final = ("completed", "expired", "cancelled")
+TAG_KEY: Final = "foldline_part"
+MAX_PAGES: Final = 20
+"""How many pages of a hundred batches are searched."""
 
 
 class OpenAIBatches(BatchClient):
-    """Batches of OpenAI, for chat completions, Responses and embeddings."""
+    """The client of OpenAI's batches, for chat completions, Responses and embeddings."""
 
     most_requests = 50_000
     most_bytes = 200 * 1024 * 1024
 
     def headers(self) -> dict[str, str]:
-        """Return organization and project."""
-        named = {"openai-organization": "organization", "openai-project": "project"}
+        """Return the headers with organization and project."""
+        header_fields = {"openai-organization": "organization", "openai-project": "project"}
         return {
             name: value
-            for name, field in named.items()
+            for name, field in header_fields.items()
             if (value := getattr(self.endpoint, field, None))
         }
 
@@ -48,38 +48,40 @@ class OpenAIBatches(BatchClient):
         )
 
     async def submit(self, lines: list[bytes], part: Part, path: str, io: IO) -> str:
-        """Upload the file, then make a batch of it."""
-        uploaded = await self._upload(b"\n".join(lines) + b"\n", f"{part.tag}.jsonl", io)
+        """Upload the file, create a batch from it and return its id."""
+        file = await self._upload(b"\n".join(lines) + b"\n", f"{part.tag}.jsonl", io)
         batch = {
-            "input_file_id": uploaded["id"],
+            "input_file_id": file["id"],
             "endpoint": f"/v1/{path}",
             "completion_window": "24h",
-            "metadata": {TAG: part.tag},
+            "metadata": {TAG_KEY: part.tag},
         }
-        made = await self.ask("batches", io, method="POST", body=dump_body(batch), may_repeat=False)
-        return str(made["id"])
+        created = await self.ask(
+            "batches", io, method="POST", body=dump_body(batch), may_repeat=False
+        )
+        return str(created["id"])
 
     async def _upload(self, content: bytes, name: str, io: IO) -> dict[str, Any]:
-        mark = f"foldline{uuid4().hex}"
+        boundary = f"foldline{uuid4().hex}"
         head = (
-            f'--{mark}\r\ncontent-disposition: form-data; name="purpose"\r\n\r\nbatch\r\n'
-            f'--{mark}\r\ncontent-disposition: form-data; name="file"; filename="{name}"\r\n'
+            f'--{boundary}\r\ncontent-disposition: form-data; name="purpose"\r\n\r\nbatch\r\n'
+            f'--{boundary}\r\ncontent-disposition: form-data; name="file"; filename="{name}"\r\n'
             "content-type: application/jsonl\r\n\r\n"
         )
-        body = head.encode() + content + f"\r\n--{mark}--\r\n".encode()
-        made: dict[str, Any] = await self.ask(
-            "files", io, method="POST", body=body, kind=f"multipart/form-data; boundary={mark}"
+        body = head.encode() + content + f"\r\n--{boundary}--\r\n".encode()
+        file: dict[str, Any] = await self.ask(
+            "files", io, method="POST", body=body, kind=f"multipart/form-data; boundary={boundary}"
         )
-        return made
+        return file
 
     async def find(self, part: Part, known: Collection[str], io: IO) -> str | None:
-        """Look for the batch whose metadata has the part's tag."""
+        """Return the id of the batch whose metadata has the part's tag, or None."""
         after = ""
-        for _ in range(LOOK_BACK):
+        for _ in range(MAX_PAGES):
             page = await self.ask(f"batches?limit=100{after}", io)
             rows = page.get("data") or []
             for row in rows:
-                if (row.get("metadata") or {}).get(TAG) == part.tag:
+                if (row.get("metadata") or {}).get(TAG_KEY) == part.tag:
                     return str(row["id"])
             if (
                 not rows
@@ -91,21 +93,21 @@ class OpenAIBatches(BatchClient):
         return None
 
     async def status(self, provider_id: str, io: IO) -> BatchStatus:
-        """Ask how far a batch is."""
+        """Return the status of a batch."""
         batch = await self.ask(f"batches/{quote(provider_id)}", io)
-        word = str(batch.get("status"))
+        state = str(batch.get("status"))
         counts = batch.get("request_counts") or {}
         finished = int(counts.get("completed") or 0) + int(counts.get("failed") or 0)
-        if word in ENDED:
-            return BatchStatus("ended", word, finished, batch)
-        if word == "failed":
+        if state in END_STATES:
+            return BatchStatus("ended", state, finished, batch)
+        if state == "failed":
             errors = (batch.get("errors") or {}).get("data") or []
             reasons = "; ".join(str(error.get("message")) for error in errors[:3])
             return BatchStatus("failed", f"failed: {reasons}", finished, batch)
-        return BatchStatus("running", word, finished)
+        return BatchStatus("running", state, finished)
 
     async def answers(self, status: BatchStatus, io: IO) -> AsyncGenerator[BatchAnswer, None]:
-        """Read the file of results, then that of errors."""
+        """Yield the answers of the file of results, then of the file of errors."""
         for name in ("output_file_id", "error_file_id"):
             file = status.details.get(name)
             if not file:
@@ -115,7 +117,7 @@ class OpenAIBatches(BatchClient):
                     yield _answer(row)
 
     async def cancel(self, provider_id: str, io: IO) -> None:
-        """Ask for a batch to be stopped."""
+        """Cancel a batch that is in progress."""
         batch = await self.ask(f"batches/{quote(provider_id)}", io)
         if batch.get("status") in ("validating", "in_progress", "finalizing"):
             await self.ask(f"batches/{quote(provider_id)}/cancel", io, method="POST")
@@ -127,7 +129,10 @@ def _answer(row: Mapping[str, Any]) -> BatchAnswer:
     if isinstance(response, dict) and response.get("status_code"):
         body = response.get("body")
         if isinstance(body, dict) and "service_tier" in body:
-            body = {**body, "service_tier": "batch"}  # it says "default", which has another price
+            body = {
+                **body,
+                "service_tier": "batch",
+            }  # the API returns "default", which has another price
         return BatchAnswer(custom_id, int(response["status_code"]), body)
     reason = (error or {}).get("code") or json.dumps(error)
     return BatchAnswer(custom_id, 0, None, str(reason))

@@ -1,4 +1,4 @@
-"""`ChatOpenAI`: OpenAI's chat models, over chat completions or Responses, whichever a call needs."""
+"""`ChatOpenAI`: OpenAI's chat models, over chat completions or Responses, depending on the call."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from foldline.language_models.call.request import ChatRequest
 from foldline.language_models.profile import register_profiles
 from foldline.messages import AIMessage, BaseMessage
 from foldline.providers._completions.host import Host
-from foldline.providers._completions.model import SENT, CompletionsModel
+from foldline.providers._completions.model import SENT_FIELDS, CompletionsModel
 from foldline.providers._readable import Path
 from foldline.providers._wire import WireDecoder
 from foldline.providers.openai import decode, encode, host, profiles
@@ -23,8 +23,8 @@ from foldline.providers.openai.wire import SERVER_TOOL_TYPES
 __all__ = ["ChatOpenAI"]
 
 
-OWN = frozenset({"openai", "azure", "azure_openai"})
-"""Names under which answers of OpenAI's models are signed."""
+PROVIDER_NAMES = frozenset({"openai", "azure", "azure_openai"})
+"""Values of `model_provider` in messages that OpenAI's models wrote."""
 RESPONSES_PREFIXES = (
     "gpt-5-pro",
     "gpt-5.2-pro",
@@ -35,7 +35,7 @@ RESPONSES_PREFIXES = (
     "o3-deep",
     "o4-mini-deep",
 )
-"""Models that chat completions do not serve."""
+"""Prefixes of models that chat completions do not serve."""
 
 
 RESPONSES_FIELDS = (
@@ -63,11 +63,11 @@ RESPONSES_ONLY: Final = frozenset(
         "truncation",
     }
 )
-"""Parameters that only Responses has: one that is set chooses it."""
+"""Parameters that only Responses has: setting one selects it."""
 
 
 class ChatOpenAI(CompletionsModel):
-    """Chat models of OpenAI, and of every server that speaks its wire.
+    """Chat models of OpenAI, and of every server with the same API.
 
     ```python
     from foldline.providers.openai import ChatOpenAI
@@ -83,22 +83,22 @@ class ChatOpenAI(CompletionsModel):
     organization: str | None = None
     project: str | None = None
     use_responses_api: bool | None = None
-    """True: Responses. False: chat completions. None: Responses where a call asks for something only it has."""
+    """True: Responses. False: chat completions. None: Responses if a call needs something that only it has."""
     reasoning: dict[str, Any] | None = None
     """`{"effort": "low", "summary": "auto"}`; Responses only."""
     verbosity: str | None = None
     store: bool | None = None
     include: list[str] | None = None
-    """What else a response should hold: `["reasoning.encrypted_content"]`; Responses only."""
+    """Additional fields of a response: `["reasoning.encrypted_content"]`; Responses only."""
     truncation: str | None = None
     previous_response_id: str | None = None
     use_previous_response_id: bool = False
-    """Send only what is new, and the id of the stored response before it."""
+    """Whether to send only new messages, with the id of the last stored response."""
     background: bool | None = None
     max_tool_calls: int | None = None
     modalities: list[str] | None = None
     audio: dict[str, Any] | None = None
-    """Voice and format of a spoken answer: `{"voice": "alloy", "format": "wav"}`."""
+    """Voice and format of an audio answer: `{"voice": "alloy", "format": "wav"}`."""
     prediction: dict[str, Any] | None = None
     prompt_cache_key: str | None = None
     prompt_cache_retention: str | None = None
@@ -110,7 +110,7 @@ class ChatOpenAI(CompletionsModel):
     _prefers_strict: ClassVar[bool] = True
     block_paths: ClassVar[tuple[Path, ...]] = (("output",), *CompletionsModel.block_paths)
     sent_fields: ClassVar[tuple[str, ...]] = (
-        *SENT,
+        *SENT_FIELDS,
         "audio",
         "background",
         "include",
@@ -140,7 +140,7 @@ class ChatOpenAI(CompletionsModel):
 
     @property
     def _own_providers(self) -> frozenset[str]:
-        return OWN
+        return PROVIDER_NAMES
 
     def _extra_headers(self, request: ChatRequest) -> dict[str, str]:
         headers: dict[str, str] = {}
@@ -156,11 +156,11 @@ class ChatOpenAI(CompletionsModel):
         model = str(request.options.get("model") or self.model)
         if model.startswith(RESPONSES_PREFIXES) or self.use_previous_response_id:
             return True
-        own, said = self.__dict__, self.model_kwargs
+        fields, settings = self.__dict__, self.model_kwargs
         for name in RESPONSES_FIELDS:
-            if own[name] is not None:
-                said = {name: own[name], **said}
-        return _needs_responses(request, said, self._own_providers)
+            if fields[name] is not None:
+                settings = {name: fields[name], **settings}
+        return _needs_responses(request, settings, self._own_providers)
 
     def _encode(self, request: ChatRequest) -> tuple[str, dict[str, Any]]:
         if not self._uses_responses(request):
@@ -188,24 +188,24 @@ register_profiles("openai", lambda: profiles.PROFILES)
 def _needs_responses(
     request: ChatRequest, settings: Mapping[str, Any], providers: frozenset[str]
 ) -> bool:
-    """Say whether something is asked for that chat completions cannot do; `providers` sign answers of Responses."""
+    """Whether a request needs Responses; `providers` are the values of `model_provider` of its answers."""
     if settings or request.options:
-        said = {**settings, **request.options}
-        if any(said[name] is not None for name in said.keys() & RESPONSES_ONLY):
+        options = {**settings, **request.options}
+        if any(options[name] is not None for name in options.keys() & RESPONSES_ONLY):
             return True
-        tools = [tool for tool in said.get("tools") or () if isinstance(tool, Mapping)]
+        tools = [tool for tool in options.get("tools") or () if isinstance(tool, Mapping)]
         if any(tool.get("type") in SERVER_TOOL_TYPES for tool in tools):
             return True
     for message in request.messages:
         if not isinstance(message.content, str) and (
-            _has_items(message, providers) or _shows_stored_image(message.content)
+            _has_items(message, providers) or _has_stored_image(message.content)
         ):
             return True
     return False
 
 
-def _shows_stored_image(content: list[str | dict[str, Any]]) -> bool:
-    """See an image by the id of a stored file, in any spelling: chat completions take none."""
+def _has_stored_image(content: list[str | dict[str, Any]]) -> bool:
+    """Whether content has an image by file id, in any format: chat completions do not accept it."""
     return any(
         isinstance(block, dict)
         and block.get("type") in ("image", "input_image")
@@ -215,9 +215,9 @@ def _shows_stored_image(content: list[str | dict[str, Any]]) -> bool:
 
 
 def _has_items(message: BaseMessage, providers: frozenset[str]) -> bool:
-    """See an answer of Responses: chat completions cannot take back its items."""
+    """Whether a message is an answer of Responses, whose items chat completions cannot accept."""
     if not isinstance(message, AIMessage):
         return False
-    writer = message.response_metadata.get("model_provider")
-    is_signed = writer is not None and writer in providers
+    provider = message.response_metadata.get("model_provider")
+    is_signed = provider is not None and provider in providers
     return is_signed and str(message.response_metadata.get("id") or "").startswith("resp_")

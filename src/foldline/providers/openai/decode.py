@@ -1,7 +1,7 @@
-"""Responses -> events. A decoder is fed the events of a stream and gives ours; it does no I/O.
+"""The Responses API -> events. Pure.
 
-`roster.py` knows which item an event means; `items.py` reads each kind of item. A response that came whole is told as
-the stream it would have been: every item added, then done.
+`item_index.py` finds the item of an event; `items.py` decodes each kind of item. A response that is not streamed is
+decoded as the equivalent stream: every item added, then done.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from foldline.exceptions import MalformedStreamError, ModelError, StreamTruncate
 from foldline.protocol.events import Event
 from foldline.protocol.writer import EventWriter
 from foldline.providers._wire import Fail
+from foldline.providers.openai.item_index import ItemIndex
 from foldline.providers.openai.items import Item, item_reader
-from foldline.providers.openai.roster import Roster
 from foldline.providers.openai.wire import (
-    CANCELLED,
-    FAILED,
-    INCOMPLETE,
-    KEPT,
-    TERMINAL,
-    UNFINISHED,
-    WHOLE,
+    CANCELLED_ERROR,
+    FAILURE_EVENTS,
+    INCOMPLETE_REASONS,
+    METADATA_FIELDS,
+    PENDING_EVENTS,
+    STATUS_EVENTS,
+    TERMINAL_EVENTS,
     decode_usage,
 )
 from foldline.utils.json import to_jsonable
@@ -30,27 +30,27 @@ __all__ = ["ResponsesDecoder"]
 
 
 class ResponsesDecoder:
-    """Turns one response into events."""
+    """Decodes one response."""
 
     def __init__(self, fail: Fail, *, provider: str = "openai", model: str | None = None) -> None:
         self._fail = fail
         metadata = {"provider": provider, **({"model": model} if model else {})}
         self._writer = EventWriter(metadata=metadata, usage_mode="last")
-        self._items = Roster()
+        self._items = ItemIndex()
         self._metadata: dict[str, Any] = {}
         self._sequence: int | None = None
         self._logprobs: list[Any] = []
         self._is_over = False
 
     def feed(self, data: object, event: str = "message") -> list[Event]:
-        """Take one event of the stream."""
+        """Return our events for one event of the stream."""
         if not isinstance(data, dict):
             raise MalformedStreamError(f"an event is a JSON object, not {type(data).__name__}")
         if self._is_over:
             return []
         kind = data.get("type") or event
         self._count(data.get("sequence_number"))
-        if kind in TERMINAL or (data.get("error") and "response" not in data):
+        if kind in TERMINAL_EVENTS or (data.get("error") and "response" not in data):
             return self._end_with(kind, data)
         if kind.startswith("response.output_item."):
             return self._output_item(kind, data)
@@ -59,18 +59,18 @@ class ResponsesDecoder:
         name = kind.removeprefix("response.")
         if "item_id" not in data and "output_index" not in data:
             return self._decode_audio(name, data)
-        item, events = self._of(data)
+        item, events = self._item_of(data)
         return events + item.feed(name, data)
 
     def whole(self, data: object) -> list[Event]:
-        """Take a response that came in one piece."""
+        """Return the events of a response that is not streamed."""
         if not isinstance(data, dict) or not isinstance(data.get("output"), list):
             raise MalformedStreamError("the answer has no output: is this a Responses endpoint?")
-        kind = WHOLE.get(str(data.get("status")), "response.completed")
+        kind = STATUS_EVENTS.get(str(data.get("status")), "response.completed")
         return self._start(data) + self._end_with(kind, {"response": data})
 
     def end(self, *, marked: bool) -> list[Event]:
-        """The bytes ended: only a terminal event says that a response is complete."""
+        """Raise if the stream ended without a terminal event."""
         if not self._is_over:
             raise StreamTruncatedError(
                 "the stream ended without response.completed, .incomplete or .failed"
@@ -78,7 +78,7 @@ class ResponsesDecoder:
         return []
 
     def partial_state(self) -> dict[str, Any]:
-        """Return what was said of usage and metadata so far: for the partial message of a response that broke."""
+        """Return usage and metadata so far, for the partial message of an interrupted response."""
         metadata = {**self._writer.metadata_so_far, **to_jsonable(self._metadata)}
         return {"usage": self._writer.usage_so_far, "metadata": metadata}
 
@@ -92,7 +92,7 @@ class ResponsesDecoder:
         self._sequence = number
 
     def _begin(self, response: dict[str, Any]) -> list[Event]:
-        """Take a response as it stands; the last word on it is that of the end."""
+        """Read the response object of an event; the one of the last event replaces it."""
         self._keep_response(response)
         return self._start(response)
 
@@ -103,9 +103,11 @@ class ResponsesDecoder:
         return self._writer.start(response.get("id"), {"model": model} if model else None)
 
     def _keep_response(self, response: dict[str, Any]) -> None:
-        """Keep what a response says of itself."""
+        """Store the metadata and usage of a response."""
         self._metadata = {
-            name: response[name] for name in KEPT if response.get(name) not in (None, {}, [])
+            name: response[name]
+            for name in METADATA_FIELDS
+            if response.get(name) not in (None, {}, [])
         }
         if response.get("model"):
             self._metadata["model_name"] = response["model"]
@@ -113,8 +115,8 @@ class ResponsesDecoder:
             self._writer.usage(decode_usage(usage))
             self._metadata["token_usage"] = usage
 
-    def _of(self, data: dict[str, Any]) -> tuple[Item, list[Event]]:
-        """Find the item an event belongs to; one that was never added is added now."""
+    def _item_of(self, data: dict[str, Any]) -> tuple[Item, list[Event]]:
+        """Return the item of an event; one that was never added is added now."""
         id, index = data.get("item_id"), data.get("output_index")
         item = self._items.find(id, index)
         if item is not None:
@@ -133,7 +135,7 @@ class ResponsesDecoder:
         native, index = data.get("item") or {}, data.get("output_index")
         if kind.endswith(".done"):
             return self._item_done(self._items.find(native.get("id"), index), native, index)
-        item = self._items.announced(native.get("id"), index)
+        item = self._items.find_added(native.get("id"), index)
         return self._find_item(item, native, index)[1]
 
     def _item_done(
@@ -150,7 +152,7 @@ class ResponsesDecoder:
     def _find_item(
         self, item: Item | None, native: dict[str, Any], index: int | None
     ) -> tuple[Item, list[Event]]:
-        """Return the item that a native one is; where it is new, or its type was guessed wrongly, it is added."""
+        """Return the item of a native one; it is added if it is new or its type was guessed wrongly."""
         events: list[Event] = []
         if item is not None and item.is_guess and native.get("type"):
             if type(item) is item_reader(native):
@@ -164,7 +166,7 @@ class ResponsesDecoder:
         return item, events
 
     def _decode_audio(self, name: str, data: dict[str, Any]) -> list[Event]:
-        """Hear what belongs to no item: sound."""
+        """Return the events of audio, which belongs to no item."""
         if name == "audio.delta":
             return self._writer.data(data.get("delta") or "", "audio", "audio")
         if name == "audio.transcript.delta":
@@ -177,14 +179,12 @@ class ResponsesDecoder:
         response = data.get("response") or {}
         if response:
             self._keep_response(response)
-        if (
-            kind == "response.completed"
-        ):  # some servers end every stream so: its status is the truth
-            kind = WHOLE.get(str(response.get("status")), kind)
-        if kind in FAILED or not response:
+        if kind == "response.completed":  # some servers end every stream so: the status decides
+            kind = STATUS_EVENTS.get(str(response.get("status")), kind)
+        if kind in FAILURE_EVENTS or not response:
             raise self._failure(kind, response, data)
         events = self._start(response)
-        for index, native, item in self._items.in_final(response.get("output") or ()):
+        for index, native, item in self._items.match_output(response.get("output") or ()):
             if item is None or not item.is_done:
                 events += self._item_done(item, native, index)
         for item in self._items:
@@ -198,22 +198,22 @@ class ResponsesDecoder:
     def _failure(self, kind: str, response: dict[str, Any], data: dict[str, Any]) -> ModelError:
         if response.get("error"):
             return self._fail({"error": response["error"]})
-        return self._fail({"error": CANCELLED} if kind == "response.cancelled" else data)
+        return self._fail({"error": CANCELLED_ERROR} if kind == "response.cancelled" else data)
 
     def _reason(self, kind: str, response: dict[str, Any]) -> str:
         if any(item.has_refused for item in self._items):
             return "refusal"
-        if kind in UNFINISHED:
+        if kind in PENDING_EVENTS:
             return "pause"
         if kind == "response.incomplete":
             details = response.get("incomplete_details")
-            why = details.get("reason") if isinstance(details, dict) else details
-            return INCOMPLETE.get(str(why), "unknown") if why else "length"
+            reason = details.get("reason") if isinstance(details, dict) else details
+            return INCOMPLETE_REASONS.get(str(reason), "unknown") if reason else "length"
         return "tool_use" if any(item.is_client_call for item in self._items) else "stop"
 
 
 def _type_of_event(kind: str) -> str:
-    """Guess the type of an item from the first event that names it."""
+    """Guess the type of an item from its first event."""
     name = kind.removeprefix("response.")
     if name.startswith("reasoning"):
         return "reasoning"
@@ -222,10 +222,10 @@ def _type_of_event(kind: str) -> str:
     if name.startswith("custom_tool_call"):
         return "custom_tool_call"
     head = name.split(".")[0]
-    known = {
+    item_types = {
         "mcp_call_arguments": "mcp_call",
         "code_interpreter_call_code": "code_interpreter_call",
     }
-    if head in known:
-        return known[head]
+    if head in item_types:
+        return item_types[head]
     return head if head.endswith(("_call", "_tools")) else "message"

@@ -1,4 +1,4 @@
-"""`OpenAIEmbeddings`: text to vectors by OpenAI, and by every server that has `/embeddings`."""
+"""`OpenAIEmbeddings`: embedding models of OpenAI, and of every server with `/embeddings`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ALIASES = {
     "model_name": "model",
     "headers": "default_headers",
 }
-UNUSED = frozenset(
+IGNORED_SETTINGS = frozenset(
     {
         "allowed_special", "check_embedding_ctx_length", "deployment", "disallowed_special", "embedding_ctx_length",
         "http_async_client", "http_client", "openai_api_type", "openai_api_version", "openai_proxy",
@@ -34,7 +34,7 @@ UNUSED = frozenset(
         "tiktoken_enabled", "tiktoken_model_name",
     }
 )  # fmt: skip
-"""Settings of LangChain's that say how its client or tokenizer works: taken, and without effect here."""
+"""LangChain's settings of its client or tokenizer: accepted, without effect."""
 
 
 class OpenAIEmbeddings(HttpEmbeddings):
@@ -49,13 +49,13 @@ class OpenAIEmbeddings(HttpEmbeddings):
     """
 
     model: str = "text-embedding-ada-002"
-    """LangChain's default: an index that was made with it stays readable. Name a newer one for a new index."""
+    """LangChain's default, so that existing indexes stay usable. Use a newer model for a new index."""
     dimensions: int | None = None
     organization: str | None = None
     user: str | None = None
     model_kwargs: dict[str, Any] = Field(default_factory=dict)
     encoding_format: str = "base64"
-    """How vectors travel: "base64" is a third of the size of "float"; servers that only know "float" are understood."""
+    """The format of vectors: "base64" is a third of the size of "float"; a server may answer with either."""
 
     batches: ClassVar[str] = "foldline.providers.openai.batches:OpenAIBatches"
     provider_name: ClassVar[str] = "openai"
@@ -68,14 +68,14 @@ class OpenAIEmbeddings(HttpEmbeddings):
     def _drop_unused(cls, values: object) -> object:
         if not isinstance(values, dict):
             return values
-        unused = UNUSED - cls.model_fields.keys() - cls.aliases.keys()
+        unused = IGNORED_SETTINGS - cls.model_fields.keys() - cls.aliases.keys()
         return {name: value for name, value in values.items() if name not in unused}
 
     def _encode(self, texts: list[str], *, is_query: bool) -> tuple[str, Body]:
         body: Body = {"model": self.model, "input": texts, "encoding_format": self.encoding_format}
-        named = {"dimensions": self.dimensions, "user": self.user}
-        given = {name: value for name, value in named.items() if value is not None}
-        return "embeddings", {**body, **given, **self.model_kwargs}
+        options = {"dimensions": self.dimensions, "user": self.user}
+        set_options = {name: value for name, value in options.items() if value is not None}
+        return "embeddings", {**body, **set_options, **self.model_kwargs}
 
     def _decode(self, answer: Body) -> list[list[float]]:
         return [_read_embedding(row["embedding"]) for row in order_rows(answer["data"])]
@@ -91,10 +91,10 @@ class OpenAIEmbeddings(HttpEmbeddings):
         return {"openai-organization": self.organization} if self.organization else {}
 
     def _root_url(self) -> str:
-        given = (
+        url = (
             self.base_url or os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_BASE")
         )
-        return given or "https://api.openai.com/v1"
+        return url or "https://api.openai.com/v1"
 
 
 def _read_embedding(embedding: str | Sequence[Any]) -> list[float]:

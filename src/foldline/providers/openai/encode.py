@@ -1,4 +1,4 @@
-"""foldline -> Responses: the body of a request. Messages become items in `input_items.py`. Pure."""
+"""Encode a request for the Responses API. Messages become items in `input_items.py`. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["encode_response"]
 
 Body = dict[str, Any]
 
-NOT_THERE: Final = frozenset(
+UNSUPPORTED_OPTIONS: Final = frozenset(
     {
         "stop",
         "n",
@@ -32,7 +32,7 @@ NOT_THERE: Final = frozenset(
     }
 )
 """Parameters that Responses does not have."""
-WRITTEN: Final = frozenset(
+ENCODED_OPTIONS: Final = frozenset(
     {
         "extra_body",
         "include",
@@ -51,13 +51,13 @@ WRITTEN: Final = frozenset(
         "tools",
         "verbosity",
     }
-    | NOT_THERE
+    | UNSUPPORTED_OPTIONS
 )
-IN_OTHER_WORDS: Final = {
+EQUIVALENT_SETTINGS: Final = {
     "reasoning_effort": {"reasoning": ("effort",)},
     "verbosity": {"text": ("verbosity",)},
 }
-"""Option of a call -> what the model's settings say of the same thing, and so is overruled."""
+"""Option of a call -> settings of the model with the same meaning, which it overrides."""
 LOGPROBS: Final = "message.output_text.logprobs"
 ENCRYPTED: Final = "reasoning.encrypted_content"
 
@@ -72,45 +72,47 @@ def encode_response(
     use_previous: bool = False,
 ) -> Body:
     """Return the body of a request to Responses."""
-    said = merge_settings(settings, request, IN_OTHER_WORDS)
+    options = merge_settings(settings, request, EQUIVALENT_SETTINGS)
     messages = request.messages
-    if use_previous and not said.get("previous_response_id"):
-        messages, said["previous_response_id"] = _since_last_response(messages, providers)
-    if not (said.get("previous_response_id") or said.get("conversation")):
+    if use_previous and not options.get("previous_response_id"):
+        messages, options["previous_response_id"] = _since_last_response(messages, providers)
+    if not (options.get("previous_response_id") or options.get("conversation")):
         check_tool_results(messages)
-    _refuse(said, request)
+    _check_options(options, request)
     body = {
-        name: value for name, value in said.items() if name not in WRITTEN and value is not None
+        name: value
+        for name, value in options.items()
+        if name not in ENCODED_OPTIONS and value is not None
     }
-    body["model"] = said.get("model")
+    body["model"] = options.get("model")
     body["input"] = ItemEncoder(providers, policy, request.notes).encode(messages)
-    if said.get("max_tokens") is not None:
-        body.setdefault("max_output_tokens", said["max_tokens"])
+    if options.get("max_tokens") is not None:
+        body.setdefault("max_output_tokens", options["max_tokens"])
     body |= (
-        _reasoning(said, request.notes)
-        | _text(said)
-        | _tools(said, host, request.notes)
-        | _include(said)
+        _reasoning(options, request.notes)
+        | _text(options)
+        | _tools(options, host, request.notes)
+        | _include(options)
     )
     if request.stream:
         body["stream"] = True
-    return {**body, **(said.get("extra_body") or {})}
+    return {**body, **(options.get("extra_body") or {})}
 
 
-def _refuse(said: Body, request: ChatRequest) -> None:
-    if (said.get("n") or 1) > 1:
+def _check_options(options: Body, request: ChatRequest) -> None:
+    if (options.get("n") or 1) > 1:
         raise UsageError(
             "Responses gives one answer: n is for chat completions (use_responses_api=False)"
         )
-    unheard = sorted(name for name in NOT_THERE if said.get(name) and name != "n")
-    if unheard:
-        add_note(request.notes, f"Responses does not take {', '.join(unheard)}")
+    unsupported = sorted(name for name in UNSUPPORTED_OPTIONS if options.get(name) and name != "n")
+    if unsupported:
+        add_note(request.notes, f"Responses does not take {', '.join(unsupported)}")
 
 
 def _since_last_response(
     messages: list[BaseMessage], providers: frozenset[str]
 ) -> tuple[list[BaseMessage], str | None]:
-    """Send only what came after the last stored response, and its id."""
+    """Return the messages after the last stored response, and its id."""
     for place in range(len(messages) - 1, -1, -1):
         message = messages[place]
         id = str(message.response_metadata.get("id") or "")
@@ -119,42 +121,44 @@ def _since_last_response(
     return messages, None
 
 
-def _reasoning(said: Body, notes: list[str]) -> Body:
-    reasoning = dict(said.get("reasoning") or {})
-    asked = said.get("reasoning_effort")
-    if asked is not None and reasoning.setdefault("effort", asked) != asked:
-        add_note(notes, f"reasoning_effort={asked!r} gave way to reasoning={reasoning!r}")
+def _reasoning(options: Body, notes: list[str]) -> Body:
+    reasoning = dict(options.get("reasoning") or {})
+    effort = options.get("reasoning_effort")
+    if effort is not None and reasoning.setdefault("effort", effort) != effort:
+        add_note(notes, f"reasoning_effort={effort!r} gave way to reasoning={reasoning!r}")
     return {"reasoning": reasoning} if reasoning else {}
 
 
-def _text(said: Body) -> Body:
-    text = dict(said.get("text") or {})
-    if said.get("verbosity") is not None:
-        text.setdefault("verbosity", said["verbosity"])
-    given = said.get("response_format")
-    if given is not None:
-        described = schema_format(given, said.get("strict"))
-        text["format"] = dict(given) if described is None else {"type": "json_schema", **described}
+def _text(options: Body) -> Body:
+    text = dict(options.get("text") or {})
+    if options.get("verbosity") is not None:
+        text.setdefault("verbosity", options["verbosity"])
+    response_format = options.get("response_format")
+    if response_format is not None:
+        definition = schema_format(response_format, options.get("strict"))
+        text["format"] = (
+            dict(response_format) if definition is None else {"type": "json_schema", **definition}
+        )
     return {"text": text} if text else {}
 
 
-def _tools(said: Body, host: Host, notes: list[str]) -> Body:
-    encoded = encode_tools(said.get("tools") or [], notes, host, said.get("strict"))
+def _tools(options: Body, host: Host, notes: list[str]) -> Body:
+    encoded = encode_tools(options.get("tools") or [], notes, host, options.get("strict"))
     tools = [_flat(tool) for tool in encoded]
     body: Body = {"tools": tools} if tools else {}
-    choice = encode_tool_choice(said.get("tool_choice"), encoded, host)
+    choice = encode_tool_choice(options.get("tool_choice"), encoded, host)
     if choice is not None and tools:
         body["tool_choice"] = _flat_choice(choice)
-    if said.get("parallel_tool_calls") is not None and tools:
-        body["parallel_tool_calls"] = said["parallel_tool_calls"]
+    if options.get("parallel_tool_calls") is not None and tools:
+        body["parallel_tool_calls"] = options["parallel_tool_calls"]
     return body
 
 
 def _flat(tool: Body) -> Body:
-    """Write a tool without the inner object that chat completions want."""
+    """Return a tool without the inner object that chat completions require."""
     inner = tool.get("function")
     if isinstance(inner, Mapping):
-        # Left out, `strict` would be on here, while chat completions leave it off.
+        # The default of `strict` is true here, and false in chat completions.
         return {
             "type": "function",
             "parameters": {},
@@ -175,20 +179,21 @@ def _flat_choice(choice: object) -> object:
         return {
             "type": "allowed_tools",
             "mode": inner["mode"],
-            "tools": [_flat_choice(one) for one in inner["tools"]],
+            "tools": [_flat_choice(tool) for tool in inner["tools"]],
         }
     return dict(choice)
 
 
-def _include(said: Body) -> Body:
-    include = list(said.get("include") or [])
+def _include(options: Body) -> Body:
+    include = list(options.get("include") or [])
     body: Body = {}
-    if said.get("logprobs"):
+    if options.get("logprobs"):
         include.append(LOGPROBS)
-    if said.get("store") is False and (said.get("reasoning") or said.get("reasoning_effort")):
-        include.append(
-            ENCRYPTED
-        )  # nothing is stored: the reasoning must come back with the next turn
+    if options.get("store") is False and (
+        options.get("reasoning") or options.get("reasoning_effort")
+    ):
+        # Nothing is stored, so the reasoning must be sent back with the next turn.
+        include.append(ENCRYPTED)
     if include:
         body["include"] = list(dict.fromkeys(include))
     return body

@@ -17,7 +17,7 @@ from foldline.providers._completions import errors
 ERRORS: Final[dict[str, type[ModelError]]] = {
     **errors.ERRORS,
     "vector_store_timeout": ModelAPIError,
-    "response_cancelled": ModelStatusError,  # ours; not tried again, for somebody cancelled it
+    "response_cancelled": ModelStatusError,  # our own code; a cancelled response is not retried
     "previous_response_not_found": ModelNotFoundError,
     "invalid_image": ModelInvalidRequestError,
     "invalid_image_format": ModelInvalidRequestError,
@@ -38,4 +38,4 @@ ERRORS: Final[dict[str, type[ModelError]]] = {
     "misalignment_policy_violation": ModelInvalidRequestError,
     "data_residency_mismatch": ModelPermissionDeniedError,
 }
-"""Code or type -> class; a test feeds every documented code."""
+"""Code or type -> class."""

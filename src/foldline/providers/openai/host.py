@@ -1,4 +1,4 @@
-"""OpenAI itself as a host of the chat-completions wire."""
+"""OpenAI as a host of the chat-completions API."""
 
 from __future__ import annotations
 

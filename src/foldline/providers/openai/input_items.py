@@ -1,6 +1,6 @@
-"""Messages -> input items of Responses. Pure.
+"""Encode messages as input items of Responses. Pure.
 
-An answer of OpenAI goes back item by item, as it came: ids, order, encrypted reasoning, phases.
+An answer of OpenAI is sent back item by item, unchanged: ids, order, encrypted reasoning, phases.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from foldline.messages.openai import convert_to_openai_data_block, openai_role
 from foldline.protocol.blocks import BlockKind
 from foldline.providers._foreign import ForeignBlocks, add_note, blocks_for, note_title
 from foldline.providers._wire import dump_text
-from foldline.providers.openai.wire import INPUT_ITEMS, ITEM_OF_TOOL, SERVER_TOOLS, SPREAD
+from foldline.providers.openai.wire import INPUT_ITEMS, ITEM_OF_TOOL, OBJECT_ARGUMENTS, SERVER_TOOLS
 
 __all__ = ["ItemEncoder"]
 
@@ -25,17 +25,17 @@ CITATION_KEYS: Final = ("url", "title", "start_index", "end_index")
 
 
 class ItemEncoder:
-    """Writes a conversation as items."""
+    """Encodes a conversation as items."""
 
     def __init__(self, providers: frozenset[str], policy: ForeignBlocks, notes: list[str]) -> None:
         self._providers = providers
         self._policy = policy
         self._notes = notes
-        self._custom: set[str] = set()
-        """Ids of calls whose results are told as those of custom tools."""
+        self._custom_call_ids: set[str] = set()
+        """Ids of calls of custom tools, whose results have another type."""
 
     def encode(self, messages: Sequence[BaseMessage]) -> list[Body]:
-        """Return the input."""
+        """Return the input items."""
         items: list[Body] = []
         for message in messages:
             if isinstance(message, AIMessage):
@@ -46,7 +46,7 @@ class ItemEncoder:
                 items += self._encode_message(message)
         return items
 
-    # -- what the user and the system say
+    # -- messages of users and systems
 
     def _encode_message(self, message: BaseMessage) -> list[Body]:
         role = openai_role(message)
@@ -87,30 +87,30 @@ class ItemEncoder:
         return {"type": "input_text", "text": ""}
 
     def _result(self, message: ToolMessage) -> Body:
-        given = message.additional_kwargs.get("type")
+        output_type = message.additional_kwargs.get("type")
         output: Any = message.content
-        if given == "shell_call_output":
+        if output_type == "shell_call_output":
             output = _shell_output(message)
-            return {"type": given, "call_id": message.tool_call_id, "output": output}
-        if given == "computer_call_output" or given in INPUT_ITEMS:
+            return {"type": output_type, "call_id": message.tool_call_id, "output": output}
+        if output_type == "computer_call_output" or output_type in INPUT_ITEMS:
             parts = [self._part(dict(block)) for block in message.content_blocks]
-            shown = next((part for part in parts if part["type"] == "input_image"), None)
+            image = next((part for part in parts if part["type"] == "input_image"), None)
             screenshot = {
                 "type": "computer_screenshot",
-                "image_url": (shown or {}).get("image_url"),
+                "image_url": (image or {}).get("image_url"),
             }
             return {
-                "type": given,
+                "type": output_type,
                 "call_id": message.tool_call_id,
-                "output": screenshot if shown else str(message.text),
+                "output": screenshot if image else str(message.text),
             }
         if not isinstance(output, str):
             output = [self._part(dict(block)) for block in message.content_blocks]
-        custom = message.tool_call_id in self._custom
-        kind = "custom_tool_call_output" if custom else "function_call_output"
+        is_custom = message.tool_call_id in self._custom_call_ids
+        kind = "custom_tool_call_output" if is_custom else "function_call_output"
         return {"type": kind, "call_id": message.tool_call_id, "output": output}
 
-    # -- what the model said
+    # -- messages of the model
 
     def _answer(self, message: AIMessage) -> list[Body]:
         items: list[Body] = []
@@ -121,7 +121,7 @@ class ItemEncoder:
                 results[block["tool_call_id"]] = block
         for block in blocks:
             item = self._item(block, results)
-            if item is not None and not _joined(items, item):
+            if item is not None and not _append_part(items, item):
                 items.append(item)
         return items
 
@@ -141,7 +141,7 @@ class ItemEncoder:
             case "non_standard":
                 value = dict(block["value"])
                 return _message(block, value) if _is_part(block) else value
-            case "server_tool_result":  # told with its call
+            case "server_tool_result":  # sent with its call
                 return None
             case ("audio" | "video" | "file" | "text-plain") | (
                 "tool_call_chunk" | "server_tool_call_chunk"
@@ -175,14 +175,14 @@ class ItemEncoder:
     def _call(self, block: Block) -> Body:
         extras = dict(block.get("extras") or {})
         args, id = block.get("args"), str(block.get("id") or "")
-        mark, item_id = extras.pop("type", None), extras.pop("item_id", None)
+        call_type, item_id = extras.pop("type", None), extras.pop("item_id", None)
         head: Body = {
             "call_id": id,
             "name": block.get("name") or "",
             **({"id": item_id} if item_id else {}),
         }
-        if mark in ("custom_tool_call", "custom"):
-            self._custom.add(id)
+        if call_type in ("custom_tool_call", "custom"):
+            self._custom_call_ids.add(id)
             text = args.get("__arg1", "") if isinstance(args, dict) else args
             return {"type": "custom_tool_call", **head, "input": text, **extras}
         text = args if isinstance(args, str) else dump_text(args or {})
@@ -196,15 +196,17 @@ class ItemEncoder:
                 f"the call of {block['name']} is not one of OpenAI's own tools and was left out",
             )
             return None
-        _, asked, answered = SERVER_TOOLS[kind]
+        _, args_key, result_key = SERVER_TOOLS[kind]
         extras = dict(block.get("extras") or {})
         if kind == "mcp_call":
             extras["name"] = extras.pop("tool_name", None)
         item: Body = {"type": kind, "id": block["id"], **extras}
-        if asked is not None:
-            item[asked] = block["args"] if asked in SPREAD else block["args"].get(asked)
-        if asked == "arguments":
-            item[asked] = dump_text(block["args"])
+        if args_key is not None:
+            item[args_key] = (
+                block["args"] if args_key in OBJECT_ARGUMENTS else block["args"].get(args_key)
+            )
+        if args_key == "arguments":
+            item[args_key] = dump_text(block["args"])
         if kind not in ("mcp_call", "mcp_list_tools"):
             item.setdefault(
                 "status", "failed" if (result or {}).get("status") == "error" else "completed"
@@ -213,7 +215,7 @@ class ItemEncoder:
             item["tools"] = []
         output = (result or {}).get("output")
         if output is not None and result is not None:
-            item[answered if result["status"] == "success" and answered else "error"] = output
+            item[result_key if result["status"] == "success" and result_key else "error"] = output
         return item
 
     def _image(self, block: Block) -> Body | None:
@@ -228,14 +230,18 @@ class ItemEncoder:
 
 
 def _shell_output(message: ToolMessage) -> list[Body]:
-    """Return what a shell said, command by command: as the tool listed it in JSON, or all of its text as one."""
+    """Return the output of a shell by command: the tool's JSON list, or its text as one entry."""
     text = str(message.text)
     try:
-        told = json.loads(text)
+        outputs = json.loads(text)
     except ValueError:
-        told = None
-    if isinstance(told, list) and told and all(isinstance(one, dict) for one in told):
-        return told
+        outputs = None
+    if (
+        isinstance(outputs, list)
+        and outputs
+        and all(isinstance(output, dict) for output in outputs)
+    ):
+        return outputs
     outcome = {"type": "exit", "exit_code": 1 if message.status == "error" else 0}
     return [{"stdout": text, "stderr": "", "outcome": outcome}]
 
@@ -245,7 +251,7 @@ def _item_id(block: Block) -> str | None:
 
 
 def _is_part(block: Block) -> bool:
-    """Tell a part of a message from an item of its own: a refusal, or what came in a message."""
+    """Whether a block is a part of a message (a refusal, or from a message) instead of an item."""
     return block["value"].get("type") == "refusal" or str(_item_id(block)).startswith("msg")
 
 
@@ -266,23 +272,23 @@ def _message(block: Block, part: Body) -> Body:
 
 
 def _output_text(block: Block) -> Body:
-    notes = [_annotation(note) for note in block.get("annotations") or ()]
-    return {"type": "output_text", "text": block["text"], "annotations": notes}
+    annotations = [_annotation(annotation) for annotation in block.get("annotations") or ()]
+    return {"type": "output_text", "text": block["text"], "annotations": annotations}
 
 
-def _annotation(note: Block) -> Block:
-    if note.get("type") == "non_standard_annotation":
-        return dict(note["value"])
-    extras = dict(note.get("extras") or {})
+def _annotation(annotation: Block) -> Block:
+    if annotation.get("type") == "non_standard_annotation":
+        return dict(annotation["value"])
+    extras = dict(annotation.get("extras") or {})
     kind = extras.pop("citation_type", "url_citation")
-    written: Block = {name: note[name] for name in CITATION_KEYS if name in note}
-    if kind != "url_citation" and "title" in written:
-        written["filename"] = written.pop("title")
-    return {"type": kind, **written, **extras}
+    fields: Block = {name: annotation[name] for name in CITATION_KEYS if name in annotation}
+    if kind != "url_citation" and "title" in fields:
+        fields["filename"] = fields.pop("title")
+    return {"type": kind, **fields, **extras}
 
 
-def _joined(items: list[Body], item: Body) -> bool:
-    """Add a further part to the item it belongs to: one message, one reasoning item, several blocks."""
+def _append_part(items: list[Body], item: Body) -> bool:
+    """Append a part to the last item if it belongs to it; return whether it did."""
     last = items[-1] if items else {}
     if not item.get("id") or last.get("id") != item["id"] or last.get("type") != item.get("type"):
         return False

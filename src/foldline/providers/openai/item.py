@@ -1,4 +1,4 @@
-"""What every item of a response has in common: who it is, what it said. An item that nobody knows is kept whole."""
+"""The base class of items of a response. An item of an unknown type is kept unchanged."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Native = dict[str, Any]
 
 
 class Item:
-    """An item that nobody knows: kept whole when it is done."""
+    """An item of an unknown type: kept unchanged when it is done."""
 
     is_client_call = False
     has_refused = False
@@ -27,33 +27,33 @@ class Item:
         self.id: str | None = native.get("id")
         self.logprobs: list[Any] = []
         self.index: int | None = None
-        """Its place in the output, as far as it was told."""
+        """Its position in the output, if known."""
         self.is_done = False
         self.is_guess = False
-        """Whether nobody announced the item: its type is guessed from an event about it."""
+        """Whether the item was never added: its type is guessed from an event about it."""
 
     def begin(self) -> list[Event]:
-        """The item was added."""
+        """Return the events for an item that was added."""
         return []
 
     def feed(self, name: str, data: Native) -> list[Event]:
-        """Take an event about the item; progress reports say nothing."""
+        """Return our events for an event about the item; progress reports have none."""
         return []
 
     def done(self, native: Native) -> list[Event]:
-        """The item is complete."""
+        """Return the events for an item that is complete."""
         events: list[Event] = []
         for block in translator.translate(native) or [non_standard(native)]:
             events += self.writer.block(block, whole=True)
         return events
 
     def close(self) -> list[Event]:
-        """The response ended before the item did."""
+        """Return the events for an item that is incomplete when the response ends."""
         return []
 
 
 class StreamedText:
-    """The slices of one text so far; its end may say more than they did (T15)."""
+    """The slices of one text so far; the final text may be longer (T15)."""
 
     __slots__ = ("_slices",)
 
@@ -65,21 +65,23 @@ class StreamedText:
 
     @property
     def text(self) -> str:
-        """What was said."""
+        """The text so far."""
         return "".join(self._slices)
 
     def add(self, piece: str) -> None:
-        """Take a slice."""
+        """Add a slice."""
         self._slices.append(piece)
 
     def remaining(self, final: object) -> str:
-        """Return what the end says beyond the slices; nothing where it says less: what was said cannot be unsaid."""
-        said = self.text
-        return final[len(said) :] if isinstance(final, str) and final.startswith(said) else ""
+        """Return the final text beyond the slices; "" if it does not begin with them."""
+        streamed = self.text
+        return (
+            final[len(streamed) :] if isinstance(final, str) and final.startswith(streamed) else ""
+        )
 
 
 def identity(id: str | None, extras: Native, *, is_first: bool) -> tuple[str | None, Native]:
-    """Return the first block of an item its id; further ones are blocks of their own, and say whose in `extras`."""
+    """Return the id and extras of a block: the first of an item has its id, further ones have it in `extras`."""
     if is_first or id is None:
         return id, extras
     return None, {**extras, "item_id": id}

@@ -1,4 +1,4 @@
-"""`OpenAI` and `AzureOpenAI`: text models over `/completions`, of OpenAI or of every server that has it."""
+"""`OpenAI` and `AzureOpenAI`: text models over `/completions`, of OpenAI or any server with that API."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ALIASES: Final = {
     "request_timeout": "timeout",
     "batch_size": "prompts_in_request",
 }
-SENT: Final = (
+SENT_FIELDS: Final = (
     "model",
     "temperature",
     "top_p",
@@ -49,7 +49,7 @@ SENT: Final = (
 
 
 class OpenAI(HttpLLM):
-    """Text models of OpenAI, and of every server that has `/completions`.
+    """Text models of OpenAI, and of every server with `/completions`.
 
     ```python
     from foldline.providers.openai import OpenAI
@@ -62,25 +62,25 @@ class OpenAI(HttpLLM):
 
     model: str = "gpt-3.5-turbo-instruct"
     max_tokens: int | None = 256
-    """Most tokens of an answer; LangChain's default, where the API's own is 16."""
+    """The maximum number of tokens of an answer; LangChain's default (the API's is 16)."""
     n: int | None = None
-    """How many answers for each prompt; `generate` returns them all."""
+    """The number of answers for each prompt; `generate` returns all of them."""
     best_of: int | None = None
-    """How many answers the server makes, to return the best `n`."""
+    """How many answers the server generates to return the best `n`."""
     seed: int | None = None
     presence_penalty: float | None = None
     frequency_penalty: float | None = None
     logit_bias: dict[str, float] | None = None
     logprobs: int | None = None
-    """How many of the likeliest tokens are told with each; they are in `generation_info`."""
+    """How many of the most likely tokens are returned for each; they are in `generation_info`."""
     echo: bool | None = None
     suffix: str | None = None
     user: str | None = None
     organization: str | None = None
     stream_usage: bool = True
-    """Ask for the usage of streams."""
+    """Whether to request the usage of streams."""
     extra_body: dict[str, Any] | None = None
-    """Parameters that are put into the body last, over all others."""
+    """Parameters that are added to the body last and override all others."""
     prompts_in_request: int = Field(default=20, ge=1, exclude=True)
     """Prompts of a batch that are sent in one request."""
 
@@ -88,20 +88,20 @@ class OpenAI(HttpLLM):
     key_variables: ClassVar[Sequence[str]] = OPENAI.keys
     error_table: ClassVar[Mapping[str, type[ModelError]]] = ERRORS
     aliases: ClassVar[Mapping[str, str]] = ALIASES
-    sent_fields: ClassVar[tuple[str, ...]] = SENT
+    sent_fields: ClassVar[tuple[str, ...]] = SENT_FIELDS
 
     @property
     def prompts_per_request(self) -> int:  # type: ignore[override]
-        """How many prompts are answered in one request."""
+        """How many prompts are sent in one request."""
         return self.prompts_in_request
 
-    def _many(self, options: Body) -> int:
-        own = (options.get("n") or self.n or 1, options.get("best_of") or self.best_of or 1)
-        return int(max(own))
+    def _answer_count(self, options: Body) -> int:
+        counts = (options.get("n") or self.n or 1, options.get("best_of") or self.best_of or 1)
+        return int(max(counts))
 
     def _root_url(self) -> str:
-        found = (os.environ.get(name) for name in OPENAI.url_variables)
-        return self.base_url or next((url for url in found if url), None) or OPENAI.base_url
+        urls = (os.environ.get(name) for name in OPENAI.url_variables)
+        return self.base_url or next((url for url in urls if url), None) or OPENAI.base_url
 
     def _extra_headers(self) -> dict[str, str]:
         return {"openai-organization": self.organization} if self.organization else {}
@@ -117,16 +117,19 @@ class OpenAI(HttpLLM):
 
     def _decode(self, answer: Body, prompts: list[str], options: Body) -> LLMResult:
         choices = sorted(answer["choices"], key=lambda choice: choice.get("index") or 0)
-        each = int(options.get("n") or 1)
-        if len(choices) != len(prompts) * each:
+        answers_per_prompt = int(options.get("n") or 1)
+        if len(choices) != len(prompts) * answers_per_prompt:
             raise self._malformed(
-                f"{len(prompts)} prompts with n={each} were sent and {len(choices)} answers came back"
+                f"{len(prompts)} prompts with n={answers_per_prompt} were sent and {len(choices)} answers came back"
             )
-        made = [
+        all_answers = [
             Generation(text=choice.get("text") or "", generation_info=read_info(choice))
             for choice in choices
         ]
-        generations = [made[start : start + each] for start in range(0, len(made), each)]
+        generations = [
+            all_answers[start : start + answers_per_prompt]
+            for start in range(0, len(all_answers), answers_per_prompt)
+        ]
         output = {
             "token_usage": answer.get("usage") or {},
             "model_name": answer.get("model") or self.model,
@@ -139,36 +142,36 @@ class OpenAI(HttpLLM):
 
 
 def read_info(choice: Body) -> Body:
-    """Return what a choice says beside its text."""
-    kept = ("finish_reason", "logprobs")
-    return {name: choice[name] for name in kept if choice.get(name) is not None}
+    """Return the metadata of a choice."""
+    fields = ("finish_reason", "logprobs")
+    return {name: choice[name] for name in fields if choice.get(name) is not None}
 
 
 class CompletionsTextDecoder:
-    """Reads the chunks of `/completions`; an answer is complete with its reason to stop, and over with `[DONE]`."""
+    """Decodes the chunks of `/completions`; the answer is complete with its finish reason, the stream with `[DONE]`."""
 
     def __init__(self, fail: Fail) -> None:
         self._fail = fail
         self._is_stopped = False
-        self._is_usage_told = False
+        self._has_usage = False
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing more is said: usage comes after the reason to stop."""
-        return self._is_stopped and self._is_usage_told
+        """Whether the stream is complete: usage follows the finish reason."""
+        return self._is_stopped and self._has_usage
 
     @property
     def is_stopped(self) -> bool:
-        """Whether the reason to stop was told."""
+        """Whether a finish reason was received."""
         return self._is_stopped
 
     def feed(self, data: Body, event: str) -> GenerationChunk | None:
-        """Take one chunk."""
+        """Return the text of one chunk."""
         if data.get("error"):
             raise self._fail(data)
         info: Body = {}
         if data.get("usage"):
-            self._is_usage_told = True
+            self._has_usage = True
             info["token_usage"] = data["usage"]
         text = ""
         for choice in data.get("choices") or ():

@@ -1,4 +1,4 @@
-"""The JSON of OpenAI's Responses API, as tables: items that are tools the server ran, fields that are kept, counts."""
+"""Tables of the Responses API: items of server tools, metadata fields, events; decoding of usage."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ SERVER_TOOLS: Final[dict[str, tuple[str, str | None, str | None]]] = {
 }
 """Item type -> (tool name, key of its arguments, key of its result): as `block_translators.openai` reads them."""
 ITEM_OF_TOOL: Final = {name: kind for kind, (name, _, _) in SERVER_TOOLS.items()}
-SPREAD: Final = frozenset({"action"})
-"""Arguments that are an object and so are the call's arguments themselves."""
+OBJECT_ARGUMENTS: Final = frozenset({"action"})
+"""Argument keys whose value is an object, used directly as the call's arguments."""
 
-KEPT: Final = (
+METADATA_FIELDS: Final = (
     "id",
     "status",
     "created_at",
@@ -36,26 +36,26 @@ KEPT: Final = (
     "timings",
 )
 """Fields of a response that become response metadata."""
-INCOMPLETE: Final = {
+INCOMPLETE_REASONS: Final = {
     "max_output_tokens": "length",
     "content_filter": "content_filter",
     "max_messages": "length",
 }
-FAILED: Final = frozenset({"response.failed", "response.cancelled", "error"})
+FAILURE_EVENTS: Final = frozenset({"response.failed", "response.cancelled", "error"})
 """Events after which there is no answer."""
-TERMINAL: Final = FAILED | {"response.completed", "response.incomplete"}
-UNFINISHED: Final = frozenset({"response.queued", "response.in_progress"})
-"""What a whole response is that the server still works on: it was asked for in the background."""
-WHOLE: Final = {
+TERMINAL_EVENTS: Final = FAILURE_EVENTS | {"response.completed", "response.incomplete"}
+PENDING_EVENTS: Final = frozenset({"response.queued", "response.in_progress"})
+"""Events of a response that is still in progress, because it was requested in the background."""
+STATUS_EVENTS: Final = {
     status: f"response.{status}"
     for status in ("failed", "cancelled", "incomplete", "queued", "in_progress")
 }
-"""Status of a whole response -> the event by which a stream says so; any other is complete."""
-CANCELLED: Final = {
+"""Status of a response -> the equivalent event of a stream; any other status means completed."""
+CANCELLED_ERROR: Final = {
     "code": "response_cancelled",
     "message": "the response was cancelled before its end",
 }
-"""The error of a cancelled response, which has none of its own."""
+"""The error of a cancelled response, for which the API has none."""
 INPUT_ITEMS: Final = frozenset(
     {
         "apply_patch_call_output",
@@ -71,7 +71,7 @@ INPUT_ITEMS: Final = frozenset(
         "tool_search_output",
     }
 )
-"""Blocks in a user's own message that are items of the input, not parts of the message."""
+"""Types of blocks in a user message that are input items instead of parts of the message."""
 SERVER_TOOL_TYPES: Final = frozenset(
     {
         "apply_patch",
@@ -96,10 +96,10 @@ SERVER_TOOL_TYPES: Final = frozenset(
 
 
 def decode_usage(usage: object) -> dict[str, Any]:
-    """Return the counts of a response under our names; what counts nothing must not cost the answer."""
+    """Return the counts of a response under our names; malformed usage must not fail the answer."""
     if not isinstance(usage, dict):
         return {}
-    told = {
+    counts = {
         name: usage[name]
         for name in ("input_tokens", "output_tokens", "total_tokens")
         if usage.get(name) is not None
@@ -110,14 +110,16 @@ def decode_usage(usage: object) -> dict[str, Any]:
         "reasoning_tokens": "reasoning",
     }
     for kind in ("input", "output"):
-        given = usage.get(f"{kind}_tokens_details")
-        if not isinstance(given, dict):
+        native_details = usage.get(f"{kind}_tokens_details")
+        if not isinstance(native_details, dict):
             continue
         details = {
-            names.get(name, name): count for name, count in given.items() if isinstance(count, int)
+            names.get(name, name): count
+            for name, count in native_details.items()
+            if isinstance(count, int)
         }
         if details:
-            told[f"{kind}_token_details"] = details
+            counts[f"{kind}_token_details"] = details
     if (cost := read_cost(usage)) is not None:
-        told["total_cost"] = cost
-    return told
+        counts["total_cost"] = cost
+    return counts

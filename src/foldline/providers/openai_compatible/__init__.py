@@ -1,4 +1,4 @@
-"""Every host that speaks chat completions, as rows of a table (`HOSTS`) and names for them."""
+"""Hosts with an API compatible with OpenAI's chat completions: a table (`HOSTS`) and a class for each."""
 
 from __future__ import annotations
 

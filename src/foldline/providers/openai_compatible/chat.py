@@ -1,4 +1,4 @@
-"""Chat models of every host that speaks chat completions: one adapter, and a name for each host."""
+"""Chat models of hosts compatible with OpenAI's chat completions: one adapter, and a class for each host."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ __all__ = [
     "ChatXAI",
 ]
 
-ADDRESSES: Final = {"api_base": "base_url", "endpoint": "base_url", "url": "base_url"}
-"""What LangChain's packages for some hosts call the address."""
+URL_ALIASES: Final = {"api_base": "base_url", "endpoint": "base_url", "url": "base_url"}
+"""Names of the base URL in LangChain's packages for some hosts."""
 
 
 class ChatOpenAICompatible(CompletionsModel):
-    """A chat model on any server that speaks chat completions.
+    """A chat model on any server with OpenAI's chat completions API.
 
     ```python
     from foldline.providers.openai_compatible import ChatOpenAICompatible
@@ -69,9 +69,9 @@ class ChatOpenAICompatible(CompletionsModel):
     """
 
     provider: str = "openai_compatible"
-    """A row of `HOSTS`, or a name of your own together with `base_url`."""
+    """A row of `HOSTS`, or any name together with `base_url`."""
     reasoning_format: str | None = None
-    """How Groq tells reasoning: "parsed", "raw" or "hidden"."""
+    """The format of Groq's reasoning: "parsed", "raw" or "hidden"."""
     reasoning: dict[str, Any] | None = None
     """How much OpenRouter's models think: `{"effort": "low"}`."""
 
@@ -85,17 +85,17 @@ class ChatOpenAICompatible(CompletionsModel):
     @model_validator(mode="before")
     @classmethod
     def _read_host_names(cls, values: object) -> object:
-        """Read `groq_api_key` and the like, as LangChain's packages call them."""
+        """Translate arguments such as `groq_api_key`, which LangChain's packages use."""
         if not isinstance(values, dict):
             return values
         provider = str(values.get("provider") or cls.model_fields["provider"].default)
-        own = HOSTS[provider].keys if provider in HOSTS else ()
-        read: dict[str, Any] = {}
+        key_variables = HOSTS[provider].keys if provider in HOSTS else ()
+        settings: dict[str, Any] = {}
         for name, value in values.items():
-            field: str = ADDRESSES.get(name) or name
+            field: str = URL_ALIASES.get(name) or name
             if name.endswith("_api_base") and not name.startswith("openai"):
                 field = "base_url"
-            elif name.upper() in own:
+            elif name.upper() in key_variables:
                 field = "api_key"
             elif name.endswith("_api_key") and not name.startswith("openai"):
                 if not name.startswith(provider):
@@ -103,11 +103,11 @@ class ChatOpenAICompatible(CompletionsModel):
                         f"{cls.__name__} is {provider}: {name} is the key of another host"
                     )
                 field = "api_key"
-            read[field] = value
-        return read
+            settings[field] = value
+        return settings
 
     def model_post_init(self, context: object, /) -> None:
-        """See at once whether there is such a host."""
+        """Raise early if the host does not exist."""
         super().model_post_init(context)
         host_of(self.provider, self.base_url)
 
@@ -118,7 +118,7 @@ class ChatOpenAICompatible(CompletionsModel):
     def _omit_model_name(self, body: Body) -> None:
         if self.provider in HOSTS:
             super()._omit_model_name(body)
-        body.pop("model", None)  # a server of one's own may have a single model
+        body.pop("model", None)  # a self-hosted server may have a single model
 
     def _root_url(self) -> str:
         url, host = super()._root_url(), self._host
@@ -127,9 +127,11 @@ class ChatOpenAICompatible(CompletionsModel):
                 f"{type(self).__name__} needs base_url=..., or the variable {' or '.join(host.url_variables)}"
             )
         if host.api_path:
-            return _below(url, host.api_path)
-        below = host.root_path
-        return url.rstrip("/") + below if below and not urlsplit(url).path.strip("/") else url
+            return _append_path(url, host.api_path)
+        root_path = host.root_path
+        return (
+            url.rstrip("/") + root_path if root_path and not urlsplit(url).path.strip("/") else url
+        )
 
 
 class ChatDeepSeek(ChatOpenAICompatible):
@@ -224,7 +226,7 @@ class ChatAIGNEHub(ChatOpenAICompatible):
 
 
 class ChatCohere(ChatOpenAICompatible):
-    """Chat models of Cohere, over its endpoint that speaks OpenAI's wire."""
+    """Chat models of Cohere, over its OpenAI-compatible endpoint."""
 
     provider: str = "cohere"
 
@@ -265,7 +267,7 @@ class ChatUpstage(ChatOpenAICompatible):
 
 
 class ChatWatsonx(ChatOpenAICompatible):
-    """Chat models on the gateway of IBM watsonx.ai; `api_key` is an IAM token, or a function that gives one."""
+    """Chat models on the gateway of IBM watsonx.ai; `api_key` is an IAM token, or a function that returns one."""
 
     provider: str = "ibm"
 
@@ -312,8 +314,8 @@ class ChatLlamaServer(ChatOpenAICompatible):
     provider: str = "llamacpp"
 
 
-def _below(url: str, path: str) -> str:
-    """Return the address of an API below that of its server; one that is whole stays as it is."""
+def _append_path(url: str, path: str) -> str:
+    """Return a server's URL with the path of its API, unless it ends with it already."""
     root, mark, query = url.partition("?")
     root = root.rstrip("/")
     return (root if root.endswith(path) else root + path) + mark + query

@@ -1,4 +1,4 @@
-"""The hosts that speak chat completions, one row each. Adding a host is adding a row."""
+"""Hosts compatible with OpenAI's chat completions, one row each."""
 
 from __future__ import annotations
 
@@ -251,7 +251,7 @@ NICKNAMES: Final = {
 
 
 def host_of(provider: str, base_url: str | None) -> Host:
-    """Return the row of a host; any other server is a row made from its address."""
+    """Return the row of a host; for any other server, a row made from its URL."""
     name = NICKNAMES.get(provider, provider)
     if name in HOSTS:
         return HOSTS[name]

@@ -1,4 +1,4 @@
-"""Models on Google's Vertex AI: Gemini, Claude and embeddings, under the names that users know."""
+"""Models on Google's Vertex AI: Gemini, Claude and embeddings, under LangChain's names."""
 
 from __future__ import annotations
 

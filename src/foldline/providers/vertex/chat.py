@@ -1,4 +1,4 @@
-"""`ChatVertexAI`: Gemini on Vertex; asked for a Claude, it is `ChatAnthropicVertex`."""
+"""`ChatVertexAI`: Gemini on Vertex; with a Claude model it creates a `ChatAnthropicVertex`."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class ChatVertexAI(ChatGoogle):
     provider_name: ClassVar[str] = "google_vertexai"
     key_variables: ClassVar[Sequence[str]] = ()
 
-    def __new__(cls, **settings: object) -> Any:  # noqa: ANN401  a chat model of either wire
-        """Make the model of the wire that the named model speaks."""
-        named = settings.get("model") or settings.get("model_name") or ""
-        if cls is ChatVertexAI and str(named).startswith("claude"):
+    def __new__(cls, **settings: object) -> Any:  # noqa: ANN401  a chat model of either API
+        """Create the chat model for the API of the named model."""
+        model = settings.get("model") or settings.get("model_name") or ""
+        if cls is ChatVertexAI and str(model).startswith("claude"):
             return ChatAnthropicVertex(**settings)
         return super().__new__(cls)

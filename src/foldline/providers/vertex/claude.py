@@ -68,7 +68,7 @@ class ChatAnthropicVertex(GoogleEndpoint, CloudClaude):
         return True
 
     def _is_express(self) -> bool:
-        return False  # Claude belongs to a project
+        return False  # Claude always needs a project
 
     def _encode(self, request: ChatRequest) -> tuple[str, Body]:
         model = self._model_of(request)
@@ -86,20 +86,22 @@ class ChatAnthropicVertex(GoogleEndpoint, CloudClaude):
         return await super()._http_request(request, io)
 
     def _count_request(self, request: ChatRequest, body: Body) -> tuple[str, Body]:
-        counted = self._counted_body(body)
+        count_body = self._counted_body(body)
         version = body["anthropic_version"]
         model = self._model_of(request)
         return "models/count-tokens:rawPredict", {
             "anthropic_version": version,
             "model": model,
-            **counted,
+            **count_body,
         }
 
     def _read_error(self, body: object) -> Failure:
         error = body.get("error") if isinstance(body, dict) else None
-        is_anthropics = isinstance(error, dict) and "type" in error
+        is_anthropic_error = isinstance(error, dict) and "type" in error
         return (
-            anthropic_errors.read_error(body) if is_anthropics else google_errors.read_error(body)
+            anthropic_errors.read_error(body)
+            if is_anthropic_error
+            else google_errors.read_error(body)
         )
 
     def _status_error(self, response: Response, body: bytes) -> ModelError:

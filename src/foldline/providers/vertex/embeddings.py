@@ -1,4 +1,4 @@
-"""`VertexAIEmbeddings`: text to vectors on Vertex."""
+"""`VertexAIEmbeddings`: embedding models on Vertex."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from foldline.providers.google.embeddings import MOST_TEXTS, GoogleGenerativeAIEmbeddings
+from foldline.providers.google.embeddings import MAX_TEXTS, GoogleGenerativeAIEmbeddings
 
 __all__ = ["VertexAIEmbeddings"]
 
@@ -25,8 +25,8 @@ class VertexAIEmbeddings(GoogleGenerativeAIEmbeddings):
 
     model: str = "text-embedding-005"
     vertexai: bool | None = True
-    chunk_size: int = Field(default=MOST_TEXTS, ge=1)
-    """Texts sent in one request; models of Gemini take one."""
+    chunk_size: int = Field(default=MAX_TEXTS, ge=1)
+    """Texts sent in one request; Gemini models accept one."""
 
     provider_name: ClassVar[str] = "google_vertexai"
     key_variables: ClassVar[Sequence[str]] = ()

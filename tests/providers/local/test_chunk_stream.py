@@ -11,7 +11,7 @@ import pytest
 from foldline._io import ASYNC, BLOCKING
 from foldline._io.drive import drive_each
 from foldline.exceptions import ModelAPIError
-from foldline.providers.local._bridge import ROOM, Feed
+from foldline.providers.local._chunk_stream import MAX_QUEUED, ChunkStream
 
 pytestmark = pytest.mark.timing
 
@@ -38,7 +38,7 @@ def read(feed, mode, limit=None):
 
 @pytest.mark.slow
 def test_chunks_come_in_order_and_end(call, no_leaks):
-    feed = Feed(lambda emit: [emit(number) for number in range(500)])
+    feed = ChunkStream(lambda emit: [emit(number) for number in range(500)])
 
     assert read(feed, call.mode) == list(range(500))
 
@@ -49,7 +49,7 @@ def test_an_error_of_the_producer_is_raised_after_what_it_said(call, no_leaks):
         emit("a")
         raise ModelAPIError("broken", provider="local")
 
-    feed = Feed(produce)
+    feed = ChunkStream(produce)
 
     with pytest.raises(ModelAPIError, match="local: broken"):
         read(feed, call.mode)
@@ -63,7 +63,7 @@ def test_leaving_early_stops_the_producer(call, no_leaks):
             said.append(1)
             time.sleep(0.001)
 
-    feed = Feed(produce)
+    feed = ChunkStream(produce)
 
     assert read(feed, call.mode, limit=5) == [0, 1, 2, 3, 4]
     assert feed.join(2)
@@ -74,20 +74,20 @@ def test_a_slow_reader_makes_the_producer_wait(no_leaks):
     said = []
 
     def produce(emit):
-        for number in range(ROOM * 3):
+        for number in range(MAX_QUEUED * 3):
             said.append(number)
             emit(number)
 
-    feed = Feed(produce)
+    feed = ChunkStream(produce)
     next(feed)
     time.sleep(0.1)
 
-    assert len(said) <= ROOM + 2
-    assert list(feed) == list(range(1, ROOM * 3))
+    assert len(said) <= MAX_QUEUED + 2
+    assert list(feed) == list(range(1, MAX_QUEUED * 3))
 
 
 def test_none_only_asks(no_leaks):
-    feed = Feed(lambda emit: [emit(None), emit("x"), emit(None)])
+    feed = ChunkStream(lambda emit: [emit(None), emit("x"), emit(None)])
 
     assert list(feed) == ["x"]
 
@@ -102,7 +102,7 @@ def test_cancelling_the_task_that_reads_stops_the_producer(no_leaks):
         stopped.set()
 
     async def body():
-        feed = Feed(produce)
+        feed = ChunkStream(produce)
 
         async def reader():
             async for _ in feed.chunks(ASYNC):
@@ -126,7 +126,7 @@ def speak_late(emit):
 
 def test_reading_does_not_block_the_loop(no_leaks):
     async def body():
-        feed = Feed(speak_late)
+        feed = ChunkStream(speak_late)
         ticks = 0
 
         async def tick():

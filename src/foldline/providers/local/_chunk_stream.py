@@ -1,9 +1,8 @@
-"""From llama.cpp's callback to a stream one can pull, in both colours: the one file of this folder that waits.
+"""`ChunkStream`: llama.cpp's callback as a stream, sync and async. The only file of this package that blocks or awaits.
 
-Why it is not the work of `_io`: llama.cpp pushes. It calls us from inside a blocking C++ call, which therefore needs a
-thread of its own for as long as it speaks, and a way to be told to stop between two tokens. `_io` pulls; this turns the
-one into the other. A `Feed` is one such thread and the chunks it has not handed over yet: at most `ROOM` of them, after
-which the producer waits. Closing the feed answers "stop" at the producer's next chunk.
+llama.cpp pushes: it calls back from inside a blocking C++ call, which needs its own thread, and a way to be stopped
+between two tokens. A `ChunkStream` is such a thread with a queue of at most `MAX_QUEUED` chunks, after which the
+producer waits. Closing the stream returns "stop" to the producer's next callback.
 """
 
 from __future__ import annotations
@@ -24,24 +23,24 @@ from foldline.exceptions import ModelError
 
 T = TypeVar("T")
 Emit = Callable[[T | None], bool]
-"""Hand over one chunk, or none to ask only; true means: stop."""
+"""Pass on one chunk, or None to only ask whether to stop; True means stop."""
 
-ROOM = 64
-"""Chunks that may wait for their reader."""
-PATIENCE = 30.0
-"""Seconds the end of the process waits for a feed to stop: the time of the longest batch of a large model."""
+MAX_QUEUED = 64
+"""How many chunks may wait for their reader."""
+EXIT_TIMEOUT = 30.0
+"""Seconds that the process waits for a stream to stop at exit: the time of the longest batch of a large model."""
 
-_running: weakref.WeakSet[Feed[Any]] = weakref.WeakSet()
+_running: weakref.WeakSet[ChunkStream[Any]] = weakref.WeakSet()
 
 
-class Feed(Generic[T]):
-    """What `produce` emits, to be iterated once, from any thread; close it to stop the producer."""
+class ChunkStream(Generic[T]):
+    """The chunks that `produce` emits, to be iterated once, from any thread; `close` stops the producer."""
 
     def __init__(self, produce: Callable[[Emit[T]], None]) -> None:
         self._produce = produce
         self._chunks: deque[T] = deque()
         self._changed = threading.Condition()
-        self._waiting: Callable[[], None] | None = None
+        self._notify_reader: Callable[[], None] | None = None
         self._error: BaseException | None = None
         self._closed = self._ended = False
         self._process = os.getpid()
@@ -60,7 +59,7 @@ class Feed(Generic[T]):
             return self._take(StopIteration)
 
     async def chunks(self, io: IO) -> AsyncGenerator[T, None]:
-        """Iterate in the colour of `io`; leaving early closes the feed."""
+        """Iterate, sync or async as `io` is; leaving early closes the stream."""
         try:
             while True:
                 try:
@@ -72,7 +71,7 @@ class Feed(Generic[T]):
             self.close()
 
     def close(self) -> None:
-        """Ask the producer to stop and forget what it said; does not wait for it."""
+        """Ask the producer to stop and drop its chunks; does not wait for it."""
         if self._process != os.getpid():
             return
         with self._changed:
@@ -81,12 +80,12 @@ class Feed(Generic[T]):
             self._wake()
 
     def join(self, timeout: float | None = None) -> bool:
-        """Wait until the producer has really stopped; false if it has not in time."""
+        """Wait until the producer has stopped; return False if it has not in time."""
         if self._process == os.getpid():
             self._thread.join(timeout)
         return not self._thread.is_alive()
 
-    def __enter__(self) -> Feed[T]:
+    def __enter__(self) -> ChunkStream[T]:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -100,13 +99,13 @@ class Feed(Generic[T]):
                 if self._is_ready():
                     return self._take(StopAsyncIteration)
                 arrived: asyncio.Future[None] = loop.create_future()
-                self._waiting = partial(_settle_from_thread, loop, arrived)
+                self._notify_reader = partial(_settle_from_thread, loop, arrived)
             await arrived
 
     def _run(self) -> None:
         try:
             self._produce(self._emit)
-        except BaseException as error:  # raised where the feed is read
+        except BaseException as error:  # raised where the stream is read
             self._error = error
         with self._changed:
             self._ended = True
@@ -115,7 +114,7 @@ class Feed(Generic[T]):
 
     def _emit(self, chunk: T | None) -> bool:
         with self._changed:
-            while len(self._chunks) >= ROOM and not self._closed:
+            while len(self._chunks) >= MAX_QUEUED and not self._closed:
                 self._changed.wait()
             if chunk is not None and not self._closed:
                 self._chunks.append(chunk)
@@ -136,9 +135,9 @@ class Feed(Generic[T]):
         raise end
 
     def _wake(self) -> None:
-        waiting, self._waiting = self._waiting, None
-        if waiting:
-            waiting()
+        notify, self._notify_reader = self._notify_reader, None
+        if notify:
+            notify()
         self._changed.notify_all()
 
     def _check_process(self) -> None:
@@ -154,20 +153,20 @@ def _settle_from_thread(loop: asyncio.AbstractEventLoop, arrived: asyncio.Future
         if not arrived.done():
             arrived.set_result(None)
 
-    with suppress(RuntimeError):  # the loop was closed meanwhile: nobody waits any more
+    with suppress(RuntimeError):  # the loop was closed
         loop.call_soon_threadsafe(settle)
 
 
 def stop_all() -> bool:
-    """Close every feed of this process and wait for their threads; false if one would not stop in time."""
-    feeds = [feed for feed in list(_running) if feed._process == os.getpid()]
-    for feed in feeds:
-        feed.close()
-    return not [feed for feed in feeds if not feed.join(PATIENCE)]
+    """Close every stream of this process and wait for their threads; return False if one did not stop in time."""
+    streams = [stream for stream in list(_running) if stream._process == os.getpid()]
+    for stream in streams:
+        stream.close()
+    return not [stream for stream in streams if not stream.join(EXIT_TIMEOUT)]
 
 
-# A thread that comes back from C++ into a finalised interpreter aborts the process ("exception not rethrown").
+# A thread that returns from C++ into a finalised interpreter aborts the process ("exception not rethrown").
 atexit.register(stop_all)
 
 Lock = threading.RLock
-"""What guards the table of loaded models; made anew in a forked child."""
+"""The lock of the table of loaded models; replaced in a forked child."""
