@@ -51,6 +51,7 @@ RENAMED = {
     "BedrockChat": "foldline.providers.bedrock.ChatBedrock",
     "Ollama": "foldline.providers.ollama.OllamaLLM",
     "Anthropic": "foldline.providers.anthropic.AnthropicLLM",
+    "BaseOpenAI": "foldline.providers.openai.OpenAI",
     "get_openai_callback": "foldline.callbacks.get_openai_callback",
 }
 LANGGRAPH_ROOMS = ("foldline.graph", "foldline.checkpoint", "foldline.agents", "foldline.workflows")

@@ -20,6 +20,7 @@ import inspect
 import io
 import json
 import os
+import random
 import re
 import signal
 import subprocess
@@ -51,11 +52,18 @@ SECONDS = 10
 BLOCK = re.compile(r"```python[^\n]*\n(.*?)```", re.DOTALL)
 VOLATILE = (
     (re.compile(r"lc_run-[-\w]+|run-[-0-9a-f]+[-\d]*|[0-9a-f]{8}-[0-9a-f-]{27}"), "ID"),
+    (re.compile(r"\bid='[^']*'"), "id=ID"),
     (re.compile(r"0x[0-9a-f]+"), "0x"),
     (re.compile(r"foldline(\.\w+)*|langchain(_\w+)?(\.\w+)*|langgraph(\.\w+)*"), "LIB"),
     (re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[.\d]*([+-]\d\d:\d\d)?|\d+\.\d+ ?m?s"), "T"),
+    (re.compile(r"datetime\.datetime\([^()]*\)"), "T"),
+    (re.compile(r"<LIB object at 0x>|\b[A-Z]\w+\(\)"), "OBJECT"),
 )
-"""What differs from run to run, or is only the name of the library -> what stands for it."""
+"""What differs from run to run, or is the name of the library, or of an object that shows no field -> its stand-in."""
+MORE_FIELDS = frozenset({"finish_reason", "status"})
+"""Fields that only our messages have, as the page says."""
+SDK_FIELDS = frozenset({"content", "response_metadata"})
+"""Fields in which a vendor's SDK, over which LangChain calls, says None under keys that nobody sent."""
 
 
 # -- collecting
@@ -134,7 +142,8 @@ def _outcome(code: str) -> dict[str, Any]:
             show = ast.Call(ast.Name("__show__", ast.Load()), [node.value], [])
             tree.body[place] = ast.Expr(show)
     output, error = io.StringIO(), None
-    names = {"__name__": "__main__", "__show__": _show}
+    names = {"__name__": "__main__", "__show__": _show, "print": _print}
+    random.seed(0)
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(io.StringIO()):
         try:
             flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
@@ -152,7 +161,34 @@ def _outcome(code: str) -> dict[str, Any]:
 
 def _show(value: object) -> None:
     if value is not None:
-        sys.stdout.write(repr(value)[:2000] + "\n")
+        sys.stdout.write(_text(value) + "\n")
+
+
+def _print(*values: object, **options: Any) -> None:
+    options.pop("flush", None)
+    print(*(value if isinstance(value, str) else _text(value) for value in values), **options)  # noqa: T201
+
+
+def _text(value: Any, *, nulls: bool = True) -> str:
+    """Return a value as text, with the keys of dicts and the fields of models in one order: they have none."""
+    if type(value) is dict:
+        told = [(key, one) for key, one in value.items() if nulls or one is not None]
+        return (
+            "{"
+            + ", ".join(sorted(f"{key!r}: {_text(one, nulls=nulls)}" for key, one in told))
+            + "}"
+        )
+    if type(value) in (list, tuple):
+        inside = ", ".join(_text(one, nulls=nulls) for one in value)
+        return f"[{inside}]" if type(value) is list else f"({inside})"
+    if hasattr(type(value), "__pydantic_fields__") and hasattr(value, "__repr_args__"):
+        fields = [
+            f"{name}={_text(one, nulls=name not in SDK_FIELDS)}"
+            for name, one in value.__repr_args__()
+            if name not in MORE_FIELDS
+        ]
+        return f"{type(value).__name__}({', '.join(sorted(fields))})"
+    return str(value) if isinstance(value, BaseException) else repr(value)
 
 
 # -- comparing
@@ -216,7 +252,9 @@ def describe(found: dict[str, Any]) -> str:
         f"Measured by `scripts/program_rate.py`: of the {found['collected']} examples in the docstrings of "
         "langchain-core, langchain, langchain-classic, -text-splitters, -openai, -anthropic and langgraph, "
         f"{found['control']} run on LangChain against one stub on loopback. After `foldline migrate`, {found['run']} "
-        f"of them run ({share} %) and {found['same']} print the same ({same} %; ids and paths of modules aside). "
+        f"of them run ({share} %) and {found['same']} print the same ({same} %; aside: the order of keys, ids, paths "
+        "of modules, objects that show no field, the two fields that only our messages have, and keys under which a "
+        "vendor's SDK says None). "
         f"{len(found['gaps'])} of the {len(found['failed'])} others name something that has no home here, and the "
         "command says so.",
         width=118,
@@ -244,6 +282,9 @@ def main() -> None:
 
 
 def _child(task: str, data: Path) -> None:
+    sys.path.remove(
+        str(Path(__file__).parent)
+    )  # it has a folder `packaging`, as LangChain needs another
     programs = json.loads(data.read_text(encoding="utf-8"))
     result = collect() if task == "collect" else run_all(programs, task)
     data.write_text(json.dumps(result), encoding="utf-8")

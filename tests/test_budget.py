@@ -18,7 +18,7 @@ from foldline.testing.replay import ReplayTransport
 
 HOME = str(Path(foldline.__file__).parent)
 ANSWER = {
-    "id": "chatcmpl-1",
+    "id": "chatcmpl-CcWqN7vGJ3mXzLk9TtRbYs2HfPd5A",
     "object": "chat.completion",
     "model": "gpt-5-mini",
     "choices": [

@@ -297,7 +297,7 @@ def test_FK04_of_two_runs_on_one_thread_one_is_told_and_nothing_is_lost(saver):
     entry = Entry("a", None, json.dumps({"v": 1, "kind": "claim", "at": "now"}))
     saver.append("t1", "", [entry], after=None)
 
-    with pytest.raises(ThreadConflictError, match="carried on by somebody else"):
+    with pytest.raises(ThreadConflictError, match="continued by another process"):
         saver.append("t1", "", [entry._replace(id="b")], after=None)
 
     assert [one.id for one in saver.read("t1", "")] == ["a"]

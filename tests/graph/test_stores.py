@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import ClassVar
+
 import pytest
 
-from foldline.exceptions import SchemaError, UsageError
+from foldline.embeddings import DeterministicFakeEmbedding
+from foldline.exceptions import BlockingCallError, SchemaError, UsageError
 from foldline.graph import GetOp, InMemoryStore, PostgresStore, PutOp, SearchOp, SqliteStore
 from tests.servers.databases import postgres_server
 
@@ -140,3 +144,35 @@ def test_a_value_that_is_no_json_is_refused(make):
         make().put(("a",), "k", {"v": object()})
     with pytest.raises(UsageError, match="a store keeps dicts"):
         make().put(("a",), "k", "text")
+
+
+def test_an_async_function_embeds_on_the_event_loop(make):
+    async def aletters(texts):
+        return letters(texts)
+
+    store = make({"dims": 3, "embed": aletters, "fields": ["text"]})
+
+    async def search():
+        await store.aput(("notes",), "as", {"text": "aaa"})
+        await store.aput(("notes",), "bs", {"text": "bbb"})
+        return await store.asearch(("notes",), query="b", limit=1)
+
+    assert [item.key for item in asyncio.run(search())] == ["bs"]
+    with pytest.raises(BlockingCallError, match="is async"):
+        store.put(("notes",), "cs", {"text": "ccc"})
+
+
+def test_an_async_search_asks_the_async_method_of_a_model(make):
+    class Model(DeterministicFakeEmbedding):
+        asked: ClassVar[list[str]] = []
+
+        async def aembed_query(self, text):
+            self.asked.append(text)
+            return await super().aembed_query(text)
+
+    model = Model(size=3)
+    store = make({"dims": 3, "embed": model})
+    store.put(("notes",), "a", {"text": "aaa"})
+
+    assert [item.key for item in asyncio.run(store.asearch(("notes",), query="q"))] == ["a"]
+    assert model.asked == ["q"]

@@ -65,7 +65,7 @@ HOSTILE = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_template_that_loops_or_grows_is_stopped(name, monkeypatch):
-    monkeypatch.setattr("foldline.prompts._jinja_limits.MOST_SECONDS", 2.0)
+    monkeypatch.setattr("foldline.prompts._jinja_limits.MAX_SECONDS", 2.0)
     tracemalloc.start()
     begun = time.thread_time()
     try:

@@ -241,7 +241,7 @@ def test_other_files_than_json_are_refused_with_a_sentence(tmp_path):
 
 
 def test_a_huge_file_is_not_read(tmp_path, monkeypatch):
-    monkeypatch.setattr("foldline.prompts._files.LARGEST_FILE", 10)
+    monkeypatch.setattr("foldline.prompts._files.MAX_FILE_SIZE", 10)
     write(tmp_path, "t.txt", "x" * 11)
 
     with pytest.raises(SecurityError, match="larger"):

@@ -142,6 +142,25 @@ def test_a_stream_without_its_end_is_an_error_that_keeps_what_came(call, address
     assert caught.value.partial.text == "cut here"
 
 
+class CountingDecoder(AcmeDecoder):
+    def feed(self, data: Any, event: str) -> list[Any]:
+        self.writer.usage({"input_tokens": 0, "output_tokens": 1, "total_tokens": 1})
+        return super().feed(data, event)
+
+
+class ChatCounting(ChatAcme):
+    def _decoder(self, request: ChatRequest) -> Decoder:
+        return CountingDecoder(self.provider_name, self.model)
+
+
+def test_a_stream_without_its_end_keeps_the_usage_so_far(call, address):
+    model = ChatCounting(model="anvil-1", api_key="secret", base_url=address, max_retries=0)
+    with pytest.raises(StreamTruncatedError) as caught:
+        call.stream(model, "cut here")
+
+    assert caught.value.partial.usage_metadata["output_tokens"] == 2
+
+
 def test_a_missing_key_names_the_variable(call, address, monkeypatch):
     monkeypatch.delenv("ACME_API_KEY", raising=False)
 

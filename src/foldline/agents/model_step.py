@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any, cast
-from uuid import uuid4
 
 from foldline._run import Run
 from foldline.agents.checkpoint.records import Codec
@@ -19,7 +18,7 @@ from foldline.agents.handler_calls import HandlerCalls
 from foldline.agents.middleware.base import Handler, Wrap
 from foldline.agents.requests import ModelRequest, ModelResponse, response_of
 from foldline.agents.setup import MODEL
-from foldline.agents.state import fresh_id
+from foldline.agents.state import with_fresh_id
 from foldline.agents.structured_output import MOST_ERRORS, Answered, ProviderReader, ToolReader
 from foldline.agents.tool_calls import with_ids
 from foldline.exceptions import UsageError
@@ -34,7 +33,7 @@ from foldline.runnables.base import Runnable
 from foldline.runnables.binding import RunnableBindingBase
 from foldline.workflows.durability import ENGINE, durable_step
 from foldline.workflows.events import FlowEvent
-from foldline.workflows.interrupts import FlowInterrupt
+from foldline.workflows.interrupts import Command, FlowInterrupt
 from foldline.workflows.nesting import inside
 
 __all__ = ["ModelStep"]
@@ -81,6 +80,8 @@ class ModelStep:
         self.context = context
         self.eager = eager
         self.update: Values = {}
+        self._commands: list[Command[Any]] = []
+        """What middleware changes beside the answer, the innermost first."""
 
     async def events(self, run: Run) -> AsyncGenerator[FlowEvent, None]:
         """Ask the model; give its events where somebody wants them."""
@@ -136,12 +137,19 @@ class ModelStep:
                 return await calls.call(wrapped_request, ask)
 
             for name, wrap in reversed(context.setup.model_wraps):
-                handler = _wrapped(name, wrap, handler, run)  # type: ignore[assignment]
+                handler = self._wrapped(name, wrap, handler, run)  # type: ignore[assignment]
             try:
                 self._conclude(response_of(await handler(request), "a middleware around the model"))
             except FlowInterrupt:
                 await calls.keep()
                 raise
+
+    def _wrapped(self, name: str, wrap: Wrap, handler: Handler, run: Run) -> Handler:
+        async def call(request: object) -> object:
+            self._commands.clear()  # those of a try that was given up
+            return response_of(await wrap(request, handler, run), name, self._commands)
+
+        return call
 
     async def _answer(
         self, request: ModelRequest, run: Run, responses: list[ModelResponse]
@@ -176,12 +184,26 @@ class ModelStep:
     def _conclude(self, response: ModelResponse) -> None:
         known = {one.id for one in self.context.thread.values["messages"]}
         messages = [
-            _fresh(with_ids(one), known) if isinstance(one, AIMessage) else one
+            with_fresh_id(with_ids(one), known) if isinstance(one, AIMessage) else one
             for one in response.result
         ]
         self.update = {"messages": messages}
         if response.structured_response is not None:
             self.update["structured_response"] = response.structured_response
+        for command in self._commands:
+            self._join_command(command)
+
+    def _join_command(self, command: Command[Any]) -> None:
+        schema = self.context.setup.schema
+        changes = schema.prepared(dict(command.update or {}), "a middleware around the model")
+        for key, value in changes.items():
+            reducer = schema.reducers.get(key)
+            if key == "messages":
+                self.update[key] = [*self.update[key], *value]
+            elif reducer is not None and key in self.update:
+                self.update[key] = reducer(self.update[key], value)
+            else:
+                self.update[key] = value
 
     @property
     def failures(self) -> int:
@@ -193,23 +215,6 @@ class ModelStep:
             elif isinstance(message, HumanMessage):
                 break
         return count
-
-
-def _fresh(message: AIMessage, known: set[str | None]) -> AIMessage:
-    """Return an answer an id that no earlier message has: it must not take that one's place."""
-    if message.id and message.id not in known:
-        return message
-    if message.id:
-        return message.model_copy(update={"id": f"{message.id}-{uuid4().hex[:12]}"})
-    message.__dict__["id"] = fresh_id()
-    return message
-
-
-def _wrapped(name: str, wrap: Wrap, handler: Handler, run: Run) -> Handler:
-    async def call(request: object) -> object:
-        return response_of(await wrap(request, handler, run), name)
-
-    return call
 
 
 def _prompt(request: ModelRequest) -> list[BaseMessage]:

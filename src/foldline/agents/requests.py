@@ -11,8 +11,16 @@ from foldline.exceptions import UsageError
 from foldline.messages import AIMessage, BaseMessage, SystemMessage
 from foldline.messages.tool import ToolCall
 from foldline.tools.base import BaseTool
+from foldline.workflows.interrupts import Command
 
-__all__ = ["ModelRequest", "ModelResponse", "ToolCallRequest", "response_of"]
+__all__ = [
+    "ExtendedModelResponse",
+    "ModelCallResult",
+    "ModelRequest",
+    "ModelResponse",
+    "ToolCallRequest",
+    "response_of",
+]
 
 
 @dataclass(slots=True, init=False)
@@ -84,6 +92,22 @@ class ModelResponse:
 
 
 @dataclass(slots=True)
+class ExtendedModelResponse:
+    """A response with a change of the state that is joined after it: what a middleware around the model may return."""
+
+    model_response: ModelResponse
+    command: Command[Any] | None = None
+
+    def __class_getitem__(cls, _: object) -> type[ExtendedModelResponse]:
+        """Return the class: the type of the structured answer is for checkers."""
+        return cls
+
+
+ModelCallResult = ModelResponse | AIMessage | ExtendedModelResponse
+"""What a middleware around the model may return."""
+
+
+@dataclass(slots=True)
 class ToolCallRequest:
     """A tool call that is about to run; `override` gives a changed copy."""
 
@@ -98,8 +122,18 @@ class ToolCallRequest:
         return replace(self, **changes)
 
 
-def response_of(value: object, where: str) -> ModelResponse:
-    """Take what a middleware returned: a response, or a message alone."""
+def response_of(
+    value: object, where: str, commands: list[Command[Any]] | None = None
+) -> ModelResponse:
+    """Take what a middleware returned: a response, or a message alone; its command is added to `commands`."""
+    if isinstance(value, ExtendedModelResponse):
+        command, value = value.command, value.model_response
+        if command is not None and (command.goto or command.resume or command.graph):
+            raise UsageError(
+                f"the Command of {where} can change the state only: goto, resume and graph mean nothing here"
+            )
+        if command is not None and commands is not None:
+            commands.append(command)
     if isinstance(value, ModelResponse):
         return value
     if isinstance(value, AIMessage):

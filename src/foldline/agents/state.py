@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal, NotRequired, Required, TypedDict, get_args, get_origin
+from uuid import uuid4
 
 import typing_extensions
 from pydantic import TypeAdapter, ValidationError
 
 from foldline.exceptions import SchemaError, UsageError
-from foldline.messages import AnyMessage, BaseMessage, RemoveMessage, convert_to_messages
+from foldline.messages import AIMessage, AnyMessage, BaseMessage, RemoveMessage, convert_to_messages
 from foldline.utils.short_repr import short_repr
 from foldline.utils.uuid import new_id
 from foldline.workflows.interrupts import Interrupt
@@ -21,11 +22,14 @@ from foldline.workflows.interrupts import Interrupt
 __all__ = [
     "REMOVE_ALL_MESSAGES",
     "AgentState",
+    "InputAgentState",
     "JumpTo",
     "OmitFromSchema",
+    "OutputAgentState",
     "PrivateStateAttr",
     "StateSchema",
     "add_messages",
+    "with_fresh_id",
 ]
 
 JumpTo = Literal["tools", "model", "end"]
@@ -103,6 +107,16 @@ def fresh_id() -> str:
     return new_id()
 
 
+def with_fresh_id(message: AIMessage, known: set[str | None]) -> AIMessage:
+    """Return an answer with an id that no earlier message has: it must not take that one's place."""
+    if message.id and message.id not in known:
+        return message
+    if message.id:
+        return message.model_copy(update={"id": f"{message.id}-{uuid4().hex[:12]}"})
+    message.__dict__["id"] = fresh_id()
+    return message
+
+
 class AgentState(TypedDict):
     """The state of an agent; subclass it to add keys (`state_schema=`)."""
 
@@ -111,6 +125,19 @@ class AgentState(TypedDict):
     structured_response: NotRequired[Annotated[Any, OmitFromSchema(input=True, output=False)]]
     __interrupt__: NotRequired[list[Interrupt]]
     """The open questions of a run that stopped for a person; never kept."""
+
+
+class InputAgentState(TypedDict):
+    """What an agent is given."""
+
+    messages: Required[Annotated[list[AnyMessage | dict[str, Any]], add_messages]]
+
+
+class OutputAgentState(TypedDict):
+    """What an agent gives."""
+
+    messages: Required[Annotated[list[AnyMessage], add_messages]]
+    structured_response: NotRequired[Any]
 
 
 class StateSchema:

@@ -7,7 +7,7 @@ question to a person, a cancellation.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -19,7 +19,7 @@ from foldline.agents.state import fresh_id
 from foldline.agents.tool_calls import answered_update, error_message, problem_of, unanswered
 from foldline.agents.tool_runner import ToolRunner
 from foldline.exceptions import BlockingCallError, BudgetExceeded, ToolException
-from foldline.messages import AIMessage, ToolMessage
+from foldline.messages import AIMessage, BaseMessage, ToolMessage
 from foldline.messages.tool import ToolCall
 from foldline.workflows.durability import ENGINE
 from foldline.workflows.events import FlowEvent
@@ -31,7 +31,8 @@ __all__ = ["ToolStep"]
 Values = dict[str, Any]
 RAISED = (BudgetExceeded, BlockingCallError)
 """Errors of a tool that no other call of the model would mend."""
-
+MOST_INVALID = 5
+"""After how many answers in a row whose calls cannot be read an agent ends."""
 
 BROKE_OFF = (
     "{} was called before, and the process or the run ended while it ran: whether it took effect is not known. "
@@ -173,6 +174,21 @@ class ToolStep:
             getattr(one, "status", "success") == "success" for one in update["messages"]
         ):
             self.jump = "end"
+        if calls and _invalid_answers(self.context.thread.values["messages"]) >= MOST_INVALID:
+            self.jump = "end"
+
+
+def _invalid_answers(messages: Sequence[BaseMessage]) -> int:
+    """Count the last answers in a row that called tools and had no call that could be read."""
+    count = 0
+    for message in reversed(messages):
+        if isinstance(message, AIMessage):
+            if message.tool_calls or not message.invalid_tool_calls:
+                break
+            count += 1
+        elif not isinstance(message, ToolMessage):
+            break
+    return count
 
 
 def _failure_in(update: Values, call_id: str | None) -> str | None:

@@ -37,6 +37,11 @@ if TYPE_CHECKING:
     from foldline.chains.saving import load_chain
     from foldline.chains.sequential import SequentialChain, SimpleSequentialChain, TransformChain
     from foldline.chains.sql import create_sql_query_chain
+    from foldline.chains.structured_output import (
+        create_openai_fn_runnable,
+        create_structured_output_runnable,
+        get_openai_output_parser,
+    )
     from foldline.chains.summarize import (
         acollapse_docs,
         collapse_docs,
@@ -70,9 +75,12 @@ __all__ = [
     "acollapse_docs",
     "collapse_docs",
     "create_history_aware_retriever",
+    "create_openai_fn_runnable",
     "create_retrieval_chain",
     "create_sql_query_chain",
+    "create_structured_output_runnable",
     "create_stuff_documents_chain",
+    "get_openai_output_parser",
     "load_chain",
     "load_qa_chain",
     "load_summarize_chain",
@@ -96,5 +104,7 @@ __getattr__: Loader = lazy_exports(
         ".map_rerank": "MapRerankDocumentsChain",
         ".llm_math": "LLMMathChain",
         ".sql": "create_sql_query_chain",
+        ".structured_output": "create_openai_fn_runnable create_structured_output_runnable "
+        "get_openai_output_parser",
     },
 )

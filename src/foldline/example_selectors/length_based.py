@@ -9,7 +9,7 @@ from typing import Any, Self
 from pydantic import BaseModel, Field, model_validator
 
 from foldline.example_selectors.base import BaseExampleSelector
-from foldline.prompts._examples import values_of
+from foldline.prompts._examples import example_values
 from foldline.prompts.prompt import PromptTemplate
 
 __all__ = ["LengthBasedExampleSelector"]
@@ -57,7 +57,7 @@ class LengthBasedExampleSelector(BaseExampleSelector, BaseModel):
         return self
 
     def _length(self, example: dict[str, Any]) -> int:
-        chosen = values_of(example, self.example_prompt.input_variables)
+        chosen = example_values(example, self.example_prompt.input_variables)
         return self.get_text_length(self.example_prompt.format(**chosen))
 
     def add_example(self, example: dict[str, str]) -> None:

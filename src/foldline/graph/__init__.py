@@ -57,6 +57,7 @@ if TYPE_CHECKING:
         StateSnapshot,
         interrupt,
     )
+    from foldline.graph.validation_node import ValidationNode
 
 __all__ = [
     "END",
@@ -105,6 +106,7 @@ __all__ = [
     "ToolNode",
     "ToolRuntime",
     "UntrackedValue",
+    "ValidationNode",
     "add_messages",
     "create_react_agent",
     "entrypoint",
@@ -140,6 +142,7 @@ __getattr__: Loader = lazy_exports(
         ".store.postgres": "PostgresStore",
         ".store.sqlite": "SqliteStore",
         ".tool_node": "ToolNode tools_condition",
+        ".validation_node": "ValidationNode",
         ".types": "END START CachePolicy Command Interrupt Overwrite RetryPolicy Send StateSnapshot interrupt",
     },
 )

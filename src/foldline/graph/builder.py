@@ -127,6 +127,8 @@ class StateGraph:
             metadata=metadata,
             destinations=destinations,
         )
+        if self.keys.is_root:
+            spec.input_schema = None  # a node is given the one value, whatever its annotation says
         if spec.input_schema is not None:
             self.keys.add(spec.input_schema)
             self.keys.inputs[node] = spec.input_schema

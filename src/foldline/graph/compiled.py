@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, create_model
+from pydantic import BaseModel, RootModel, create_model
 
 from foldline._config import RunnableConfig
 from foldline._io.drive import drive
@@ -19,6 +19,7 @@ from foldline.graph.nodes import NodeSpec
 from foldline.graph.plan import GraphPlan
 from foldline.graph.records import GraphThread, Outcome, encode_target, record
 from foldline.graph.runtime import Runtime
+from foldline.graph.schema import ROOT
 from foldline.graph.store.base import BaseStore
 from foldline.graph.threads import load_thread
 from foldline.graph.types import END, START, GraphTask, StateSnapshot
@@ -126,7 +127,7 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
     def update_state(
         self,
         config: RunnableConfig,
-        values: Mapping[str, Any] | Sequence[Any] | None,
+        values: Any,  # noqa: ANN401  a dict, or the one value that the state is
         as_node: str | None = None,
         task_id: str | None = None,
     ) -> RunnableConfig:
@@ -136,7 +137,7 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
     async def aupdate_state(
         self,
         config: RunnableConfig,
-        values: Mapping[str, Any] | Sequence[Any] | None,
+        values: Any,  # noqa: ANN401  a dict, or the one value that the state is
         as_node: str | None = None,
         task_id: str | None = None,
     ) -> RunnableConfig:
@@ -200,7 +201,9 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
             )
         shown = self.plan.state.names
         return StateSnapshot(
-            values={key: thread.values[key] for key in shown if key in thread.values},
+            values=self.plan.keys.without_root(
+                {key: thread.values[key] for key in shown if key in thread.values}
+            ),
             next=tuple(one.name for one in tasks),
             config=config,
             metadata={"source": thread.source, "step": thread.step, "parents": {}}
@@ -261,13 +264,16 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
         return found[:limit]
 
     async def _update(
-        self, run: Run, values: Mapping[str, Any] | Sequence[Any] | None, as_node: str | None
+        self,
+        run: Run,
+        values: Any,  # noqa: ANN401  as in update_state
+        as_node: str | None,
     ) -> RunnableConfig:
         graph, log = self._log(run)
         plan = graph.plan
         thread = await load_thread(graph, log, run.io, run.configurable.get("checkpoint_id"))
         node = as_node or graph._author(thread)
-        update = plan.keys.check(dict(values or {}), "update_state")
+        update = plan.keys.check(plan.keys.as_update(values), "update_state")
         body = record("update")
         if node is None or node == END:
             body["tasks"] = [
@@ -361,6 +367,9 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
     def _model(self, suffix: str, names: list[str], schema: object) -> type[BaseModel]:
         if isinstance(schema, type) and issubclass(schema, BaseModel):
             return schema
+        if self.plan.keys.is_root:
+            root: type[BaseModel] = RootModel[self.plan.keys.types[ROOT]]  # type: ignore[name-defined]
+            return root
         fields: dict[str, Any] = {key: (self.plan.keys.types[key], None) for key in names}
         model: type[BaseModel] = create_model(f"{self.name}{suffix}", **fields)
         return model

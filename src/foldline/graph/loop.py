@@ -212,7 +212,7 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
                     "node": one.name,
                     "values": one.result
                     if one.result is not None or not one.update
-                    else one.update,
+                    else plan.keys.without_root(one.update),
                 },
             )
         self.publish_state()
@@ -246,7 +246,8 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
         for one in interrupts:
             data = {"interrupt_id": one.id, "payload": one.value}
             self.output.publish("input.requested", None, data)
-        self.output.publish("values", None, {**self.shown(), "__interrupt__": tuple(interrupts)})
+        shown = {} if self.plan.output.is_root else self.shown()
+        self.output.publish("values", None, {**shown, "__interrupt__": tuple(interrupts)})
 
     async def ask_branches(
         self, branches: list[Branch], source: str, values: Values, run: Run, runtime: Runtime[Any]
@@ -283,14 +284,17 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
 
     def result(self) -> Any:  # noqa: ANN401  the state in the form of its schema
         """Return the state as callers see it, and the questions that are open."""
-        shown: Values = self.shown()
+        shown = self.shown()
         if self.thread.interrupts:
+            shown = {} if self.plan.output.is_root else shown
             shown["__interrupt__"] = list(self.thread.interrupts)
         return shown
 
-    def shown(self) -> Values:
+    def shown(self) -> Any:  # noqa: ANN401  a dict, or the one value that the state is
         """Return the part of the state that callers see."""
         values = self.thread.values
+        if self.plan.output.is_root:
+            return self.plan.keys.without_root(values)
         return {key: values[key] for key in self.plan.output.names if key in values}
 
     def publish_state(self, *, only_values: bool = False) -> None:
@@ -337,7 +341,7 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
                 "id": task.id,
                 "name": task.name,
                 "error": error,
-                "result": update,
+                "result": self.plan.keys.without_root(update),
                 "interrupts": [{"value": one.value, "id": one.id} for one in interrupts],
             }
             self.output.publish("tasks", task.name, data)

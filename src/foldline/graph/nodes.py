@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from foldline._run import Run
 from foldline.exceptions import UsageError
 from foldline.graph.runtime import Runtime, wanted_arguments
-from foldline.graph.schema import StateKeys, keys_of
+from foldline.graph.schema import ROOT, StateKeys, keys_of
 from foldline.graph.types import CachePolicy, RetryPolicy
 from foldline.runnables.base import Runnable
 from foldline.workflows.interrupts import Command
@@ -33,12 +33,16 @@ class InputShape:
         self.schema = schema
         self.names = [key for key in keys_of(schema) if key in keys.types]
         self.managed = {key: one for key, one in keys.managed.items() if key in keys_of(schema)}
-        self.is_dict = is_typeddict(schema) or not (
-            issubclass(schema, BaseModel) or dataclasses.is_dataclass(schema)
+        self.is_root = ROOT in keys_of(schema)
+        self.is_dict = not self.is_root and (
+            is_typeddict(schema)
+            or not (issubclass(schema, BaseModel) or dataclasses.is_dataclass(schema))
         )
 
     def read(self, values: Values, managed: Callable[[str], Any]) -> object:
         """Return the state as the schema has it."""
+        if self.is_root:
+            return values.get(ROOT)
         found = {key: values[key] for key in self.names if key in values}
         for key, one in self.managed.items():
             found[key] = managed(one.name)

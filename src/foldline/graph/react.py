@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from foldline.agents.state import with_fresh_id
 from foldline.chat_models import init_chat_model
 from foldline.checkpoint.base import BaseCheckpointSaver
 from foldline.exceptions import UsageError
@@ -117,7 +118,8 @@ def _route(
         message = messages[-1] if messages else None
         if isinstance(message, AIMessage) and message.tool_calls and has_tools:
             return "tools"
-        return entry if isinstance(message, BaseMessage) and message.type == "tool" else finish
+        is_answered = isinstance(message, BaseMessage) and message.type == "tool"
+        return entry if is_answered and last != "agent" else finish
 
     def after_tools(state: object) -> str:
         for message in reversed(_get(state, "messages") or []):
@@ -160,7 +162,8 @@ def _asking(model: Runnable[Any, Any], tools: list[Any], prompt: Prompt) -> Pair
         remaining = _get(state, "remaining_steps")
         if remaining is not None and remaining < 2 and message.tool_calls:
             message = AIMessage(OUT_OF_STEPS, id=message.id)
-        return {"messages": [message]}
+        known = {one.id for one in _get(state, "messages") or []}
+        return {"messages": [with_fresh_id(message, known)]}
 
     def ask(state: object) -> dict[str, Any]:
         return answer(state, chain.invoke(read(state)))

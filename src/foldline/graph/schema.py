@@ -21,6 +21,7 @@ from foldline.utils.short_repr import short_repr
 from foldline.workflows.values import adapter_of, pack, unpack
 
 __all__ = [
+    "ROOT",
     "EphemeralValue",
     "IsLastStep",
     "RemainingSteps",
@@ -28,6 +29,9 @@ __all__ = [
     "UntrackedValue",
     "keys_of",
 ]
+
+ROOT = "__root__"
+"""The only key of a state that is one value: `StateGraph(int)`."""
 
 Values = dict[str, Any]
 Reducer = Callable[[Any, Any], Any]
@@ -67,15 +71,18 @@ IsLastStep = Annotated[bool, LAST]
 
 
 def keys_of(schema: object) -> dict[str, Any]:
-    """Return the annotations of a schema: a TypedDict, a Pydantic model or a dataclass."""
+    """Return the annotations of a schema: a TypedDict, a Pydantic model, a dataclass, or the type of one value."""
     if not (
         isinstance(schema, type)
         and (is_typeddict(schema) or typing_extensions.is_typeddict(schema)
              or issubclass(schema, BaseModel) or dataclasses.is_dataclass(schema)
              or getattr(schema, "__annotations__", None))
     ):  # fmt: skip
+        if isinstance(schema, type) or get_origin(schema) is not None or schema is Any:
+            return {ROOT: schema}
         raise UsageError(
-            f"the state of a graph is a TypedDict, a Pydantic model or a dataclass, not {schema!r:.80}"
+            "the state of a graph is a TypedDict, a Pydantic model, a dataclass or another type, not "
+            f"{schema!r:.80}"
         )
     hints = typing_extensions.get_type_hints(schema, include_extras=True)
     if issubclass(schema, BaseModel):
@@ -107,10 +114,30 @@ class StateKeys:
         for schema in schemas:
             self.add(schema)
 
+    @property
+    def is_root(self) -> bool:
+        """Whether the state is one value, without keys."""
+        return ROOT in self.types
+
+    def as_update(self, given: Any) -> Values:  # noqa: ANN401  what callers and nodes write
+        """Return what somebody gives as an update: of the keys, or of the one value."""
+        if self.is_root:
+            return {} if given is None else {ROOT: given}
+        return dict(given or {})
+
+    def without_root(self, values: Values) -> Any:  # noqa: ANN401  the state, or a part of it
+        """Return values as callers see them: a dict, or the one value."""
+        return values.get(ROOT) if self.is_root else values
+
     def add(self, schema: object) -> None:
         """Add the keys of a schema; a key that has a reducer keeps it."""
         is_model = isinstance(schema, type) and issubclass(schema, BaseModel)
-        for key, annotation in keys_of(schema).items():
+        keys = keys_of(schema)
+        if self.types and (ROOT in keys) is not self.is_root:
+            raise UsageError(
+                f"a state is one value, or it has keys ({', '.join(self.types)}): {schema!r:.80} is the other"
+            )
+        for key, annotation in keys.items():
             metadata, bare = _metadata(annotation), _bare(annotation)
             managed = next((one for one in metadata if isinstance(one, ManagedValue)), None)
             if managed is not None:
@@ -178,8 +205,9 @@ class StateKeys:
         except ValidationError as error:
             first = error.errors()[0]
             inside = "".join(f"[{part!r}]" for part in first["loc"])
+            named = "the state" if key == ROOT else repr(key)
             raise InvalidUpdateError(
-                f"{where} gives {key!r}{inside} a {type(value).__name__} that does not fit its type "
+                f"{where} gives {named}{inside} a {type(value).__name__} that does not fit its type "
                 f"{_name(self.types[key])}: {first['msg']}"
             ) from error
         return made if is_lax else value

@@ -87,6 +87,8 @@ class GraphStart(ThreadStart[RunContext[GraphThread]]):
         self.loop.publish_state()
 
     def _input_values(self, value: object) -> Mapping[str, Any]:
+        if self.plan.keys.is_root:
+            return self.plan.keys.as_update(value)
         if isinstance(value, Mapping):
             return value
         shape = self.plan.input
@@ -104,7 +106,8 @@ class GraphStart(ThreadStart[RunContext[GraphThread]]):
         """Change the state and go where the command says, besides what comes anyhow; open questions stay open."""
         thread = self.context.thread
         if thread.head is None:
-            await self.take_input(dict(command.update or {}), self._targets(command))
+            given = command.update if self.plan.keys.is_root else dict(command.update or {})
+            await self.take_input(given, self._targets(command))
             return
         await self._begin(self._change(command))
         if command.goto:
@@ -119,7 +122,7 @@ class GraphStart(ThreadStart[RunContext[GraphThread]]):
     def _change(self, command: Command[Any]) -> dict[str, Any]:
         """Return the record of a change from outside: the tasks that come stay what they are, others are added."""
         keys, thread = self.plan.keys, self.context.thread
-        update = keys.check(dict(command.update or {}), COMMAND)
+        update = keys.check(keys.as_update(command.update), COMMAND)
         body = record("update", tasks=[{"name": COMMAND, "update": keys.encode(update, COMMAND)}])
         targets = [*thread.next, *self._targets(command)]
         return {

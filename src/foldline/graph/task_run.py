@@ -91,7 +91,7 @@ class TaskRun:
         except BaseException as error:
             await run.dispatch("on_chain_error", error)
             raise
-        await run.dispatch("on_chain_end", outcome.update)
+        await run.dispatch("on_chain_end", loop.plan.keys.without_root(outcome.update))
         if self.handler is not None:
             self.handler.publish_other_messages(outcome.update)
         return outcome
@@ -128,7 +128,9 @@ class TaskRun:
             except ParentCommand as parent:
                 returned = parent.command
             result, update, goto = self._read(returned)
-            update = loop.plan.keys.check(update, f"the node {task.name!r}")
+            given, update = update, loop.plan.keys.check(update, f"the node {task.name!r}")
+            if result is given:
+                result = update  # its messages have the ids that the state knows them by
             goto += await self._branches(update, run, runtime)
         return Outcome(task.name, update, goto, result)
 
@@ -171,7 +173,8 @@ class TaskRun:
     def _read(self, returned: object) -> tuple[Any, Values, list[Target]]:
         if returned is None:
             return None, {}, []
-        if type(returned) is dict and not self.spec.is_graph:
+        keys = self.loop.plan.keys
+        if type(returned) is dict and not self.spec.is_graph and not keys.is_root:
             return returned, returned, []
         if isinstance(returned, list | tuple) and any(isinstance(one, Command) for one in returned):
             result: list[Any] = []
@@ -183,7 +186,7 @@ class TaskRun:
                 update.append(
                     (
                         self.task.name,
-                        self.loop.plan.keys.check(part, f"the node {self.task.name!r}"),
+                        keys.check(part, f"the node {self.task.name!r}"),
                     )
                 )
                 goto += targets
@@ -191,6 +194,8 @@ class TaskRun:
         if isinstance(returned, Command):
             return self._read_command(returned)
         update_of = self._update_of(returned)
+        if keys.is_root:
+            return returned, update_of, []
         return update_of if isinstance(returned, Mapping) else returned, update_of, []
 
     def _merged(self, parts: list[Values]) -> Values:
@@ -222,9 +227,11 @@ class TaskRun:
         )
         where = f"the Command of {self.task.name!r}"
         goto = [check_target(one, where, self.loop.plan.nodes) for one in targets]
-        return (update or None), update, goto
+        return (self.loop.plan.keys.without_root(update) if update else None), update, goto
 
     def _update_of(self, returned: object) -> Values:
+        if self.loop.plan.keys.is_root:
+            return self.loop.plan.keys.as_update(returned)
         if isinstance(returned, Mapping):
             if (
                 self.spec.is_graph

@@ -1,4 +1,4 @@
-"""Prompts: text and messages with variables, made into what models take."""
+"""Prompts: templates of texts and messages."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Texts, messages and prompt values made of templates, without validation: the quick way out of a prompt.
+"""Create texts, messages and prompt values from templates, without validation.
 
-Every prompt of ours formats through `text_of`.
+All of foldline's prompts format through `text_of`.
 """
 
 from __future__ import annotations
@@ -19,59 +19,59 @@ __all__ = ["chat_value", "make_message", "string_value", "text_of"]
 
 M = TypeVar("M", bound=BaseMessage)
 
-PLAIN: Final = frozenset({str, int, float, bool, type(None)})
-"""Classes whose `format` is their `str`; any other may have its own `__format__`."""
-ALWAYS = frozenset({"additional_kwargs", "response_metadata"})
-TRUSTED: Final = frozenset({AIMessage, HumanMessage, SystemMessage})
-"""Classes whose fields are known here; any other class checks what it is given."""
+PLAIN_TYPES: Final = frozenset({str, int, float, bool, type(None)})
+"""Types whose `format` is their `str`; others may have their own `__format__`."""
+SET_FIELDS = frozenset({"additional_kwargs", "response_metadata"})
+KNOWN_CLASSES: Final = frozenset({AIMessage, HumanMessage, SystemMessage})
+"""Message classes that are created without validation."""
 
 
 class Compiled(Protocol):
-    """A prompt of one template, as `text_of` needs it: `_compiled` is kept in its `__dict__`."""
+    """A prompt of one template; `_compiled` is stored in its `__dict__`."""
 
     def _program(self) -> Program: ...
-    def _merged(self, values: Mapping[str, Any]) -> dict[str, Any]: ...
+    def _merge_values(self, values: Mapping[str, Any]) -> dict[str, Any]: ...
 
 
 def text_of(prompt: Compiled, values: Mapping[str, Any]) -> str:
-    """Fill in a template, compiled anew if it was changed; names it does not have are ignored."""
+    """Return a filled template, compiled again if it was changed; unknown names are ignored."""
     fields = prompt.__dict__
-    held: Program | None = fields.get("_compiled")
+    program: Program | None = fields.get("_compiled")
     if (
-        held is None
-        or held.template is not fields["template"]
-        or held.kind is not fields["template_format"]
+        program is None
+        or program.template is not fields["template"]
+        or program.kind is not fields["template_format"]
     ):
-        held = prompt._program()
+        program = prompt._program()
     if fields["partial_variables"]:
-        values = prompt._merged(values)
-    if held.plain is None:
-        return held.fill(values)
-    written, pick = held.plain
+        values = prompt._merge_values(values)
+    if program.plain is None:
+        return program.fill(values)
+    pattern, pick = program.plain
     try:
         picked = pick(values)
     except KeyError:
-        return held.fill(values)  # which says what is missing
+        return program.fill(values)  # raises the error that names the missing variable
     for value in picked:
-        if type(value) not in PLAIN:
-            return held.fill(values)
-    return written % picked
+        if type(value) not in PLAIN_TYPES:
+            return program.fill(values)
+    return pattern % picked
 
 
 def make_message(
     cls: type[M], content: str | list[str | dict[Any, Any]], additional_kwargs: Mapping[str, Any]
 ) -> M:
-    """Make a message of a filled-in template."""
-    if cls not in TRUSTED or additional_kwargs or type(content) is not str:
+    """Return the message of a filled template."""
+    if cls not in KNOWN_CLASSES or additional_kwargs or type(content) is not str:
         return cls(content=content, additional_kwargs=dict(additional_kwargs))
     if not content.isascii() and has_surrogates(content):
         return cls(content=content)
-    known, made = _fields_of(cls)
-    fields = known.copy()
+    defaults, factories = _fields_of(cls)
+    fields = defaults.copy()
     fields["content"] = content
     fields["additional_kwargs"] = {}
     fields["response_metadata"] = {}
-    for name, make in made:
+    for name, make in factories:
         fields[name] = make()
     message = bare(cls)
     set_dict(message, fields)
@@ -85,17 +85,17 @@ def make_message(
 def _fields_of(
     cls: type[BaseMessage],
 ) -> tuple[dict[str, Any], tuple[tuple[str, Callable[[], Any]], ...]]:
-    """Return the fields in their order with their defaults, and which of them are made anew for each message."""
-    made: Any = tuple(
+    """Return the fields in order with their defaults, and the factories of mutable defaults."""
+    factories: Any = tuple(
         (name, field.default_factory)
         for name, field in cls.model_fields.items()
-        if field.default_factory is not None and name not in ALWAYS
+        if field.default_factory is not None and name not in SET_FIELDS
     )
-    return {name: field.get_default() for name, field in cls.model_fields.items()}, made
+    return {name: field.get_default() for name, field in cls.model_fields.items()}, factories
 
 
 def chat_value(messages: list[BaseMessage]) -> ChatPromptValue:
-    """Make the prompt value of messages."""
+    """Return the prompt value of messages."""
     value = bare(ChatPromptValue)
     set_dict(value, {"messages": messages})
     set_fields_set(value, {"messages"})
@@ -105,7 +105,7 @@ def chat_value(messages: list[BaseMessage]) -> ChatPromptValue:
 
 
 def string_value(text: str) -> StringPromptValue:
-    """Make the prompt value of a text."""
+    """Return the prompt value of a text."""
     if type(text) is not str:
         return StringPromptValue(text=text)
     value = bare(StringPromptValue)

@@ -1,8 +1,8 @@
-"""Templates, checked and made ready once: f-string, mustache, jinja2. Every prompt formats through here.
+"""Check and compile templates: f-string, mustache, jinja2. Every prompt formats through here.
 
 A template is checked when it is compiled, and compiled again whenever its text has changed, so that no way of setting
-it (a constructor, a copy, an assignment) leads past the check. Values are put in literally and once: a prompt is not
-HTML, so mustache does not escape here either.
+it (constructor, copy, assignment) bypasses the check. Values are inserted literally and once: a prompt is not HTML, so
+mustache does not escape.
 """
 
 from __future__ import annotations
@@ -23,39 +23,39 @@ PromptTemplateFormat: TypeAlias = Literal["f-string", "mustache", "jinja2"]
 
 Values: TypeAlias = Mapping[str, object]
 Plain: TypeAlias = tuple[str, Callable[[Values], tuple[object, ...]]]
-"""A text with `%s` for each variable, and what picks their values."""
+"""A text with `%s` for each variable, and a function that returns their values."""
 
 
 class Program(NamedTuple):
-    """A template ready to be filled in: where it came from, its variables, and how to fill it."""
+    """A compiled template: its source, its variables, and the function that fills it."""
 
     template: str
     kind: str
     variables: tuple[str, ...]
     fill: Callable[[Values], str]
     plain: Plain | None = None
-    """The same for values whose text is what `str` says, without a frame of ours; None where there is no such way."""
+    """A faster form for values whose format is their `str`; None if the template has no such form."""
 
 
 def _plain(template: str) -> Plain | None:
-    """Write a checked template as Python fills it in quickest: `%s` for each name, and how to pick their values."""
-    written, names = "", []
+    """Return the fastest form of a checked template: `%s` for each name, and a getter of the values."""
+    pattern, names = "", []
     for literal, name, spec, conversion in PARSER.parse(template):
         if spec or conversion:
             return None
-        written += literal.replace("%", "%%")
+        pattern += literal.replace("%", "%%")
         if name is not None:
-            written += "%s"
+            pattern += "%s"
             names.append(name)
     if not names:
         return None
-    if len(names) == 1:  # of one name `itemgetter` gives no tuple: pick it twice, write it once
-        return written + "%.0s", itemgetter(names[0], names[0])
-    return written, itemgetter(*names)
+    if len(names) == 1:  # `itemgetter` of one name returns no tuple: get it twice, write it once
+        return pattern + "%.0s", itemgetter(names[0], names[0])
+    return pattern, itemgetter(*names)
 
 
 def compile_prompt(template: str, kind: str) -> Program:
-    """Check a template; what it asks of its values beyond plain names is refused."""
+    """Return a compiled template; raise if it uses more than plain names of its values."""
     if kind == "f-string":
         plain = compile_template(template)
         return Program(template, kind, plain.variables, plain.format, _plain(template))

@@ -1,4 +1,4 @@
-"""What few-shot prompts share: which examples they show, a list or a selector's choice, and how as text."""
+"""The parts that few-shot prompts share: selecting examples, and formatting them as text."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from foldline.prompts.prompt import PromptTemplate
 from foldline.prompts.string import StringPromptTemplate
 from foldline.utils.formatting import MissingVariableError
 
-__all__ = ["FewShotText", "check_examples", "choose", "values_of"]
+__all__ = ["FewShotText", "check_examples", "example_values", "select_examples"]
 
 Example = dict[str, Any]
 
 
 def check_examples(values: object) -> object:
-    """See that there is a list of examples or a selector, and not both."""
+    """Raise unless there is either a list of examples or a selector."""
     if not isinstance(values, dict):
         return values
     examples, selector = values.get("examples"), values.get("example_selector")
@@ -34,7 +34,7 @@ def check_examples(values: object) -> object:
     return values
 
 
-async def choose(
+async def select_examples(
     examples: list[Example] | None,
     selector: BaseExampleSelector | None,
     values: Mapping[str, Any],
@@ -50,8 +50,8 @@ async def choose(
     return await selector.aselect_examples(dict(values))
 
 
-def values_of(example: Example, names: Iterable[str]) -> Example:
-    """Return what the prompt of an example asks for, and nothing else of it."""
+def example_values(example: Example, names: Iterable[str]) -> Example:
+    """Return only the values of an example that its prompt uses."""
     missing = [name for name in names if name not in example]
     if missing:
         raise MissingVariableError(
@@ -64,40 +64,44 @@ class FewShotText(StringPromptTemplate):
     """A text with examples between two other parts."""
 
     input_variables: list[str] = Field(default_factory=list)
-    """The variables of prefix and suffix, and what else a selector looks at."""
+    """The variables of prefix and suffix, and of the selector."""
     examples: list[dict[str, Any]] | None = None
-    """The examples; or give an `example_selector`."""
+    """The examples, unless there is an `example_selector`."""
     example_selector: BaseExampleSelector | None = None
-    """What chooses the examples for an input."""
+    """Selects the examples for an input."""
     example_prompt: SerializeAsAny[PromptTemplate]
-    """How one example is written."""
+    """The template of one example."""
     example_separator: str = "\n\n"
-    """What stands between the parts."""
+    """The text between the parts."""
     validate_template: bool = False
     """Whether `input_variables` must be those of prefix and suffix."""
 
     @abstractmethod
-    async def _around(self, values: Mapping[str, Any], io: IO) -> tuple[str, str]:
-        """Fill in what stands before and after the examples; an empty text is no part."""
+    async def _prefix_and_suffix(self, values: Mapping[str, Any], io: IO) -> tuple[str, str]:
+        """Return the filled texts before and after the examples; empty texts are left out."""
 
     async def _text(self, values: Mapping[str, Any], io: IO) -> str:
-        values = self._merged(values)
-        examples = await choose(self.examples, self.example_selector, values, io)
+        values = self._merge_values(values)
+        examples = await select_examples(self.examples, self.example_selector, values, io)
         names = self.example_prompt.input_variables
-        shown = [self.example_prompt.format(**values_of(example, names)) for example in examples]
-        before, after = await self._around(values, io)
-        return self.example_separator.join(part for part in [before, *shown, after] if part)
+        example_texts = [
+            self.example_prompt.format(**example_values(example, names)) for example in examples
+        ]
+        prefix, suffix = await self._prefix_and_suffix(values, io)
+        return self.example_separator.join(
+            part for part in [prefix, *example_texts, suffix] if part
+        )
 
     def format(self, **kwargs: object) -> str:
-        """Fill in the variables and the examples."""
+        """Return the text with variables and examples filled in."""
         return drive(self._text(kwargs, BLOCKING))
 
     async def aformat(self, **kwargs: object) -> str:
-        """Fill in the variables and the examples."""
+        """Return the text with variables and examples filled in."""
         return await self._text(kwargs, ASYNC)
 
     def save(self, file_path: Path | str) -> None:
-        """Write this prompt as a JSON file, which `load_prompt` reads."""
+        """Save this prompt as a JSON file for `load_prompt`."""
         if self.example_selector is not None:
             raise UsageError("a prompt with an example selector cannot be saved")
         super().save(file_path)

@@ -1,7 +1,7 @@
-"""The one place where prompts open files: by a path that code gave, under a folder that is fixed first.
+"""All file access of prompts: paths are passed by code and must stay inside a folder.
 
-A path never leads out of its folder: `..`, absolute paths inside files, symlinks, devices, pipes and NUL are refused
-before anything is opened. What is opened is looked at again through its descriptor, so that nobody can swap it.
+`..`, absolute paths inside files, symlinks, devices, pipes and NUL are refused before a file is opened. An opened file
+is checked again through its descriptor, so that it cannot be replaced in between.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from foldline.exceptions import SecurityError, UsageError
 
 __all__ = ["Folder", "open_folder", "write_text"]
 
-LARGEST_FILE = 16 * 1024 * 1024
-"""Bytes; a prompt file is smaller."""
+MAX_FILE_SIZE = 16 * 1024 * 1024
+"""The maximum size of a prompt file in bytes."""
 
 
 class FileEncodingError(UsageError, UnicodeDecodeError):
-    """A file is not written in the encoding it was read with."""
+    """A file is not in the expected encoding."""
 
     def __init__(self, error: UnicodeDecodeError, name: str) -> None:
         UnicodeDecodeError.__init__(
@@ -32,24 +32,24 @@ class FileEncodingError(UsageError, UnicodeDecodeError):
 
 
 class Folder:
-    """A folder whose files may be read by relative names."""
+    """A folder whose files may be read by relative paths."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
     def read(self, name: str | Path, encoding: str | None = None) -> str:
-        """Read a file of this folder as text."""
-        path = self._checked(name)
+        """Return the text of a file in this folder."""
+        path = self._check_path(name)
         before = _status(path)
         flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
         descriptor = os.open(path, flags | getattr(os, "O_CLOEXEC", 0))
         with open(descriptor, "rb") as file:
             after = os.fstat(descriptor)
-            if (before.st_dev, before.st_ino) != (after.st_dev, after.st_ino) or _leads_away(path):
+            if (before.st_dev, before.st_ino) != (after.st_dev, after.st_ino) or _has_symlink(path):
                 raise SecurityError(f"{name!s:.200} was replaced while it was opened: not read")
-            content = file.read(LARGEST_FILE + 1)
-        if len(content) > LARGEST_FILE:
-            raise SecurityError(f"{name!s:.200} is larger than {LARGEST_FILE} bytes: not read")
+            content = file.read(MAX_FILE_SIZE + 1)
+        if len(content) > MAX_FILE_SIZE:
+            raise SecurityError(f"{name!s:.200} is larger than {MAX_FILE_SIZE} bytes: not read")
         try:
             return content.decode(encoding or "utf-8")
         except UnicodeDecodeError as error:
@@ -57,7 +57,7 @@ class Folder:
         except LookupError as error:
             raise UsageError(f"{name!s:.200}: there is no encoding {encoding!r}") from error
 
-    def _checked(self, name: str | Path) -> Path:
+    def _check_path(self, name: str | Path) -> Path:
         text = os.fspath(name)
         if "\0" in text:
             raise SecurityError("a path may not contain NUL")
@@ -67,13 +67,13 @@ class Folder:
                 f"{text[:200]!r} leads out of the folder {str(self.root)!r}: name a file inside it"
             )
         path = self.root / relative
-        if _leads_away(path):
+        if _has_symlink(path):
             raise SecurityError(f"{text[:200]!r} is or passes a symlink: name the file itself")
         return path
 
 
 def open_folder(file: str | Path, root: str | Path | None) -> tuple[Folder, str]:
-    """Return the folder to stay in and the file's name there: `root` if given, else the file's own folder."""
+    """Return the folder that paths must stay in, and the file's path in it: `root`, or the file's own folder."""
     text = os.fspath(file)
     if "\0" in text:
         raise SecurityError("a path may not contain NUL")
@@ -88,19 +88,19 @@ def open_folder(file: str | Path, root: str | Path | None) -> tuple[Folder, str]
 
 
 def write_text(file: str | Path, text: str) -> None:
-    """Write a file that code named; the folder must be there, or is made."""
+    """Write a text file; its folder is created if needed."""
     path = Path(file)
     if path.suffix != ".json":
         raise UsageError(f"{str(path)!r}: it is written as JSON; name a file that ends in .json")
     path.parent.mkdir(parents=True, exist_ok=True)
     folder, name = open_folder(path, None)
-    target = folder._checked(name)
+    target = folder._check_path(name)
     if target.exists() and not target.is_file():
         raise SecurityError(f"{str(path)!r} is not a plain file: not written")
     target.write_text(text, encoding="utf-8")
 
 
-def _leads_away(path: Path) -> bool:
+def _has_symlink(path: Path) -> bool:
     return os.path.realpath(path) != os.path.abspath(path)
 
 

@@ -1,8 +1,8 @@
-"""Jinja2 templates (an extra), in a sandbox with nothing to reach.
+"""Jinja2 templates (an extra), in a strict sandbox.
 
-Jinja2's own sandbox lets a template call methods and read attributes it deems harmless. Here a template reads plain
-data only: keys of dicts, places of lists, and what loops say of themselves. Everything else is a `SecurityError`. What
-a rendering may do and make is limited (`foldline.prompts._jinja_limits`).
+Jinja2's own sandbox lets a template call methods and read attributes that it considers safe. Here a template reads only
+plain data: keys of dicts, items of lists, and properties of loops. Everything else is a `SecurityError`. The work and
+the output of a rendering are limited (`foldline.prompts._jinja_limits`).
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ Fill = Callable[[Mapping[str, object]], str]
 
 
 def compile_jinja(template: str) -> tuple[tuple[str, ...], Fill]:
-    """Return the variables of a template and what fills it in."""
+    """Return the variables of a template, and the function that fills it."""
     environment = _environment()
     jinja2, meta = _jinja2(""), _jinja2(".meta")
     try:
         tree = environment.parse(template)
         names = meta.find_undeclared_variables(tree)
-        with budget():  # constants are worked out here
-            ready = environment.from_string(limit_tree(tree, _jinja2(".nodes")))
+        with budget():  # constants are evaluated here
+            compiled = environment.from_string(limit_tree(tree, _jinja2(".nodes")))
     except (jinja2.TemplateError, ArithmeticError, RecursionError, TypeError, ValueError) as error:
         raise TemplateError(f"jinja2 template {template[:80]!r}: {error}") from error
 
@@ -51,7 +51,7 @@ def compile_jinja(template: str) -> tuple[tuple[str, ...], Fill]:
         )
         try:
             with budget():
-                return "".join(ready.generate(values))
+                return "".join(compiled.generate(values))
         except SecurityError:
             raise
         except failures as error:
@@ -70,12 +70,12 @@ def _jinja2(part: str) -> ModuleType:
 
 
 @cache
-def _environment() -> Any:  # noqa: ANN401  a class made of jinja2's, which is an extra
+def _environment() -> Any:  # noqa: ANN401  an environment of jinja2, an extra
     sandbox, runtime = _jinja2(".sandbox"), _jinja2(".runtime")
     loop, macro = runtime.LoopContext, runtime.Macro
 
     class JinjaSecurityError(SecurityError, _jinja2(".exceptions").SecurityError):  # type: ignore[misc]
-        """A template reached for what it may not have; programs that catch jinja2's own error catch it."""
+        """A template used something forbidden; also caught as jinja2's own error."""
 
     class PlainData(sandbox.SandboxedEnvironment):  # type: ignore[misc,name-defined]
         intercepted_binops = frozenset({"+", "*", "**", "%"})
@@ -111,7 +111,7 @@ def _environment() -> Any:  # noqa: ANN401  a class made of jinja2's, which is a
             check_operator(operator, left, right)
             return super().call_binop(context, operator, left, right)
 
-    made = PlainData(finalize=spend_value)
-    made.globals = {"range": made.globals["range"]}
-    made.filters = limit_filters(made.filters, _jinja2("").pass_context)
-    return made
+    environment = PlainData(finalize=spend_value)
+    environment.globals = {"range": environment.globals["range"]}
+    environment.filters = limit_filters(environment.filters, _jinja2("").pass_context)
+    return environment

@@ -1,7 +1,7 @@
-"""Limits on what a Jinja2 template may do: turns of loops, text and lists it makes, processor time (F-Y13).
+"""Limits of Jinja2 templates: loop iterations, created text and lists, processor time (F-Y13).
 
-`limit_tree` changes a parsed template so that every loop, macro, list and `~` asks the budget of the rendering that is
-under way; `limit_filters` wraps the filters, and the sandbox asks for `+`, `*` and `%`.
+`limit_tree` changes a parsed template so that every loop, macro, list and `~` spends from the budget of the current
+rendering; `limit_filters` wraps the filters, and the sandbox checks `+`, `*` and `%`.
 """
 
 from __future__ import annotations
@@ -22,51 +22,51 @@ if TYPE_CHECKING:
 
 __all__ = ["budget", "check_operator", "limit_filters", "limit_tree", "spend_value"]
 
-MOST_STEPS = 1_000_000
-"""Turns of loops, calls of macros, and items that filters go through."""
-MOST_TEXT = 16_000_000
-"""Characters and items that one rendering makes."""
-MOST_SECONDS = 5.0
+MAX_STEPS = 1_000_000
+"""Loop iterations, macro calls, and items processed by filters."""
+MAX_TEXT = 16_000_000
+"""Characters and items that one rendering creates."""
+MAX_SECONDS = 5.0
 """Processor time of one rendering."""
-LARGEST_PRODUCT = 1_000_000
-WIDEST_FIELD = 10_000
+MAX_PRODUCT = 1_000_000
+MAX_FIELD_WIDTH = 10_000
 TIME_CHECK = 256
 
 SPEND = "foldline_spend"
-SPEND_MADE = "foldline_spend_made"
+SPEND_CREATED = "foldline_spend_made"
 SPEND_ITEMS = "foldline_spend_items"
 
 FIELD = re.compile(r"%(?:\([^)]*\))?([^a-zA-Z%]*)")
 
 
 class Budget:
-    """What one rendering may still do."""
+    """The remaining budget of one rendering."""
 
     __slots__ = ("checks", "started", "steps", "text")
 
     def __init__(self) -> None:
-        self.steps = MOST_STEPS
-        self.text = MOST_TEXT
+        self.steps = MAX_STEPS
+        self.text = MAX_TEXT
         self.checks = 0
         self.started = time.thread_time()
 
     def spend(self, steps: int, text: int) -> None:
-        """Subtract, and raise where a limit is passed."""
+        """Subtract from the budget; raise if a limit is exceeded."""
         self.steps -= steps
         self.text -= text
         self.checks += 1
         if self.steps < 0:
-            raise _passed(f"{MOST_STEPS} turns of loops")
+            raise _limit_error(f"{MAX_STEPS} turns of loops")
         if self.text < 0:
-            raise _passed(f"{MOST_TEXT} characters of text")
-        if self.checks % TIME_CHECK == 0 and time.thread_time() - self.started > MOST_SECONDS:
-            raise _passed(f"{MOST_SECONDS:g} seconds of processor time")
+            raise _limit_error(f"{MAX_TEXT} characters of text")
+        if self.checks % TIME_CHECK == 0 and time.thread_time() - self.started > MAX_SECONDS:
+            raise _limit_error(f"{MAX_SECONDS:g} seconds of processor time")
 
 
 _BUDGET: ContextVar[Budget] = ContextVar("jinja budget")
 
 
-def _passed(limit: str) -> LimitExceededError:
+def _limit_error(limit: str) -> LimitExceededError:
     return LimitExceededError(
         f"a jinja2 template passed the limit of {limit}: do this work in Python and pass the result as a variable"
     )
@@ -74,7 +74,7 @@ def _passed(limit: str) -> LimitExceededError:
 
 @contextmanager
 def budget() -> Iterator[None]:
-    """Return what runs inside a budget of its own."""
+    """Run a block with a new budget."""
     token = _BUDGET.set(Budget())
     try:
         yield
@@ -83,29 +83,29 @@ def budget() -> Iterator[None]:
 
 
 def spend(steps: int, text: int = 0) -> None:
-    """Subtract from the budget of the rendering under way."""
+    """Subtract from the budget of the current rendering."""
     _BUDGET.get().spend(steps, text)
 
 
 def spend_value(value: object) -> object:
-    """Subtract the size of a value with all that it holds; return it."""
-    left = _BUDGET.get()
-    waiting = [value]
-    while waiting:
-        item = waiting.pop()
+    """Subtract the size of a value, including nested values; return the value."""
+    current_budget = _BUDGET.get()
+    pending = [value]
+    while pending:
+        item = pending.pop()
         if isinstance(item, dict):
-            left.spend(0, 2 * len(item) + 2)
-            waiting += [*item.keys(), *item.values()]
+            current_budget.spend(0, 2 * len(item) + 2)
+            pending += [*item.keys(), *item.values()]
         elif isinstance(item, list | tuple | set | frozenset):
-            left.spend(0, len(item) + 2)
-            waiting += item
+            current_budget.spend(0, len(item) + 2)
+            pending += item
         else:
-            left.spend(0, len(item) if isinstance(item, str | bytes) else 1)
+            current_budget.spend(0, len(item) if isinstance(item, str | bytes) else 1)
     return value
 
 
 def _spend_items(value: object) -> object:
-    """Subtract a step for each item that will be gone through, where their number is known."""
+    """Subtract a step for each item of a value, if their number is known."""
     spend(len(value) if isinstance(value, Sized) else 1)
     return value
 
@@ -114,7 +114,7 @@ def _spend_items(value: object) -> object:
 
 
 def check_operator(operator: str, left: object, right: object) -> None:
-    """Refuse an operator that would make something too large, before it does."""
+    """Raise if the result of an operator would be too large, before it is computed."""
     if operator == "**":
         raise SecurityError("a jinja2 template may not use **")
     if operator == "*":
@@ -133,23 +133,23 @@ def _check_product(left: object, right: object) -> None:
     ]
     numbers = [abs(size) for size in sizes if isinstance(size, int | float)]
     product = numbers[0] * numbers[1] if len(numbers) == 2 else 0
-    if product > LARGEST_PRODUCT:
+    if product > MAX_PRODUCT:
         raise SecurityError("a jinja2 template may not make anything that large with *")
-    makes_text = isinstance(left, str | list | tuple) or isinstance(right, str | list | tuple)
-    spend(1, int(product) if makes_text else 0)
+    creates_text = isinstance(left, str | list | tuple) or isinstance(right, str | list | tuple)
+    spend(1, int(product) if creates_text else 0)
 
 
 def check_format(text: str, values: object) -> None:
-    """Refuse wide fields of `%`, and subtract what each field may write."""
+    """Raise on wide fields of `%`, and subtract the size of each field."""
     fields = FIELD.findall(text)
     for field in fields:
         widths = [int(number) for number in re.findall(r"\d{1,9}", field)]
-        if "*" in field or any(width > WIDEST_FIELD for width in widths):
+        if "*" in field or any(width > MAX_FIELD_WIDTH for width in widths):
             raise SecurityError(
-                f"a jinja2 template may not format fields wider than {WIDEST_FIELD} with %"
+                f"a jinja2 template may not format fields wider than {MAX_FIELD_WIDTH} with %"
             )
         spend(1, sum(widths))
-        if isinstance(values, dict):  # one value may be written by several fields
+        if isinstance(values, dict):  # several fields may write one value
             spend_value(values)
     spend_value([text, values])
 
@@ -164,10 +164,10 @@ def _length(value: object) -> int:
 def limit_filters(
     filters: dict[str, Callable[..., Any]], pass_context: Callable[..., Any]
 ) -> dict[str, Callable[..., Any]]:
-    """Return the filters, each of which asks the budget first."""
-    limited = {name: _limited(name, work) for name, work in filters.items()}
-    limited[SPEND] = pass_context(_spend_turn)  # with a context it is never taken for a constant
-    limited[SPEND_MADE] = spend_value
+    """Return the filters, wrapped to spend from the budget first."""
+    limited = {name: _limit_filter(name, work) for name, work in filters.items()}
+    limited[SPEND] = pass_context(_spend_turn)  # with a context it is never treated as a constant
+    limited[SPEND_CREATED] = spend_value
     limited[SPEND_ITEMS] = _spend_items
     return limited
 
@@ -177,35 +177,35 @@ def _spend_turn(_context: object, value: str, text: int) -> str:
     return value
 
 
-READING = frozenset(
+READING_FILTERS = frozenset(
     {
         "attr", "batch", "count", "d", "default", "dictsort", "first", "groupby", "items", "last", "length", "list",
         "map", "max", "min", "random", "reject", "rejectattr", "reverse", "select", "selectattr", "slice", "sort",
         "sum", "unique",
     }
 )  # fmt: skip
-"""Filters that go through items without writing them out."""
+"""Filters that iterate over items without writing them."""
 
 
-def _limited(name: str, work: Callable[..., Any]) -> Callable[..., Any]:
-    place = 1 if getattr(work, "jinja_pass_arg", None) is not None else 0
-    grows = GROWTH.get(name)
+def _limit_filter(name: str, work: Callable[..., Any]) -> Callable[..., Any]:
+    value_index = 1 if getattr(work, "jinja_pass_arg", None) is not None else 0
+    spend_growth = GROWTH_RULES.get(name)
 
     @wraps(work)
-    def ask_first(*given: object, **options: object) -> object:
-        value, others = given[place], given[place + 1 :]
-        if name in READING:
+    def limited_filter(*args: object, **options: object) -> object:
+        value, others = args[value_index], args[value_index + 1 :]
+        if name in READING_FILTERS:
             _spend_items(value)
         else:
             if not isinstance(value, str | Sized) and isinstance(value, Iterator):
                 value = list(value)
             spend(1)
             spend_value([value, others, options])
-        if grows is not None:
-            grows(value, *others, **options)
-        return work(*given[:place], value, *others, **options)
+        if spend_growth is not None:
+            spend_growth(value, *others, **options)
+        return work(*args[:value_index], value, *others, **options)
 
-    return ask_first
+    return limited_filter
 
 
 def _grow_width(value: object, width: object = 80, *_: object, **__: object) -> None:
@@ -235,18 +235,18 @@ def _grow_join(value: object, d: object = "", *_: object, **__: object) -> None:
 
 
 def _grow_words(value: object, *others: object, **options: object) -> None:
-    added = sum(_length(item) for item in (*others, *options.values()))
-    spend(1, len(str(value)) * added)
+    added_length = sum(_length(item) for item in (*others, *options.values()))
+    spend(1, len(str(value)) * added_length)
 
 
 def _grow_json(value: object, indent: object = 0, *_: object, **__: object) -> None:
     size = indent if isinstance(indent, int) else _length(indent)
     for _level in range(min(abs(size), 1000)):
         spend_value(value)
-    spend(1, MOST_TEXT if abs(size) > 1000 else 0)
+    spend(1, MAX_TEXT if abs(size) > 1000 else 0)
 
 
-GROWTH: dict[str, Callable[..., None]] = {
+GROWTH_RULES: dict[str, Callable[..., None]] = {
     "batch": _grow_number,
     "center": _grow_number,
     "format": _grow_format,
@@ -258,17 +258,17 @@ GROWTH: dict[str, Callable[..., None]] = {
     "urlize": _grow_words,
     "wordwrap": _grow_words,
 }
-"""Filters whose result may be far larger than what they are passed."""
+"""Filters whose result may be much larger than their input -> the function that spends the result's size."""
 
 
 # -- the tree
 
 
 def limit_tree(tree: Template, nodes: ModuleType) -> Template:
-    """Change a parsed template so that it asks the budget wherever it repeats or makes something."""
+    """Change a parsed template so that it spends from the budget wherever it repeats or creates something."""
     for kind in (nodes.For, nodes.Macro, nodes.CallBlock):
         for node in tree.find_all(kind):
-            text = sum(len(data.data) for data in _own_data(node, nodes))
+            text = sum(len(data.data) for data in _direct_data(node, nodes))
             call = nodes.Filter(
                 nodes.Const(""), SPEND, [nodes.Const(text)], [], None, None, lineno=node.lineno
             )
@@ -279,33 +279,33 @@ def limit_tree(tree: Template, nodes: ModuleType) -> Template:
     return tree
 
 
-def _own_data(node: Node, nodes: ModuleType) -> Iterator[Any]:
-    """The plain text of a body, without that of loops and macros inside it, which ask for themselves."""
+def _direct_data(node: Node, nodes: ModuleType) -> Iterator[Any]:
+    """Yield the plain text of a body, without that of nested loops and macros, which spend themselves."""
     for child in node.iter_child_nodes():
         if isinstance(child, nodes.TemplateData):
             yield child
         elif not isinstance(child, nodes.For | nodes.Macro | nodes.CallBlock):
-            yield from _own_data(child, nodes)
+            yield from _direct_data(child, nodes)
 
 
 def _filter(node: Node, name: str, nodes: ModuleType) -> Node:
-    asked: Node = nodes.Filter(node, name, [], [], None, None, lineno=node.lineno)
-    return asked
+    filtered: Node = nodes.Filter(node, name, [], [], None, None, lineno=node.lineno)
+    return filtered
 
 
 def _wrap_children(node: Node, nodes: ModuleType) -> None:
     for field, value in node.iter_fields():
         if isinstance(value, list):
-            value[:] = [_wrapped(item, nodes) for item in value]
+            value[:] = [_wrap_node(item, nodes) for item in value]
         elif isinstance(value, nodes.Node):
-            setattr(node, field, _wrapped(value, nodes))
+            setattr(node, field, _wrap_node(value, nodes))
 
 
-def _wrapped(node: object, nodes: ModuleType) -> object:
+def _wrap_node(node: object, nodes: ModuleType) -> object:
     if not isinstance(node, nodes.Node):
         return node
     _wrap_children(node, nodes)
-    is_made = isinstance(node, nodes.Concat | nodes.List | nodes.Dict) or (
+    is_created = isinstance(node, nodes.Concat | nodes.List | nodes.Dict) or (
         isinstance(node, nodes.Tuple) and node.ctx == "load"
     )
-    return _filter(node, SPEND_MADE, nodes) if is_made else node
+    return _filter(node, SPEND_CREATED, nodes) if is_created else node

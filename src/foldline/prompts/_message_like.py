@@ -1,4 +1,4 @@
-"""Anything that means a message of a chat prompt -> a message or a template: (role, template) pairs, text, dicts."""
+"""Convert (role, template) pairs, texts and dicts to messages and message templates of a chat prompt."""
 
 from __future__ import annotations
 
@@ -20,60 +20,62 @@ from foldline.prompts.message_templates import (
 __all__ = ["MessageLike", "MessageLikeRepresentation", "message_template"]
 
 MessageLike: TypeAlias = BaseMessagePromptTemplate | BaseMessage | BaseChatPromptTemplate
-"""What a chat prompt is made of."""
+"""A part of a chat prompt."""
 MessageLikeRepresentation: TypeAlias = (
     MessageLike
     | tuple[str | type[BaseMessage], str | Sequence[dict[str, Any]] | Sequence[object]]
     | str
     | dict[str, Any]
 )
-"""What may be written for it."""
+"""Values that can be converted to a part of a chat prompt."""
 
-Maker: TypeAlias = type[
+TemplateClass: TypeAlias = type[
     HumanMessagePromptTemplate | AIMessagePromptTemplate | SystemMessagePromptTemplate
 ]
-ROLES: dict[str, Maker] = {
+ROLES: dict[str, TemplateClass] = {
     "human": HumanMessagePromptTemplate,
     "user": HumanMessagePromptTemplate,
     "ai": AIMessagePromptTemplate,
     "assistant": AIMessagePromptTemplate,
     "system": SystemMessagePromptTemplate,
 }
-CLASSES: dict[type[BaseMessage], Maker] = {
+CLASSES: dict[type[BaseMessage], TemplateClass] = {
     HumanMessage: HumanMessagePromptTemplate,
     AIMessage: AIMessagePromptTemplate,
     SystemMessage: SystemMessagePromptTemplate,
 }
 
 
-def message_template(given: object, kind: PromptTemplateFormat = "f-string") -> MessageLike:
-    """Turn one thing into a message or a template of messages."""
-    if isinstance(given, BaseMessagePromptTemplate | BaseChatPromptTemplate | BaseMessage):
-        return given
-    if isinstance(given, str):
-        return HumanMessagePromptTemplate.from_template(given, kind)
-    if isinstance(given, Mapping):
-        if set(given) != {"role", "content"}:
+def message_template(value: object, kind: PromptTemplateFormat = "f-string") -> MessageLike:
+    """Return a message or message template from any accepted form."""
+    if isinstance(value, BaseMessagePromptTemplate | BaseChatPromptTemplate | BaseMessage):
+        return value
+    if isinstance(value, str):
+        return HumanMessagePromptTemplate.from_template(value, kind)
+    if isinstance(value, Mapping):
+        if set(value) != {"role", "content"}:
             raise UsageError(
-                f"a dict for a message has exactly 'role' and 'content', this has {sorted(map(str, given))}"
+                f"a dict for a message has exactly 'role' and 'content', this has {sorted(map(str, value))}"
             )
-        return _of_role(given["role"], given["content"], kind)
-    if isinstance(given, list | tuple):
-        if len(given) != 2:
-            raise UsageError(f"a pair for a message is (role, template), not {given!r:.200}")
-        return _of_role(given[0], given[1], kind)
+        return _template_of_role(value["role"], value["content"], kind)
+    if isinstance(value, list | tuple):
+        if len(value) != 2:
+            raise UsageError(f"a pair for a message is (role, template), not {value!r:.200}")
+        return _template_of_role(value[0], value[1], kind)
     raise UsageError(
-        f"{type(given).__name__} is no message: give a message, a template, text, a (role, template) pair or a dict"
+        f"{type(value).__name__} is no message: give a message, a template, text, a (role, template) pair or a dict"
     )
 
 
-def _of_role(role: object, template: Any, kind: PromptTemplateFormat) -> MessageLike:  # noqa: ANN401  a template in every form that its class takes
+def _template_of_role(role: object, template: Any, kind: PromptTemplateFormat) -> MessageLike:  # noqa: ANN401  any template; its class validates it
     if isinstance(role, type) and issubclass(role, BaseMessage):
-        maker = next((made for cls, made in CLASSES.items() if issubclass(role, cls)), None)
-        if maker is None:
-            known = "HumanMessage, AIMessage or SystemMessage"
-            raise UsageError(f"no template makes a {role.__name__}: write {known}, or a role")
-        return maker.from_template(template, kind)
+        template_class = next(
+            (candidate for cls, candidate in CLASSES.items() if issubclass(role, cls)), None
+        )
+        if template_class is None:
+            names = "HumanMessage, AIMessage or SystemMessage"
+            raise UsageError(f"no template makes a {role.__name__}: write {names}, or a role")
+        return template_class.from_template(template, kind)
     if role == "placeholder":
         return _placeholder(template)
     if not isinstance(role, str) or role not in ROLES:

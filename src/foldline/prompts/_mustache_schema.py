@@ -1,4 +1,4 @@
-"""What a mustache template takes, as a Pydantic model: sections and dotted names are objects inside."""
+"""The variables of a mustache template as a Pydantic model: sections and dotted names are nested objects."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ TAG = re.compile(r"\{\{\{?\s*+([#^/&]?)\s*+([\w.\-]++)\s*+\}?\}\}")
 
 Shape = dict[str, "Shape"]
 SECTION = ""
-"""Marks a name that is a section, and so an object, also where it names nothing inside."""
+"""Marks a section, which is an object even if it is empty."""
 
 
 def mustache_schema(template: str) -> type[BaseModel]:
     """Return the variables of a mustache template as a model, every one of them optional."""
-    compile_mustache(template)  # refuses what is not well formed
+    compile_mustache(template)  # raises if it is malformed
     root: Shape = {}
     open_sections: list[Shape] = [root]
     for kind, name in TAG.findall(template):
@@ -29,7 +29,7 @@ def mustache_schema(template: str) -> type[BaseModel]:
             if len(open_sections) > 1:
                 open_sections.pop()
             continue
-        inner = _place(open_sections[-1], name)
+        inner = _add_name(open_sections[-1], name)
         if kind == "#":
             inner.setdefault(SECTION, {})
             open_sections.append(inner)
@@ -38,7 +38,7 @@ def mustache_schema(template: str) -> type[BaseModel]:
     return _model("PromptInput", root)
 
 
-def _place(shape: Shape, name: str) -> Shape:
+def _add_name(shape: Shape, name: str) -> Shape:
     if name == ".":
         return {}
     for key in name.split("."):

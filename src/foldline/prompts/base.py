@@ -1,7 +1,7 @@
-"""`BasePromptTemplate`: what every prompt is: variables in, a prompt value out; and documents as text.
+"""`BasePromptTemplate`: the base class of prompts: variables in, a prompt value out; and documents as text.
 
-A prompt never waits, except where its examples are chosen by something that does; so its behaviour is `format_prompt`
-and its twin, and running it is checking the input and calling one of them.
+A prompt does no I/O, unless its example selector does. Running it means checking the input and calling `format_prompt`
+or `aformat_prompt`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Values = dict[str, Any]
 
 
 class PromptInputError(UsageError, TypeError):
-    """A prompt was given something that is no mapping of variables."""
+    """The input of a prompt is not a mapping of variables."""
 
 
 class BasePromptTemplate(
@@ -50,15 +50,15 @@ class BasePromptTemplate(
     """A prompt with variables: a runnable from a dict of them to a prompt value."""
 
     input_variables: list[str]
-    """The variables that must be given."""
+    """The required variables."""
     optional_variables: list[str] = Field(default=[])
-    """Variables that may be left out: optional placeholders."""
+    """The optional variables: optional placeholders."""
     input_types: Values = Field(default_factory=dict, exclude=True)
-    """The types of the variables, for schemas; text where nothing is said."""
+    """The types of the variables, for schemas; default: text."""
     output_parser: Any = None
-    """How to read what a model answers to this prompt; kept for the program, not used here."""
+    """A parser for the answers to this prompt; stored for the program, not used here."""
     partial_variables: Mapping[str, Any] = Field(default_factory=dict)
-    """Variables already given: values, or functions called whenever the prompt is filled in."""
+    """Variables that are already set: values, or functions called whenever the prompt is filled."""
     metadata: Values | None = None
     """Metadata of this prompt's runs."""
     tags: list[str] | None = None
@@ -68,7 +68,7 @@ class BasePromptTemplate(
 
     @model_validator(mode="after")
     def validate_variable_names(self) -> Self:
-        """Refuse names that mean something else, and variables that are given and asked for at once."""
+        """Raise on reserved names, and on variables that are both required and already set."""
         if "stop" in self.input_variables or "stop" in self.partial_variables:
             raise UsageError("a variable may not be named 'stop', which models take: rename it")
         both = set(self.input_variables) & set(self.partial_variables)
@@ -78,7 +78,7 @@ class BasePromptTemplate(
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
-        """Say that prompts can be written and read back."""
+        """Return True: prompts can be serialized."""
         return True
 
     # -- running
@@ -98,15 +98,15 @@ class BasePromptTemplate(
     async def _transform_traced(
         self, inputs: AsyncGenerator[Any, None], run: Run
     ) -> AsyncGenerator[Any, None]:
-        whole = await add_up(inputs)
-        if whole is not NOTHING:
-            yield await self._step(whole, run)
+        input = await add_up(inputs)
+        if input is not NOTHING:
+            yield await self._step(input, run)
 
     def _serialized(self) -> Values | None:
         return LazyDump(self, name=self.get_name())
 
     def _validate_input(self, inner_input: object) -> Mapping[str, Any]:
-        """Return the variables of an input; one that is no mapping is the value of the only variable."""
+        """Return the variables of an input; an input that is not a mapping is the value of the only variable."""
         if type(inner_input) is not dict and not isinstance(inner_input, Mapping):
             if len(self.input_variables) != 1:
                 raise PromptInputError(
@@ -119,12 +119,12 @@ class BasePromptTemplate(
                 raise self._missing(inner_input)
         return inner_input
 
-    def _missing(self, given: Mapping[str, Any]) -> MissingVariableError:
-        missing = [name for name in self.input_variables if name not in given]
+    def _missing(self, values: Mapping[str, Any]) -> MissingVariableError:
+        missing = [name for name in self.input_variables if name not in values]
         first = missing[0] if missing else "name"
         return MissingVariableError(
             f"Input to {self.get_name()} is missing variables {{{', '.join(map(repr, missing))}}}. Expected: "
-            f"{self.input_variables} Received: {[str(name) for name in given]}. If {{{first}}} is meant as text and "
+            f"{self.input_variables} Received: {[str(name) for name in values]}. If {{{first}}} is meant as text and "
             f"not as a variable, double the braces: '{{{{{first}}}}}'"
         )
 
@@ -132,51 +132,51 @@ class BasePromptTemplate(
 
     @abstractmethod
     def format_prompt(self, **kwargs: object) -> PromptValue:
-        """Fill in the variables; the value is for any kind of model."""
+        """Return the prompt value with the variables filled in."""
 
     async def aformat_prompt(self, **kwargs: object) -> PromptValue:
-        """Fill in the variables; the value is for any kind of model."""
+        """Return the prompt value with the variables filled in."""
         return self.format_prompt(**kwargs)
 
     @abstractmethod
     def format(self, **kwargs: object) -> FormatOutputType:
-        """Fill in the variables."""
+        """Return the prompt with the variables filled in."""
 
     async def aformat(self, **kwargs: object) -> FormatOutputType:
-        """Fill in the variables."""
+        """Return the prompt with the variables filled in."""
         return self.format(**kwargs)
 
     def partial(self, **kwargs: Any | Callable[[], Any]) -> BasePromptTemplate[FormatOutputType]:
-        """Give some variables now: values, or functions called whenever the prompt is filled in."""
+        """Return a copy with some variables set: values, or functions called whenever the prompt is filled."""
         fields = {name: getattr(self, name) for name in type(self).model_fields}
         fields["input_variables"] = [n for n in self.input_variables if n not in kwargs]
         fields["partial_variables"] = {**self.partial_variables, **kwargs}
         return type(self)(**fields)
 
     def _merge_partial_and_user_variables(self, **kwargs: object) -> Values:
-        return self._merged(kwargs)
+        return self._merge_values(kwargs)
 
-    def _merged(self, values: Mapping[str, Any]) -> Values:
-        given = {**self.partial_variables, **values}
+    def _merge_values(self, values: Mapping[str, Any]) -> Values:
+        merged = {**self.partial_variables, **values}
         for name, value in self.partial_variables.items():
-            if callable(value) and given[name] is value:
-                given[name] = _partial_value(name, value)
-        return given
+            if callable(value) and merged[name] is value:
+                merged[name] = _partial_value(name, value)
+        return merged
 
-    # -- what it is
+    # -- properties
 
     @property
     def OutputType(self) -> object:
-        """What a prompt may give: text or messages."""
+        """The types of a prompt's output: text or messages."""
         return StringPromptValue | ChatPromptValueConcrete
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
         """Return the variables as a Pydantic model."""
-        needed = {name: (self.input_types.get(name, str), ...) for name in self.input_variables}
+        required = {name: (self.input_types.get(name, str), ...) for name in self.input_variables}
         optional = {
             name: (self.input_types.get(name, str), None) for name in self.optional_variables
         }
-        return object_model("PromptInput", {**needed, **optional})
+        return object_model("PromptInput", {**required, **optional})
 
     @property
     def _prompt_type(self) -> str:
@@ -194,7 +194,7 @@ class BasePromptTemplate(
         return self.asdict(**kwargs)
 
     def save(self, file_path: Path | str) -> None:
-        """Write this prompt as a JSON file, which `load_prompt` reads."""
+        """Save this prompt as a JSON file for `load_prompt`."""
         if self.partial_variables:
             raise UsageError(
                 "a prompt with partial variables cannot be saved: save it before `partial`"
@@ -218,18 +218,18 @@ def _partial_value(name: str, function: Callable[[], Any]) -> object:
 
 
 def _document_values(doc: Document, prompt: BasePromptTemplate[str]) -> Values:
-    known = {**doc.metadata, "page_content": doc.page_content}
-    missing = [name for name in prompt.input_variables if name not in known]
+    values = {**doc.metadata, "page_content": doc.page_content}
+    missing = [name for name in prompt.input_variables if name not in values]
     if missing:
         raise MissingVariableError(
             f"the prompt for documents takes {sorted(prompt.input_variables)}, and this document's metadata has no "
             f"{sorted(missing)}; it has {sorted(map(str, doc.metadata))}"
         )
-    return {name: known[name] for name in prompt.input_variables}
+    return {name: values[name] for name in prompt.input_variables}
 
 
 def format_document(doc: Document, prompt: BasePromptTemplate[str]) -> str:
-    """Write a document as text: the variables are its metadata, and `page_content`.
+    """Return a document as text: the variables are its metadata, and `page_content`.
 
     ```python
     from foldline.documents import Document
@@ -244,5 +244,5 @@ def format_document(doc: Document, prompt: BasePromptTemplate[str]) -> str:
 
 
 async def aformat_document(doc: Document, prompt: BasePromptTemplate[str]) -> str:
-    """Write a document as text: the variables are its metadata, and `page_content`."""
+    """Return a document as text: the variables are its metadata, and `page_content`."""
     return await prompt.aformat(**_document_values(doc, prompt))

@@ -1,6 +1,6 @@
-"""`ChatPromptTemplate`: a prompt that is a list of messages, templates of messages, and places for messages.
+"""`ChatPromptTemplate`: a list of messages, message templates and placeholders.
 
-What a variable is filled with stays text: a message's role comes from the template alone.
+Values of variables stay text: they cannot change the role of a message.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from foldline.prompts._compile import PromptTemplateFormat
 from foldline.prompts._files import write_text
 from foldline.prompts._message_like import MessageLike, MessageLikeRepresentation, message_template
 from foldline.prompts.chat_base import BaseChatPromptTemplate
-from foldline.prompts.message import BY_HAND, BaseMessagePromptTemplate
+from foldline.prompts.message import OVERRIDABLE_METHODS, BaseMessagePromptTemplate
 from foldline.prompts.message_templates import (
     AIMessagePromptTemplate,
     BaseStringMessagePromptTemplate,
@@ -54,10 +54,10 @@ __all__ = [
 MessagePromptTemplateT = TypeVar("MessagePromptTemplateT", bound=BaseStringMessagePromptTemplate)
 
 
-ONE_MESSAGE = frozenset(
+FAST_TEMPLATES = frozenset(
     {HumanMessagePromptTemplate, AIMessagePromptTemplate, SystemMessagePromptTemplate}
 )
-"""What chat prompts are mostly made of; a subclass may have its own way."""
+"""Template classes with a fast path; subclasses may override methods."""
 
 
 class ChatPromptTemplate(BaseChatPromptTemplate):
@@ -83,19 +83,19 @@ class ChatPromptTemplate(BaseChatPromptTemplate):
     """
 
     messages: Annotated[list[MessageLike], SkipValidation()]
-    """Messages, and templates of messages."""
+    """Messages and message templates."""
     validate_template: bool = False
-    """Whether `input_variables`, where given, must be those of the messages."""
+    """Whether `input_variables`, if passed, must be those of the messages."""
 
-    _is_ours: ClassVar[bool] = True
-    """Whether nothing was written by hand, so that the messages may be filled in straight away."""
+    _has_default_methods: ClassVar[bool] = True
+    """Whether no method is overridden, so that messages may be filled directly."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if not cls.__module__.startswith("foldline.prompts.") and not BY_HAND.isdisjoint(
-            cls.__dict__
-        ):
-            cls._is_ours = False
+        if not cls.__module__.startswith(
+            "foldline.prompts."
+        ) and not OVERRIDABLE_METHODS.isdisjoint(cls.__dict__):
+            cls._has_default_methods = False
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class ChatPromptTemplate(BaseChatPromptTemplate):
         template_format: PromptTemplateFormat = "f-string",
         **kwargs: object,
     ) -> None:
-        """Make a prompt of messages, templates, texts, (role, template) pairs and dicts."""
+        """Create a prompt from messages, templates, texts, (role, template) pairs and dicts."""
         if isinstance(messages, str | Mapping) or not isinstance(messages, Sequence):
             raise UsageError(
                 f"a chat prompt is a list of messages, not {type(messages).__name__}: "
@@ -116,18 +116,18 @@ class ChatPromptTemplate(BaseChatPromptTemplate):
     @model_validator(mode="before")
     @classmethod
     def validate_input_variables(cls, values: object) -> object:
-        """Read the variables from the messages."""
+        """Set the variables from the messages."""
         if not isinstance(values, dict) or not isinstance(values.get("messages"), list):
             return values
-        found = _variables(values["messages"], values)
-        asked = values.get("input_variables")
-        is_checked = values.get("validate_template") and isinstance(asked, list)
-        if is_checked and set(asked or ()) != set(found["input_variables"]):
+        variables = _variables(values["messages"], values)
+        passed = values.get("input_variables")
+        is_checked = values.get("validate_template") and isinstance(passed, list)
+        if is_checked and set(passed or ()) != set(variables["input_variables"]):
             raise UsageError(
-                f"Got mismatched input_variables. Expected: {set(found['input_variables'])}. Got: {asked}. "
+                f"Got mismatched input_variables. Expected: {set(variables['input_variables'])}. Got: {passed}. "
                 "The messages take what is expected: leave input_variables out"
             )
-        return {**values, **found}
+        return {**values, **variables}
 
     @property
     def _prompt_type(self) -> str:
@@ -136,44 +136,44 @@ class ChatPromptTemplate(BaseChatPromptTemplate):
     # -- filling in
 
     async def _invoke_body(self, input: object, run: Run) -> PromptValue:
-        if not self._is_ours:
+        if not self._has_default_methods:
             return await super()._invoke_body(input, run)
         values = input if type(input) is dict else self._validate_input(input)
         for name in self.input_variables:
             if name not in values:
                 raise self._missing(values)
-        return chat_value(await self._filled(values, run.io))
+        return chat_value(await self._fill_messages(values, run.io))
 
-    async def _filled(self, values: Mapping[str, Any], io: IO) -> list[BaseMessage]:
+    async def _fill_messages(self, values: Mapping[str, Any], io: IO) -> list[BaseMessage]:
         if self.partial_variables:
-            values = self._merged(values)
-        filled: list[BaseMessage] = []
+            values = self._merge_values(values)
+        messages: list[BaseMessage] = []
         for part in self.messages:
-            if type(part) in ONE_MESSAGE and type(prompt := part.prompt) is PromptTemplate:  # type: ignore[union-attr]
+            if type(part) in FAST_TEMPLATES and type(prompt := part.prompt) is PromptTemplate:  # type: ignore[union-attr]
                 text = text_of(prompt, values)
-                filled.append(make_message(part._msg_class, text, part.additional_kwargs))  # type: ignore[union-attr]
-            elif isinstance(part, BaseMessagePromptTemplate) and part._is_ours:
-                filled += part._fill(values)
+                messages.append(make_message(part._msg_class, text, part.additional_kwargs))  # type: ignore[union-attr]
+            elif isinstance(part, BaseMessagePromptTemplate) and part._has_default_methods:
+                messages += part._fill(values)
             elif isinstance(part, BaseMessage):
-                filled.append(part)
+                messages.append(part)
             elif io.blocking:
-                filled += part.format_messages(**values)
+                messages += part.format_messages(**values)
             else:
-                filled += await part.aformat_messages(**values)
-        return filled
+                messages += await part.aformat_messages(**values)
+        return messages
 
     def format_messages(self, **kwargs: object) -> list[BaseMessage]:
-        """Fill in the variables; give the messages."""
-        return drive(self._filled(kwargs, BLOCKING))
+        """Return the messages with the variables filled in."""
+        return drive(self._fill_messages(kwargs, BLOCKING))
 
     async def aformat_messages(self, **kwargs: object) -> list[BaseMessage]:
-        """Fill in the variables; give the messages."""
+        """Return the messages with the variables filled in."""
         if type(self).format_messages is not ChatPromptTemplate.format_messages:
-            return self.format_messages(**kwargs)  # an author's, who wrote no twin
-        return await self._filled(kwargs, ASYNC)
+            return self.format_messages(**kwargs)  # only the sync method is overridden
+        return await self._fill_messages(kwargs, ASYNC)
 
     def partial(self, **kwargs: object) -> Self:
-        """Give some variables now: values, or functions called whenever the prompt is filled in."""
+        """Return a copy with some variables set: values, or functions called whenever the prompt is filled."""
         fields = {
             name: getattr(self, name) for name in type(self).model_fields if name != "messages"
         }
@@ -185,7 +185,7 @@ class ChatPromptTemplate(BaseChatPromptTemplate):
 
     @classmethod
     def from_template(cls, template: str, **kwargs: Any) -> ChatPromptTemplate:
-        """Make a prompt of one human message."""
+        """Create a prompt from one human message."""
         return cls.from_messages([HumanMessagePromptTemplate.from_template(template, **kwargs)])
 
     @classmethod
@@ -194,34 +194,34 @@ class ChatPromptTemplate(BaseChatPromptTemplate):
         messages: Sequence[MessageLikeRepresentation],
         template_format: PromptTemplateFormat = "f-string",
     ) -> ChatPromptTemplate:
-        """Make a prompt of messages, templates, texts, (role, template) pairs and dicts."""
+        """Create a prompt from messages, templates, texts, (role, template) pairs and dicts."""
         return cls(messages, template_format=template_format)
 
     def __add__(self, other: object) -> ChatPromptTemplate:
-        """Write more messages after these."""
+        """Return a prompt with more messages appended."""
         partials = dict(self.partial_variables)
         if isinstance(other, ChatPromptTemplate):
-            more: Sequence[Any] = other.messages
+            added: Sequence[Any] = other.messages
             partials.update(other.partial_variables)
         elif isinstance(other, list | tuple) and not _is_pair(other):
-            more = [message_template(message) for message in other]
+            added = [message_template(message) for message in other]
         elif isinstance(other, StringPromptTemplate):
-            more = [HumanMessagePromptTemplate(prompt=other)]
+            added = [HumanMessagePromptTemplate(prompt=other)]
         else:
-            more = [message_template(other)]
-        return ChatPromptTemplate([*self.messages, *more], partial_variables=partials)
+            added = [message_template(other)]
+        return ChatPromptTemplate([*self.messages, *added], partial_variables=partials)
 
     # -- as a list
 
     def append(self, message: MessageLikeRepresentation) -> None:
-        """Write one more message at the end."""
+        """Append a message."""
         self.extend([message])
 
     def extend(self, messages: Sequence[MessageLikeRepresentation]) -> None:
-        """Write more messages at the end; their variables are asked for from now on."""
+        """Append messages; their variables become required."""
         self.messages.extend([message_template(message) for message in messages])
-        found = _variables(self.messages, self.__dict__)
-        for name, value in found.items():
+        variables = _variables(self.messages, self.__dict__)
+        for name, value in variables.items():
             setattr(self, name, value)
 
     @overload
@@ -233,35 +233,35 @@ class ChatPromptTemplate(BaseChatPromptTemplate):
         if not isinstance(index, slice):
             return self.messages[index]
         part = ChatPromptTemplate(self.messages[index])
-        known = {
+        partials = {
             name: value
             for name, value in self.partial_variables.items()
             if name in part.input_variables or name in part.optional_variables
         }
-        return part.partial(**known) if known else part
+        return part.partial(**partials) if partials else part
 
     def __len__(self) -> int:
-        """Say how many messages and templates there are."""
+        """Return the number of messages and templates."""
         return len(self.messages)
 
     def save(self, file_path: Path | str) -> None:
-        """Write this prompt as a JSON file, which `load_prompt` reads."""
+        """Save this prompt as a JSON file for `load_prompt`."""
         write_text(file_path, json.dumps(dumpd(self), indent=4, ensure_ascii=False))
 
     def pretty_repr(self, html: bool = False) -> str:  # noqa: FBT001, FBT002  LangChain's signature
-        """Show the prompt, message by message."""
+        """Return the prompt, message by message."""
         return "\n\n".join(message.pretty_repr(html=html) for message in self.messages)
 
 
-def _is_pair(given: Sequence[Any]) -> bool:
-    return isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], str | type)
+def _is_pair(value: Sequence[Any]) -> bool:
+    return isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str | type)
 
 
-def _variables(parts: Sequence[MessageLike], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the variables of messages: those needed, those that may be missing, and their types."""
-    partials = dict(given.get("partial_variables") or {})
-    types = dict(given.get("input_types") or {})
-    needed: set[str] = set()
+def _variables(parts: Sequence[MessageLike], fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the required and optional variables of messages, and their types."""
+    partials = dict(fields.get("partial_variables") or {})
+    types = dict(fields.get("input_types") or {})
+    required: set[str] = set()
     optional: set[str] = set()
     for part in parts:
         if isinstance(part, BaseMessage):
@@ -274,9 +274,9 @@ def _variables(parts: Sequence[MessageLike], given: Mapping[str, Any]) -> dict[s
         elif isinstance(part, ChatPromptTemplate):
             optional.update(part.optional_variables)
             types = {**part.input_types, **types}
-        needed.update(part.input_variables)
+        required.update(part.input_variables)
     return {
-        "input_variables": sorted(needed - set(partials)),
+        "input_variables": sorted(required - set(partials)),
         "optional_variables": sorted(optional),
         "partial_variables": partials,
         "input_types": types,

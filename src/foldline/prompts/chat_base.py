@@ -14,39 +14,39 @@ __all__ = ["BaseChatPromptTemplate"]
 
 
 class BaseChatPromptTemplate(BasePromptTemplate[str], ABC):
-    """A prompt that is a list of messages. A subclass writes `format_messages`."""
+    """A prompt that is a list of messages. A subclass implements `format_messages`."""
 
     @property
     def lc_attributes(self) -> dict[str, Any]:
-        """What is written besides the fields that differ from their defaults."""
+        """Fields that are always serialized."""
         return {"input_variables": self.input_variables}
 
     def format(self, **kwargs: object) -> str:
-        """Fill in the variables; give the messages as a transcript."""
+        """Return the filled messages as a transcript."""
         return self.format_prompt(**kwargs).to_string()
 
     async def aformat(self, **kwargs: object) -> str:
-        """Fill in the variables; give the messages as a transcript."""
+        """Return the filled messages as a transcript."""
         return (await self.aformat_prompt(**kwargs)).to_string()
 
     def format_prompt(self, **kwargs: object) -> ChatPromptValue:
-        """Fill in the variables; the value is for any kind of model."""
+        """Return the prompt value with the variables filled in."""
         return chat_value(self.format_messages(**kwargs))
 
     async def aformat_prompt(self, **kwargs: object) -> ChatPromptValue:
-        """Fill in the variables; the value is for any kind of model."""
+        """Return the prompt value with the variables filled in."""
         return chat_value(await self.aformat_messages(**kwargs))
 
     @abstractmethod
     def format_messages(self, **kwargs: object) -> list[BaseMessage]:
-        """Fill in the variables; give the messages."""
+        """Return the messages with the variables filled in."""
 
     async def aformat_messages(self, **kwargs: object) -> list[BaseMessage]:
-        """Fill in the variables; give the messages."""
+        """Return the messages with the variables filled in."""
         return self.format_messages(**kwargs)
 
     def pretty_repr(self, html: bool = False) -> str:  # noqa: FBT001, FBT002  LangChain's signature
-        """Show the prompt, message by message."""
+        """Return the prompt, message by message."""
         raise NotImplementedError(f"{type(self).__name__} has no `pretty_repr`")
 
     def pretty_print(self) -> None:

@@ -1,4 +1,4 @@
-"""`DictPromptTemplate`: a dict whose texts, however deep, are templates. Keys stay as they are."""
+"""`DictPromptTemplate`: a dict whose texts, at any depth, are templates. Keys are not changed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from foldline.utils.input import get_colored_text
 
 __all__ = ["DictPromptTemplate"]
 
-DEEPEST = 100
+MAX_DEPTH = 100
 Change = Callable[[str], Any]
 
 
@@ -44,13 +44,13 @@ class DictPromptTemplate(RunnableSerializable[dict[str, Any], dict[str, Any]]):
 
     @model_validator(mode="after")
     def validate_template(self) -> Self:
-        """Check every text."""
+        """Raise if a text is not a valid template."""
         self._names()
         return self
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
-        """Say that prompts can be written and read back."""
+        """Return True: prompts can be serialized."""
         return True
 
     @property
@@ -66,44 +66,44 @@ class DictPromptTemplate(RunnableSerializable[dict[str, Any], dict[str, Any]]):
         return check_texts(self.template, self.template_format)
 
     async def _invoke_body(self, input: dict[str, Any], run: Run) -> dict[str, Any]:
-        return self._filled(input)
+        return self._fill(input)
 
     def _serialized(self) -> dict[str, Any] | None:
         return LazyDump(self, name=self.get_name())
 
     def format(self, **kwargs: object) -> dict[str, Any]:
-        """Fill in the variables."""
-        return self._filled(kwargs)
+        """Return the dict with the variables filled in."""
+        return self._fill(kwargs)
 
     async def aformat(self, **kwargs: object) -> dict[str, Any]:
-        """Fill in the variables."""
-        return self._filled(kwargs)
+        """Return the dict with the variables filled in."""
+        return self._fill(kwargs)
 
-    def _filled(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def _fill(self, values: Mapping[str, Any]) -> dict[str, Any]:
         kind = self.template_format
-        filled: dict[str, Any] = _changed(
+        result: dict[str, Any] = _map_texts(
             self.template, lambda text: compile_prompt(text, kind).fill(values)
         )
-        return filled
+        return result
 
     def pretty_repr(self, *, html: bool = False) -> str:
-        """Show the dict with its variables in braces."""
+        """Return the dict with its variables in braces."""
         names = self.input_variables
-        shown = {
+        placeholders = {
             name: get_colored_text(f"{{{name}}}", "yellow") if html else f"{{{name}}}"
             for name in names
         }
-        return str(self._filled(shown))
+        return str(self._fill(placeholders))
 
 
 def check_texts(template: object, kind: str) -> set[str]:
-    """Check every text of a value, and give the variables of all of them."""
+    """Return the variables of all texts of a value; raise if one is not a valid template."""
     return {name for text in _texts(template, 0) for name in compile_prompt(text, kind).variables}
 
 
 def _texts(value: object, depth: int) -> Iterator[str]:
-    if depth > DEEPEST:
-        raise UsageError(f"a template nests deeper than {DEEPEST} levels")
+    if depth > MAX_DEPTH:
+        raise UsageError(f"a template nests deeper than {MAX_DEPTH} levels")
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list | tuple):
@@ -111,11 +111,11 @@ def _texts(value: object, depth: int) -> Iterator[str]:
             yield from _texts(item, depth + 1)
 
 
-def _changed(value: object, change: Change) -> Any:  # noqa: ANN401  the same kind of JSON as was given
+def _map_texts(value: object, change: Change) -> Any:  # noqa: ANN401  JSON of the same type as the value
     if isinstance(value, str):
         return change(value)
     if isinstance(value, dict):
-        return {key: _changed(item, change) for key, item in value.items()}
+        return {key: _map_texts(item, change) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return type(value)([_changed(item, change) for item in value])
+        return type(value)([_map_texts(item, change) for item in value])
     return value

@@ -1,6 +1,6 @@
-"""Prompts that show examples: `FewShotPromptTemplate` as text, `FewShotChatMessagePromptTemplate` as messages.
+"""Prompts with examples: `FewShotPromptTemplate` as text, `FewShotChatMessagePromptTemplate` as messages.
 
-Each example is filled in once, and so are the texts around them: what an example says is never read as a template.
+Examples and the texts around them are filled once: the content of an example is never used as a template.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from foldline._io.drive import drive
 from foldline.example_selectors.base import BaseExampleSelector
 from foldline.messages import BaseMessage
 from foldline.prompts._compile import PromptTemplateFormat, compile_prompt
-from foldline.prompts._examples import FewShotText, check_examples, choose, values_of
+from foldline.prompts._examples import FewShotText, check_examples, example_values, select_examples
 from foldline.prompts.chat_base import BaseChatPromptTemplate
 from foldline.prompts.message import BaseMessagePromptTemplate
 from foldline.prompts.string import check_valid_template
@@ -46,7 +46,7 @@ class FewShotPromptTemplate(FewShotText):
     prefix: str = ""
     """The text before the examples, a template."""
     template_format: PromptTemplateFormat = "f-string"
-    """How prefix and suffix mark their variables."""
+    """The template format of prefix and suffix."""
 
     @model_validator(mode="before")
     @classmethod
@@ -54,37 +54,37 @@ class FewShotPromptTemplate(FewShotText):
         values = check_examples(values)
         if not isinstance(values, dict) or not isinstance(values.get("suffix"), str):
             return values
-        kind, given = (
+        kind, partials = (
             values.get("template_format") or "f-string",
             values.get("partial_variables") or {},
         )
         prefix = values.get("prefix") or ""
         if values.get("validate_template"):
-            asked = [*(values.get("input_variables") or []), *given]
-            check_valid_template(f"{prefix}{values['suffix']}", kind, asked)
-        found = {
+            passed = [*(values.get("input_variables") or []), *partials]
+            check_valid_template(f"{prefix}{values['suffix']}", kind, passed)
+        variables = {
             name
             for text in (prefix, values["suffix"])
             for name in compile_prompt(text, kind).variables
         }
         if values.get("example_selector") is not None:
-            found |= set(values.get("input_variables") or ())
-        return {**values, "input_variables": sorted(found - set(given))}
+            variables |= set(values.get("input_variables") or ())
+        return {**values, "input_variables": sorted(variables - set(partials))}
 
     @property
     def _prompt_type(self) -> str:
         return "few_shot"
 
-    async def _around(self, values: Mapping[str, Any], io: IO) -> tuple[str, str]:
-        before, after = (
+    async def _prefix_and_suffix(self, values: Mapping[str, Any], io: IO) -> tuple[str, str]:
+        prefix, suffix = (
             compile_prompt(text, self.template_format).fill(values)
             for text in (self.prefix, self.suffix)
         )
-        return before, after
+        return prefix, suffix
 
 
 class FewShotChatMessagePromptTemplate(BaseChatPromptTemplate):
-    """Examples as messages, to stand in a chat prompt.
+    """Examples as messages, for use in a chat prompt.
 
     ```python
     from foldline.prompts import ChatPromptTemplate, FewShotChatMessagePromptTemplate
@@ -100,15 +100,15 @@ class FewShotChatMessagePromptTemplate(BaseChatPromptTemplate):
     """
 
     examples: list[dict[str, Any]] | None = None
-    """The examples; or give an `example_selector`."""
+    """The examples, unless there is an `example_selector`."""
     example_selector: BaseExampleSelector | None = None
-    """What chooses the examples for an input."""
+    """Selects the examples for an input."""
     input_variables: list[str] = Field(default_factory=list)
-    """What the selector looks at."""
+    """The variables of the selector."""
     example_prompt: (
         SerializeAsAny[BaseMessagePromptTemplate] | SerializeAsAny[BaseChatPromptTemplate]
     )
-    """How one example is written."""
+    """The template of one example."""
 
     @model_validator(mode="before")
     @classmethod
@@ -120,16 +120,16 @@ class FewShotChatMessagePromptTemplate(BaseChatPromptTemplate):
         return "few_shot_chat"
 
     async def _messages(self, values: Mapping[str, Any], io: IO) -> list[BaseMessage]:
-        values = self._merged(values)
-        examples = await choose(self.examples, self.example_selector, values, io)
+        values = self._merge_values(values)
+        examples = await select_examples(self.examples, self.example_selector, values, io)
         names = self.example_prompt.input_variables
         messages: list[BaseMessage] = []
         for example in examples:
-            chosen = values_of(example, names)
+            example_variables = example_values(example, names)
             if io.blocking:
-                messages += self.example_prompt.format_messages(**chosen)
+                messages += self.example_prompt.format_messages(**example_variables)
             else:
-                messages += await self.example_prompt.aformat_messages(**chosen)
+                messages += await self.example_prompt.aformat_messages(**example_variables)
         return messages
 
     def format_messages(self, **kwargs: object) -> list[BaseMessage]:
@@ -141,5 +141,5 @@ class FewShotChatMessagePromptTemplate(BaseChatPromptTemplate):
         return await self._messages(kwargs, ASYNC)
 
     def pretty_repr(self, html: bool = False) -> str:  # noqa: FBT001, FBT002  LangChain's signature
-        """Show how an example is written."""
+        """Return the template of an example."""
         return self.example_prompt.pretty_repr(html=html)

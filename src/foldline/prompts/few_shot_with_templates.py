@@ -1,4 +1,4 @@
-"""`FewShotPromptWithTemplates`: examples between two prompts, which bring their own variables."""
+"""`FewShotPromptWithTemplates`: examples between two prompts with their own variables."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ class FewShotPromptWithTemplates(FewShotText):
     prefix: SerializeAsAny[StringPromptTemplate] | None = None
     """The prompt before the examples."""
     template_format: PromptTemplateFormat = "f-string"
-    """Kept for LangChain's sake: the prompts know their own format."""
+    """For compatibility with LangChain: the prompts have their own formats."""
 
     @model_validator(mode="before")
     @classmethod
     def check_examples_and_selector(cls, values: object) -> object:
-        """See that there is a list of examples or a selector, and not both."""
+        """Raise unless there is either a list of examples or a selector."""
         return check_examples(values)
 
     @model_validator(mode="after")
     def template_is_valid(self) -> Self:
-        """Read the variables from prefix and suffix, or compare them with those given."""
-        found = set(self.suffix.input_variables) | set(
+        """Set the variables from prefix and suffix, or compare them with the passed ones."""
+        expected = set(self.suffix.input_variables) | set(
             self.prefix.input_variables if self.prefix else ()
         )
-        found -= set(self.partial_variables)
-        asked = set(self.input_variables)
-        if self.validate_template and asked != found:
+        expected -= set(self.partial_variables)
+        passed = set(self.input_variables)
+        if self.validate_template and passed != expected:
             raise UsageError(
-                f"Got input_variables={sorted(asked)}, but based on prefix/suffix expected {sorted(found)}"
+                f"Got input_variables={sorted(passed)}, but based on prefix/suffix expected {sorted(expected)}"
             )
         if not self.validate_template:
-            # Set past `__setattr__`: assignment may validate, and come back here.
+            # Not by assignment, which may validate and call this again.
             self.__dict__["input_variables"] = sorted(
-                found | asked if self.example_selector is not None else found
+                expected | passed if self.example_selector is not None else expected
             )
         return self
 
@@ -55,11 +55,11 @@ class FewShotPromptWithTemplates(FewShotText):
     def _prompt_type(self) -> str:
         return "few_shot_with_templates"
 
-    async def _around(self, values: Mapping[str, Any], io: IO) -> tuple[str, str]:
-        before = "" if self.prefix is None else await _filled(self.prefix, values, io)
-        return before, await _filled(self.suffix, values, io)
+    async def _prefix_and_suffix(self, values: Mapping[str, Any], io: IO) -> tuple[str, str]:
+        prefix = "" if self.prefix is None else await _fill_prompt(self.prefix, values, io)
+        return prefix, await _fill_prompt(self.suffix, values, io)
 
 
-async def _filled(prompt: StringPromptTemplate, values: Mapping[str, Any], io: IO) -> str:
-    mine = {name: values[name] for name in prompt.input_variables if name in values}
-    return prompt.format(**mine) if io.blocking else await prompt.aformat(**mine)
+async def _fill_prompt(prompt: StringPromptTemplate, values: Mapping[str, Any], io: IO) -> str:
+    prompt_values = {name: values[name] for name in prompt.input_variables if name in values}
+    return prompt.format(**prompt_values) if io.blocking else await prompt.aformat(**prompt_values)

@@ -1,4 +1,4 @@
-"""`ImagePromptTemplate`: an image by its address. No file is read: who has a file passes a `data:` address."""
+"""`ImagePromptTemplate`: an image by its URL. No file is read: pass a file as a `data:` URL."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from foldline.prompts.base import BasePromptTemplate
 
 __all__ = ["ImagePromptTemplate"]
 
-RESERVED = frozenset({"url", "path", "detail"})
+RESERVED_NAMES = frozenset({"url", "path", "detail"})
 NO_PATHS = (
     "an image is given by its 'url', never by a 'path': Loading images from 'path' has been removed as of 0.3.15 for "
     "security reasons. foldline opens no file named by a prompt: read it yourself and pass a data: address"
@@ -22,7 +22,7 @@ NO_PATHS = (
 
 
 class ImagePromptTemplate(BasePromptTemplate[ImageURL]):
-    """An image for a model that sees.
+    """An image for a model with image input.
 
     ```python
     from foldline.prompts.image import ImagePromptTemplate
@@ -38,7 +38,7 @@ class ImagePromptTemplate(BasePromptTemplate[ImageURL]):
     template: dict[str, Any] = Field(default_factory=dict)
     """`url` and `detail`; both are templates."""
     template_format: PromptTemplateFormat = "f-string"
-    """How they mark their variables."""
+    """Their template format."""
 
     @model_validator(mode="before")
     @classmethod
@@ -48,12 +48,12 @@ class ImagePromptTemplate(BasePromptTemplate[ImageURL]):
         values = dict(values)
         kind = values.get("template_format") or "f-string"
         texts = [text for text in (values.get("template") or {}).values() if isinstance(text, str)]
-        found = {name for text in texts for name in compile_prompt(text, kind).variables}
-        given = values.get("partial_variables") or {}
-        names = set(values.get("input_variables") or ()) | (found - set(given))
-        if taken := names & RESERVED:
+        variables = {name for text in texts for name in compile_prompt(text, kind).variables}
+        partials = values.get("partial_variables") or {}
+        names = set(values.get("input_variables") or ()) | (variables - set(partials))
+        if reserved := names & RESERVED_NAMES:
             raise UsageError(
-                f"an image has 'url', 'path' and 'detail' of its own: rename the variables {sorted(taken)}"
+                f"an image has 'url', 'path' and 'detail' of its own: rename the variables {sorted(reserved)}"
             )
         values["input_variables"] = sorted(names)
         return values
@@ -63,16 +63,16 @@ class ImagePromptTemplate(BasePromptTemplate[ImageURL]):
         return "image-prompt"
 
     def format_prompt(self, **kwargs: object) -> PromptValue:
-        """Fill in the variables; the value is for any kind of model."""
+        """Return the prompt value with the variables filled in."""
         return ImagePromptValue(image_url=self.format(**kwargs))
 
     def format(self, **kwargs: object) -> ImageURL:
-        """Fill in the variables; `url` and `detail` may also be given here."""
+        """Return the image with the variables filled in; `url` and `detail` may also be passed here."""
         return self._image(kwargs)
 
     def _image(self, values: Mapping[str, Any]) -> ImageURL:
         if self.partial_variables:
-            values = self._merged(values)
+            values = self._merge_values(values)
         if "path" in self.template or values.get("path"):
             raise UsageError(NO_PATHS)
         filled = {
@@ -93,5 +93,5 @@ class ImagePromptTemplate(BasePromptTemplate[ImageURL]):
         return image
 
     def pretty_repr(self, html: bool = False) -> str:  # noqa: FBT001, FBT002  LangChain's signature
-        """Show the image's template."""
+        """Return the image's template."""
         return f"[image {self.template}]"

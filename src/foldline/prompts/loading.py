@@ -1,4 +1,4 @@
-"""Prompts from JSON files: `load_prompt`. Files name other files only inside their own folder; data names no code."""
+"""Load prompts from JSON files: `load_prompt`. Referenced files must be in the same folder; no code is loaded."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def load_prompt(
     root: str | Path | None = None,
     allow_dangerous_paths: bool = False,
 ) -> BasePromptTemplate[Any]:
-    """Read a prompt from a JSON file, as `save` and `foldline.load.dumps` write it.
+    """Return the prompt of a JSON file written by `save` or `foldline.load.dumps`.
 
-    The file, and the files that it names (`template_path`, `examples`), are inside `root`, or if that is not given in
-    the file's own folder. A path that leads out of it is a `SecurityError`.
+    The file, and the files that it references (`template_path`, `examples`), must be inside `root`, by default the
+    folder of the file. A path that leads out of it is a `SecurityError`.
     """
     if allow_dangerous_paths:
         raise UsageError(
@@ -51,7 +51,7 @@ def load_prompt(
 def load_prompt_from_config(
     config: dict[str, Any], *, root: str | Path | None = None, allow_dangerous_paths: bool = False
 ) -> BasePromptTemplate[Any]:
-    """Make a prompt of a dict, as `save` writes it; the files that it names are inside `root`."""
+    """Return the prompt of a dict in the format of `save`; referenced files must be inside `root`."""
     if allow_dangerous_paths:
         raise UsageError(
             "paths never leave their folder: give a folder that holds the files as `root=`"
@@ -61,7 +61,7 @@ def load_prompt_from_config(
 
 
 def _relative_folder(folder: Folder, name: str) -> Folder:
-    """What a file names is relative to the file, and stays under the same root."""
+    """Return the folder for references of a file: they are relative to the file, under the same root."""
     return Folder((folder.root / name).parent)
 
 
@@ -105,7 +105,7 @@ def _read_parser(config: Config) -> None:
 
 
 def _read_text(config: Config, name: str, folder: Folder | None) -> None:
-    """Replace `<name>_path` by the text of that file."""
+    """Replace `<name>_path` with the text of that file."""
     path = config.pop(f"{name}_path", None)
     if path is None:
         return
@@ -113,10 +113,10 @@ def _read_text(config: Config, name: str, folder: Folder | None) -> None:
         raise SchemaError(f"both {name!r} and '{name}_path' are given")
     if not isinstance(path, str) or Path(path).suffix != ".txt":
         raise SchemaError(f"'{name}_path' names a .txt file, not {path!r:.80}")
-    config[name] = _need(folder).read(path)
+    config[name] = _require_folder(folder).read(path)
 
 
-def _need(folder: Folder | None) -> Folder:
+def _require_folder(folder: Folder | None) -> Folder:
     if folder is None:
         raise SecurityError(
             "this prompt names a file: say in which folder files may be read, `root=`"
@@ -134,14 +134,14 @@ def _read_examples(config: Config, folder: Folder | None) -> None:
     if isinstance(examples, str):
         if Path(examples).suffix != ".json":
             raise SchemaError(f"'examples' names a .json file, not {examples!r:.80}")
-        config["examples"] = _json(_need(folder), examples)
+        config["examples"] = _json(_require_folder(folder), examples)
     if "example_prompt_path" in config:
         if "example_prompt" in config:
             raise SchemaError("both 'example_prompt' and 'example_prompt_path' are given")
         path = config.pop("example_prompt_path")
         if not isinstance(path, str):
             raise SchemaError("'example_prompt_path' names a .json file")
-        config["example_prompt"] = _load(_json(_need(folder), path), folder)
+        config["example_prompt"] = _load(_json(_require_folder(folder), path), folder)
     elif isinstance(config.get("example_prompt"), Mapping):
         config["example_prompt"] = _load(config["example_prompt"], folder)
     if config.get("example_selector") is not None:
@@ -164,7 +164,7 @@ def _few_shot_with_templates(config: Config, folder: Folder | None) -> FewShotPr
 
 
 def _chat(config: Config, folder: Folder | None) -> ChatPromptTemplate:
-    """Read LangChain's old form, which holds the template of one message."""
+    """Load LangChain's old format, which contains the template of one message."""
     try:
         template = config["messages"][0]["prompt"]["template"]
     except (KeyError, IndexError, TypeError) as error:

@@ -1,4 +1,4 @@
-"""`BaseMessagePromptTemplate`: what makes messages of variables; the part of a chat prompt."""
+"""`BaseMessagePromptTemplate`: the base class of message templates, the parts of a chat prompt."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from foldline.messages import BaseMessage
 
 __all__ = ["BaseMessagePromptTemplate"]
 
-BY_HAND = frozenset(
+OVERRIDABLE_METHODS = frozenset(
     {"format", "aformat", "format_messages", "aformat_messages", "format_prompt", "aformat_prompt"}
 )
-"""What an author may write; a class that has one of its own is asked through these."""
+"""Methods that subclasses may override; a class that does is only called through them."""
 
 
 class BaseMessagePromptTemplate(Serializable, ABC):
-    """Makes messages of variables. A subclass writes `format_messages` and `input_variables`."""
+    """Creates messages from variables. A subclass implements `format_messages` and `input_variables`."""
 
-    _is_ours: ClassVar[bool] = True
-    """Whether nothing was written by hand, so that `_fill` may be called straight away."""
+    _has_default_methods: ClassVar[bool] = True
+    """Whether no method is overridden, so that `_fill` may be called directly."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if not cls.__module__.startswith("foldline.prompts.") and not BY_HAND.isdisjoint(
-            cls.__dict__
-        ):
-            cls._is_ours = False
+        if not cls.__module__.startswith(
+            "foldline.prompts."
+        ) and not OVERRIDABLE_METHODS.isdisjoint(cls.__dict__):
+            cls._has_default_methods = False
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
-        """Say that message templates can be written and read back."""
+        """Return True: message templates can be serialized."""
         return True
 
     def _fill(self, values: Mapping[str, Any]) -> list[BaseMessage]:
@@ -41,19 +41,19 @@ class BaseMessagePromptTemplate(Serializable, ABC):
 
     @abstractmethod
     def format_messages(self, **kwargs: object) -> list[BaseMessage]:
-        """Make the messages."""
+        """Return the messages with the variables filled in."""
 
     async def aformat_messages(self, **kwargs: object) -> list[BaseMessage]:
-        """Make the messages."""
+        """Return the messages with the variables filled in."""
         return self.format_messages(**kwargs)
 
     @property
     @abstractmethod
     def input_variables(self) -> list[str]:
-        """The variables that must be given."""
+        """The required variables."""
 
     def pretty_repr(self, html: bool = False) -> str:  # noqa: FBT001, FBT002  LangChain's signature
-        """Show the template under a title line."""
+        """Return the template under a title line."""
         raise NotImplementedError(f"{type(self).__name__} has no `pretty_repr`")
 
     def pretty_print(self) -> None:
@@ -61,5 +61,5 @@ class BaseMessagePromptTemplate(Serializable, ABC):
         print(self.pretty_repr())  # noqa: T201  printing is its job
 
     def __add__(self, other: object) -> object:
-        """Begin a chat prompt with this template."""
+        """Return a chat prompt that begins with this template."""
         return extension("add_messages")(self, other)

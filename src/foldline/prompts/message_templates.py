@@ -1,6 +1,6 @@
-"""One message from variables, by role: text, or parts that are text, images and other blocks.
+"""Templates of single messages by role: text, or a list of texts, images and other blocks.
 
-Also the placeholder for messages that exist already. Public in `foldline.prompts.chat`.
+Also the placeholder for existing messages. Public in `foldline.prompts.chat`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Part = StringPromptTemplate | ImagePromptTemplate | DictPromptTemplate
 
 
 class MessagesPlaceholder(BaseMessagePromptTemplate):
-    """A place in a chat prompt for messages that are given: a history, an agent's steps.
+    """A placeholder in a chat prompt for existing messages: a history, an agent's steps.
 
     ```python
     from foldline.prompts import MessagesPlaceholder
@@ -57,23 +57,23 @@ class MessagesPlaceholder(BaseMessagePromptTemplate):
     """
 
     variable_name: str
-    """The variable that holds the messages."""
+    """The variable with the messages."""
     optional: bool = False
-    """Whether it may be missing, and then is no messages."""
+    """Whether it may be missing, which means no messages."""
     n_messages: PositiveInt | None = None
-    """How many of the last messages are taken; all if None."""
+    """How many of the last messages are used; None for all."""
 
     def __init__(self, variable_name: str, *, optional: bool = False, **kwargs: object) -> None:
-        """Name the variable; it may be given by position."""
+        """Create a placeholder for a variable."""
         super().__init__(variable_name=variable_name, optional=optional, **kwargs)
 
     @property
     def input_variables(self) -> list[str]:
-        """The variable, unless it may be missing."""
+        """The variable, unless it is optional."""
         return [] if self.optional else [self.variable_name]
 
     def format_messages(self, **kwargs: object) -> list[BaseMessage]:
-        """Return the messages that were given; pairs, texts and dicts become messages."""
+        """Return the messages of the variable; pairs, texts and dicts are converted."""
         return self._fill(kwargs)
 
     def _fill(self, values: Mapping[str, Any]) -> list[BaseMessage]:
@@ -87,48 +87,48 @@ class MessagesPlaceholder(BaseMessagePromptTemplate):
         messages = self._messages(values[name])
         return messages[-self.n_messages :] if self.n_messages else messages
 
-    def _messages(self, given: object) -> list[BaseMessage]:
-        if isinstance(given, list):
-            for message in given:
+    def _messages(self, value: object) -> list[BaseMessage]:
+        if isinstance(value, list):
+            for message in value:
                 if not isinstance(message, BaseMessage):
-                    return convert_to_messages(given)
-            return given.copy()
-        if given is None and self.optional:
+                    return convert_to_messages(value)
+            return value.copy()
+        if value is None and self.optional:
             return []
-        if isinstance(given, tuple) or hasattr(given, "to_messages"):
-            messages: list[BaseMessage] = convert_to_messages(given)
+        if isinstance(value, tuple) or hasattr(value, "to_messages"):
+            messages: list[BaseMessage] = convert_to_messages(value)
             return messages
         raise UsageError(
-            f"the placeholder {self.variable_name!r} takes a list of messages, not {type(given).__name__}"
+            f"the placeholder {self.variable_name!r} takes a list of messages, not {type(value).__name__}"
         )
 
     def pretty_repr(self, html: bool = False) -> str:  # noqa: FBT001, FBT002  LangChain's signature
-        """Show the variable under a title line."""
-        shown = f"{{{self.variable_name}}}"
+        """Return the variable under a title line."""
+        placeholder = f"{{{self.variable_name}}}"
         title = get_msg_title_repr("Messages Placeholder", bold=html)
-        return f"{title}\n\n{get_colored_text(shown, 'yellow') if html else shown}"
+        return f"{title}\n\n{get_colored_text(placeholder, 'yellow') if html else placeholder}"
 
 
 class _SingleMessageTemplate(BaseMessagePromptTemplate, ABC):
-    """Shared by the templates that make exactly one message."""
+    """The base of templates that create exactly one message."""
 
     @abstractmethod
     def _message(self, values: Mapping[str, Any]) -> BaseMessage: ...
 
     def format(self, **kwargs: object) -> BaseMessage:
-        """Make the message."""
+        """Return the message with the variables filled in."""
         return self._message(kwargs)
 
     async def aformat(self, **kwargs: object) -> BaseMessage:
-        """Make the message."""
+        """Return the message with the variables filled in."""
         return self.format(**kwargs)
 
     def format_messages(self, **kwargs: object) -> list[BaseMessage]:
-        """Make the message, as a list of one."""
+        """Return the message as a list of one."""
         return [self.format(**kwargs)]
 
     async def aformat_messages(self, **kwargs: object) -> list[BaseMessage]:
-        """Make the message, as a list of one."""
+        """Return the message as a list of one."""
         return [await self.aformat(**kwargs)]
 
     def _fill(self, values: Mapping[str, Any]) -> list[BaseMessage]:
@@ -136,12 +136,12 @@ class _SingleMessageTemplate(BaseMessagePromptTemplate, ABC):
 
 
 class BaseStringMessagePromptTemplate(_SingleMessageTemplate, ABC):
-    """A message of one text. A subclass writes `format`."""
+    """A message of one text. A subclass implements `format`."""
 
     prompt: SerializeAsAny[StringPromptTemplate]
     """The text."""
     additional_kwargs: dict[str, Any] = Field(default_factory=dict)
-    """What the message carries besides."""
+    """The `additional_kwargs` of the message."""
 
     @classmethod
     def from_template(
@@ -151,7 +151,7 @@ class BaseStringMessagePromptTemplate(_SingleMessageTemplate, ABC):
         partial_variables: dict[str, Any] | None = None,
         **kwargs: object,
     ) -> Self:
-        """Make a message template of a text."""
+        """Create a message template from a text."""
         prompt = PromptTemplate.from_template(
             template, template_format=template_format, partial_variables=partial_variables
         )
@@ -159,12 +159,12 @@ class BaseStringMessagePromptTemplate(_SingleMessageTemplate, ABC):
 
     @classmethod
     def from_template_file(cls, template_file: str | Path, **kwargs: object) -> Self:
-        """Make a message template of a file."""
+        """Create a message template from a file."""
         return cls(prompt=PromptTemplate.from_file(template_file), **kwargs)
 
     @abstractmethod
     def format(self, **kwargs: object) -> BaseMessage:
-        """Make the message."""
+        """Return the message with the variables filled in."""
 
     def _message(self, values: Mapping[str, Any]) -> BaseMessage:
         return self.format(**values)
@@ -175,7 +175,7 @@ class BaseStringMessagePromptTemplate(_SingleMessageTemplate, ABC):
         return self.prompt.input_variables
 
     def pretty_repr(self, html: bool = False) -> str:  # noqa: FBT001, FBT002  LangChain's signature
-        """Show the text under a title line."""
+        """Return the text under a title line."""
         title = type(self).__name__.replace("MessagePromptTemplate", " Message")
         return f"{get_msg_title_repr(title, bold=html)}\n\n{self.prompt.pretty_repr(html=html)}"
 
@@ -184,10 +184,10 @@ class ChatMessagePromptTemplate(BaseStringMessagePromptTemplate):
     """A message of any role."""
 
     role: str
-    """Who speaks."""
+    """The role of the speaker."""
 
     def format(self, **kwargs: object) -> BaseMessage:
-        """Make the message."""
+        """Return the message with the variables filled in."""
         return self._message(kwargs)
 
     def _message(self, values: Mapping[str, Any]) -> BaseMessage:
@@ -214,7 +214,7 @@ class _RoleMessagePromptTemplate(_SingleMessageTemplate):
     )
     """The text, or the parts."""
     additional_kwargs: dict[str, Any] = Field(default_factory=dict)
-    """What the message carries besides."""
+    """The `additional_kwargs` of the message."""
 
     _msg_class: ClassVar[type[BaseMessage]]
 
@@ -227,7 +227,7 @@ class _RoleMessagePromptTemplate(_SingleMessageTemplate):
         partial_variables: dict[str, Any] | None = None,
         **kwargs: object,
     ) -> Self:
-        """Make a message template of a text, or of parts."""
+        """Create a message template from a text, or from parts."""
         if isinstance(template, str):
             prompt: Part | list[Part] = PromptTemplate.from_template(
                 template, template_format=template_format, partial_variables=partial_variables
@@ -250,7 +250,7 @@ class _RoleMessagePromptTemplate(_SingleMessageTemplate):
     def from_template_file(
         cls, template_file: str | Path, input_variables: list[str] | None = None, **kwargs: object
     ) -> Self:
-        """Make a message template of a file."""
+        """Create a message template from a file."""
         return cls(prompt=PromptTemplate.from_file(template_file), **kwargs)
 
     def _message(self, values: Mapping[str, Any]) -> BaseMessage:
@@ -259,7 +259,7 @@ class _RoleMessagePromptTemplate(_SingleMessageTemplate):
             content: Any = text_of(prompt, values)
         elif isinstance(prompt, list):
             blocks = [_block(part, values) for part in prompt]
-            # A text that came out empty, of a section without value say, is no block: providers refuse such.
+            # Empty texts are left out, such as those of empty sections: providers refuse them.
             content = [block for block in blocks if block != EMPTY_TEXT] or blocks[:1]
         else:
             content = _text(prompt, values)
@@ -273,11 +273,11 @@ class _RoleMessagePromptTemplate(_SingleMessageTemplate):
         return list(dict.fromkeys(names))
 
     def pretty_repr(self, html: bool = False) -> str:  # noqa: FBT001, FBT002  LangChain's signature
-        """Show the text, or the parts, under a title line."""
+        """Return the text, or the parts, under a title line."""
         title = type(self).__name__.replace("MessagePromptTemplate", " Message")
         parts = self.prompt if isinstance(self.prompt, list) else [self.prompt]
-        shown = "\n\n".join(part.pretty_repr(html=html) for part in parts)
-        return f"{get_msg_title_repr(title, bold=html)}\n\n{shown}"
+        body = "\n\n".join(part.pretty_repr(html=html) for part in parts)
+        return f"{get_msg_title_repr(title, bold=html)}\n\n{body}"
 
 
 class HumanMessagePromptTemplate(_RoleMessagePromptTemplate):
@@ -293,7 +293,7 @@ class AIMessagePromptTemplate(_RoleMessagePromptTemplate):
 
 
 class SystemMessagePromptTemplate(_RoleMessagePromptTemplate):
-    """Instructions to the model."""
+    """A system message: instructions for the model."""
 
     _msg_class: ClassVar[type[BaseMessage]] = SystemMessage
 
@@ -333,7 +333,7 @@ def _block(part: Part, values: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(part, StringPromptTemplate):
         return {"type": "text", "text": _text(part, values)}
     if isinstance(part, ImagePromptTemplate):
-        # Only its own variables: a chat prompt may have a variable named `url` or `detail` for something else.
-        mine = {name: values[name] for name in part.input_variables if name in values}
-        return {"type": "image_url", "image_url": part._image(mine)}
-    return part._filled(values)
+        # Only its own variables: `url` or `detail` may be other variables of the chat prompt.
+        part_values = {name: values[name] for name in part.input_variables if name in values}
+        return {"type": "image_url", "image_url": part._image(part_values)}
+    return part._fill(values)

@@ -19,8 +19,8 @@ from foldline.prompts.string import StringPromptTemplate, check_valid_template, 
 
 __all__ = ["PromptTemplate"]
 
-MADE = ("_compiled", "_plain")
-"""What an instance keeps besides its fields: the template, compiled."""
+CACHE_KEYS = ("_compiled", "_plain")
+"""Keys of the compiled template in an instance's `__dict__`."""
 
 
 class PromptTemplate(StringPromptTemplate):
@@ -38,39 +38,39 @@ class PromptTemplate(StringPromptTemplate):
     """
 
     template: str
-    """The text. Of an f-string, `{name}` is a variable and `{{` a brace."""
+    """The text. In an f-string, `{name}` is a variable and `{{` a brace."""
     template_format: PromptTemplateFormat = "f-string"
-    """How the text marks its variables."""
+    """The format of the template."""
     validate_template: bool = False
-    """Whether `input_variables`, where given, must be those of the template."""
+    """Whether `input_variables`, if passed, must be those of the template."""
 
     if TYPE_CHECKING:
-        _plain: Plain  # kept in `__dict__`; declared in earnest, Pydantic would make it a private attribute
+        _plain: Plain  # in `__dict__`; a real declaration would make it a private attribute
 
     @model_validator(mode="before")
     @classmethod
     def pre_init_validation(cls, values: object) -> object:
-        """Read the variables from the template."""
+        """Set the variables from the template."""
         if not isinstance(values, dict) or not isinstance(values.get("template"), str):
             return values
         values = dict(values)
         kind = values.get("template_format") or "f-string"
-        given = values.get("partial_variables") or {}
+        partials = values.get("partial_variables") or {}
         if values.get("validate_template"):
             if kind == "mustache":
                 raise UsageError(
                     "mustache templates cannot be validated: every variable is optional"
                 )
-            asked = [*(values.get("input_variables") or []), *given]
-            check_valid_template(values["template"], kind, asked)
+            passed = [*(values.get("input_variables") or []), *partials]
+            check_valid_template(values["template"], kind, passed)
         names = compile_prompt(values["template"], kind).variables
-        values["input_variables"] = sorted(name for name in names if name not in given)
-        values["partial_variables"] = given
+        values["input_variables"] = sorted(name for name in names if name not in partials)
+        values["partial_variables"] = partials
         return values
 
     @property
     def lc_attributes(self) -> dict[str, Any]:
-        """What is written besides the fields that differ from their defaults."""
+        """Fields that are always serialized."""
         return {"template_format": self.template_format}
 
     @property
@@ -80,29 +80,29 @@ class PromptTemplate(StringPromptTemplate):
     # -- filling in
 
     def format(self, **kwargs: object) -> str:
-        """Fill in the variables; names the template does not have are ignored."""
-        # `text_of`, written out for the commonest case, of which a further call would be a quarter.
+        """Return the text with the variables filled in; unknown names are ignored."""
+        # `text_of`, inlined for the most common case: a function call would add a quarter of the time.
         try:
-            written, pick = self._plain
+            pattern, pick = self._plain
             values = pick(kwargs)
             for value in values:
                 if type(value) is not str:
                     break
             else:
-                return written % values
+                return pattern % values
         except (AttributeError, KeyError):  # not compiled yet; a variable is partial, or missing
             pass
         return text_of(self, kwargs)
 
     def _program(self) -> Program:
-        """Compile the template, checked, and keep it while the template stays the same."""
-        held = compile_prompt(self.template, self.template_format)
-        held = held._replace(template=self.template, kind=self.template_format)
-        # No fields: they are neither dumped nor compared.
-        self.__dict__["_compiled"] = held
-        if held.plain is not None:
-            self.__dict__["_plain"] = held.plain
-        return held
+        """Return the compiled template, and cache it until the template changes."""
+        program = compile_prompt(self.template, self.template_format)
+        program = program._replace(template=self.template, kind=self.template_format)
+        # Not fields, so they are neither serialized nor compared.
+        self.__dict__["_compiled"] = program
+        if program.plain is not None:
+            self.__dict__["_plain"] = program.plain
+        return program
 
     async def _invoke_body(self, input: object, run: Run) -> PromptValue:
         if type(self) is not PromptTemplate:  # a subclass may have its own `format`
@@ -110,32 +110,32 @@ class PromptTemplate(StringPromptTemplate):
         return string_value(text_of(self, self._validate_input(input)))
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Set a field; what was compiled is compiled again."""
-        for made in MADE:
-            self.__dict__.pop(made, None)
+        """Set a field; the compiled template is discarded."""
+        for key in CACHE_KEYS:
+            self.__dict__.pop(key, None)
         super().__setattr__(name, value)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """Copy the prompt; what was compiled is compiled again."""
-        twin = super().model_copy(update=update, deep=deep)
-        for made in MADE:
-            twin.__dict__.pop(made, None)
-        return twin
+        """Return a copy without the compiled template."""
+        copied = super().model_copy(update=update, deep=deep)
+        for key in CACHE_KEYS:
+            copied.__dict__.pop(key, None)
+        return copied
 
     def __getstate__(self) -> dict[Any, Any]:
-        """Leave out what can be compiled again."""
+        """Return the state to pickle, without the compiled template."""
         state = super().__getstate__()
-        fields = {name: v for name, v in state["__dict__"].items() if name not in MADE}
+        fields = {name: v for name, v in state["__dict__"].items() if name not in CACHE_KEYS}
         return {**state, "__dict__": fields}
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
-        """Return the variables as a Pydantic model; those of mustache may be objects and lists."""
+        """Return the variables as a Pydantic model; mustache variables may be objects and lists."""
         if self.template_format == "mustache":
             return mustache_schema(self.template)
         return super().get_input_schema(config)
 
     def __add__(self, other: object) -> PromptTemplate:
-        """Write one template after another."""
+        """Return the concatenation of two templates."""
         if isinstance(other, str):
             other = type(self).from_template(other, template_format=self.template_format)
         if not isinstance(other, PromptTemplate):
@@ -169,10 +169,8 @@ class PromptTemplate(StringPromptTemplate):
         partial_variables: dict[str, Any] | None = None,
         **kwargs: object,
     ) -> Self:
-        """Make a prompt of a text."""
-        compile_prompt(
-            template, template_format
-        )  # so that its error comes as it is, not Pydantic's
+        """Create a prompt from a text."""
+        compile_prompt(template, template_format)  # raises its own error instead of Pydantic's
         return cls(
             template=template,
             template_format=template_format,
@@ -190,7 +188,7 @@ class PromptTemplate(StringPromptTemplate):
         prefix: str = "",
         **kwargs: object,
     ) -> Self:
-        """Make a prompt of a prefix, examples as they are, and a suffix."""
+        """Create a prompt from a prefix, unchanged examples, and a suffix."""
         template = example_separator.join([prefix, *examples, suffix])
         return cls(input_variables=input_variables, template=template, **kwargs)
 
@@ -203,6 +201,6 @@ class PromptTemplate(StringPromptTemplate):
         root: str | Path | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Make a prompt of a file; with `root`, the file's path is inside that folder and cannot lead out."""
+        """Create a prompt from a file; with `root`, the path must stay inside that folder."""
         folder, name = open_folder(template_file, root)
         return cls.from_template(folder.read(name, encoding), **kwargs)

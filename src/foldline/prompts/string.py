@@ -1,4 +1,4 @@
-"""`StringPromptTemplate`: a prompt that is one text; and the functions that check and fill in templates by format."""
+"""`StringPromptTemplate`: a prompt that is one text; and functions that check and fill templates by format."""
 
 from __future__ import annotations
 
@@ -33,32 +33,32 @@ __all__ = [
 
 
 def f_string_formatter(template: str, /, **kwargs: object) -> str:
-    """Fill in a template of `{name}`s."""
+    """Return a filled f-string template."""
     return compile_prompt(template, "f-string").fill(kwargs)
 
 
 def mustache_formatter(template: str, /, **kwargs: object) -> str:
-    """Fill in a mustache template; values are put in as they are, since a prompt is not HTML."""
+    """Return a filled mustache template; values are not escaped, because a prompt is not HTML."""
     return compile_prompt(template, "mustache").fill(kwargs)
 
 
 def jinja2_formatter(template: str, /, **kwargs: object) -> str:
-    """Fill in a jinja2 template, in a sandbox; needs `foldline[jinja]`."""
+    """Return a filled jinja2 template, rendered in a sandbox; needs `foldline[jinja]`."""
     return compile_prompt(template, "jinja2").fill(kwargs)
 
 
 def validate_f_string_template(template: str) -> list[str]:
-    """Check a template of `{name}`s and list its variables, as they appear."""
+    """Return the variables of an f-string template, in order; raise if it is invalid."""
     return get_variables(template)
 
 
 def mustache_template_vars(template: str) -> set[str]:
-    """List the variables that a mustache template wants at its top."""
+    """Return the top-level variables of a mustache template."""
     return set(compile_prompt(template, "mustache").variables)
 
 
 def validate_jinja2(template: str, input_variables: list[str]) -> None:
-    """See that a jinja2 template has exactly these variables."""
+    """Raise unless a jinja2 template has exactly these variables."""
     _check_names(template, "jinja2", input_variables)
 
 
@@ -78,7 +78,7 @@ DEFAULT_VALIDATOR_MAPPING: dict[str, Callable[[str, list[str]], None]] = {
 
 
 def check_valid_template(template: str, template_format: str, input_variables: list[str]) -> None:
-    """See that a template can be filled in with these variables."""
+    """Raise unless a template can be filled with these variables."""
     if template_format not in DEFAULT_VALIDATOR_MAPPING:
         raise UsageError(
             f"templates of the format {template_format!r} cannot be checked: "
@@ -87,44 +87,44 @@ def check_valid_template(template: str, template_format: str, input_variables: l
     _check_names(template, template_format, input_variables)
 
 
-def _check_names(template: str, kind: str, given: list[str]) -> None:
+def _check_names(template: str, kind: str, passed: list[str]) -> None:
     try:
-        wanted = set(compile_prompt(template, kind).variables)
+        required = set(compile_prompt(template, kind).variables)
     except TemplateError as error:
         raise TemplateError(
-            f"Invalid prompt schema; check for mismatched or missing input parameters from {given}: {error}"
+            f"Invalid prompt schema; check for mismatched or missing input parameters from {passed}: {error}"
         ) from error
-    lacking, idle = sorted(wanted - set(given)), sorted(set(given) - wanted)
-    if lacking or (idle and kind == "jinja2"):
+    missing, unused = sorted(required - set(passed)), sorted(set(passed) - required)
+    if missing or (unused and kind == "jinja2"):
         raise UsageError(
-            f"Invalid prompt schema; check for mismatched or missing input parameters from {given}: "
-            f"the template {template[:80]!r} misses {lacking}, and has no {idle}"
+            f"Invalid prompt schema; check for mismatched or missing input parameters from {passed}: "
+            f"the template {template[:80]!r} misses {missing}, and has no {unused}"
         )
 
 
 def get_template_variables(template: str, template_format: str) -> list[str]:
-    """List the variables of a template, sorted."""
+    """Return the variables of a template, sorted."""
     return sorted(compile_prompt(template, template_format).variables)
 
 
 class StringPromptTemplate(BasePromptTemplate[str], ABC):
-    """A prompt that is one text. A subclass writes `format`."""
+    """A prompt that is one text. A subclass implements `format`."""
 
     def format_prompt(self, **kwargs: object) -> PromptValue:
-        """Fill in the variables; the value is for any kind of model."""
+        """Return the prompt value with the variables filled in."""
         return string_value(self.format(**kwargs))
 
     async def aformat_prompt(self, **kwargs: object) -> PromptValue:
-        """Fill in the variables; the value is for any kind of model."""
+        """Return the prompt value with the variables filled in."""
         return string_value(await self.aformat(**kwargs))
 
     def pretty_repr(self, html: bool = False) -> str:  # noqa: FBT001, FBT002  LangChain's signature
-        """Show the prompt with its variables in braces; `html=True` colours them on a terminal."""
-        shown = {
+        """Return the prompt with its variables in braces; `html=True` colours them on a terminal."""
+        placeholders = {
             name: get_colored_text(f"{{{name}}}", "yellow") if html else f"{{{name}}}"
             for name in self.input_variables
         }
-        return self.format(**shown)
+        return self.format(**placeholders)
 
     def pretty_print(self) -> None:
         """Print `pretty_repr`."""
@@ -132,5 +132,5 @@ class StringPromptTemplate(BasePromptTemplate[str], ABC):
 
 
 def is_subsequence(child: Sequence[Any], parent: Sequence[Any]) -> bool:
-    """Say whether a list begins with another; an empty one does not count."""
+    """Whether a list begins with another, which must not be empty."""
     return bool(child) and len(child) <= len(parent) and list(parent[: len(child)]) == list(child)

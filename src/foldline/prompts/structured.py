@@ -1,4 +1,4 @@
-"""`StructuredPrompt`: a chat prompt that knows the shape of its answer; piped into a model, it asks for that shape."""
+"""`StructuredPrompt`: a chat prompt with a schema of the answer, which is applied to the model it is piped into."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class StructuredPrompt(ChatPromptTemplate):
     """A chat prompt with the schema of its answer: `prompt | model` uses `model.with_structured_output(schema)`."""
 
     schema_: dict[str, Any] | type
-    """What the answer looks like: a JSON schema or a class."""
+    """The schema of the answer: a JSON schema or a class."""
     structured_output_kwargs: dict[str, Any] = Field(default_factory=dict)
     """Options for `with_structured_output`, such as `method` and `include_raw`."""
 
@@ -33,7 +33,7 @@ class StructuredPrompt(ChatPromptTemplate):
         template_format: PromptTemplateFormat = "f-string",
         **kwargs: Any,
     ) -> None:
-        """Make a prompt of messages and a schema; what is no field of a prompt is an option for the model."""
+        """Create a prompt from messages and a schema; other arguments are options of `with_structured_output`."""
         schema_ = schema_ or kwargs.pop("schema", None)
         if not schema_:
             raise UsageError("a structured prompt needs a schema: a JSON schema or a class")
@@ -55,21 +55,21 @@ class StructuredPrompt(ChatPromptTemplate):
         schema: dict[str, Any] | type,
         **kwargs: Any,
     ) -> ChatPromptTemplate:
-        """Make a prompt of messages and a schema."""
+        """Create a prompt from messages and a schema."""
         return cls(messages, schema, **kwargs)
 
     def __or__(self, other: object) -> RunnableSerializable[Any, Any]:  # type: ignore[override]
-        """Run this, then a model that answers in this shape."""
+        """Return a chain of this prompt and a model with its schema."""
         return self.pipe(other)
 
     def pipe(self, *others: object, name: str | None = None) -> RunnableSerializable[Any, Any]:  # type: ignore[override]
-        """Run this, then a model that answers in this shape, then the others in turn."""
+        """Return a chain of this prompt, a model with its schema, and the other steps."""
         model = others[0] if others else None
-        ask = getattr(model, "with_structured_output", None)
-        if ask is None:
+        with_structured_output = getattr(model, "with_structured_output", None)
+        if with_structured_output is None:
             raise UsageError(
                 "a structured prompt is piped into a model that has `with_structured_output`, not into "
                 f"{type(model).__name__}"
             )
-        shaped = ask(self.schema_, **self.structured_output_kwargs)
-        return sequence_of([self, shaped, *others[1:]], name=name)
+        structured_model = with_structured_output(self.schema_, **self.structured_output_kwargs)
+        return sequence_of([self, structured_model, *others[1:]], name=name)

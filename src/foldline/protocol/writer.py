@@ -144,7 +144,9 @@ class EventWriter:
 
     def additional_kwargs(self, values: Mapping[str, object]) -> list[Event]:
         """Record provider fields that have no block, for the end; text comes in slices."""
-        self._additional_kwargs = merge_dicts(self._additional_kwargs, to_jsonable(values))
+        plain = to_jsonable(values)
+        before = self._additional_kwargs
+        self._additional_kwargs = merge_dicts(before, plain) if before else plain
         return []
 
     def reason(self, reason: str | None) -> list[Event]:

@@ -7,7 +7,7 @@ asking the provider (`find`).
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing
 from typing import Any, ClassVar, Final
 
 from foldline._io import IO
@@ -15,7 +15,7 @@ from foldline.exceptions import ModelError
 from foldline.language_models.call.retry import RetryPolicy
 from foldline.providers._endpoint import Endpoint
 from foldline.providers._keys import resolve_key
-from foldline.transports import Request, Response, Timeouts
+from foldline.transports import Request, Response, Timeouts, Transport
 
 __all__ = ["BatchClient"]
 
@@ -121,8 +121,9 @@ class BatchClient:
         authorized: Request = await endpoint._authorize(request, io)
         return authorized
 
-    def _open(self, request: Request, io: IO) -> Any:  # noqa: ANN401  a context manager of the transport
-        return self.endpoint._transport().open(request, blocking=io.blocking)
+    def _open(self, request: Request, io: IO) -> AbstractAsyncContextManager[Response]:
+        transport: Transport = self.endpoint._transport()
+        return transport.open(request, blocking=io.blocking)
 
     async def _check(self, response: Response, request: Request) -> None:
         if response.status >= 400:

@@ -59,11 +59,11 @@ class Decoder:
         """Create the decoder of one answer of this model."""
         self.writer: EventWriter = EventWriter(metadata={"provider": provider, "model": model})
 
-    def feed(self, data: Any, event: str) -> list[Event]:  # noqa: ANN401
+    def feed(self, data: Any, event: str) -> list[Event]:  # noqa: ANN401  the provider's JSON
         """Return the events of one parsed payload of a stream; `event` is its SSE event name."""
         raise NotImplementedError(f"{type(self).__name__}.feed: write it to read streams")
 
-    def whole(self, data: Any) -> list[Event]:  # noqa: ANN401
+    def whole(self, data: Any) -> list[Event]:  # noqa: ANN401  the provider's JSON
         """Return the events of a parsed answer that is not streamed."""
         raise NotImplementedError(
             f"{type(self).__name__}.whole: write it to read answers that are no streams"

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from foldline.retrievers.multi_vector import MultiVectorRetriever, ParentDocumentRetriever
     from foldline.retrievers.query_constructor import AttributeInfo
     from foldline.retrievers.self_query import SelfQueryRetriever
+    from foldline.retrievers.time_weighted import TimeWeightedVectorStoreRetriever
 
 __all__ = [
     "AttributeInfo",
@@ -55,6 +56,7 @@ __all__ = [
     "RetrieverOutput",
     "RetrieverOutputLike",
     "SelfQueryRetriever",
+    "TimeWeightedVectorStoreRetriever",
 ]
 
 __getattr__: Loader = lazy_exports(
@@ -70,6 +72,7 @@ __getattr__: Loader = lazy_exports(
         "EmbeddingsRedundantFilter LLMChainExtractor LLMChainFilter LongContextReorder",
         ".multi_vector": "MultiVectorRetriever ParentDocumentRetriever",
         ".self_query": "SelfQueryRetriever",
+        ".time_weighted": "TimeWeightedVectorStoreRetriever",
         ".query_constructor": "AttributeInfo",
         ".merged": "MergerRetriever RePhraseQueryRetriever",
     },

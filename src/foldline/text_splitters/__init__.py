@@ -1,4 +1,4 @@
-"""Cut long texts into pieces that fit: by characters, tokens, headings, or a language's rules."""
+"""Splits long texts into chunks: by characters, tokens, headings, or the syntax of a language."""
 
 from __future__ import annotations
 
@@ -17,9 +17,12 @@ if TYPE_CHECKING:
         HTMLHeaderTextSplitter,
         HTMLSectionSplitter,
     )
+    from foldline.text_splitters.html_semantic import HTMLSemanticPreservingSplitter
     from foldline.text_splitters.json import RecursiveJsonSplitter
+    from foldline.text_splitters.jsx import JSFrameworkTextSplitter
     from foldline.text_splitters.languages import Language
     from foldline.text_splitters.markdown import HeaderType, LineType, MarkdownHeaderTextSplitter
+    from foldline.text_splitters.sentences import NLTKTextSplitter, SpacyTextSplitter
     from foldline.text_splitters.source import (
         LatexTextSplitter,
         MarkdownTextSplitter,
@@ -32,15 +35,19 @@ __all__ = [
     "ElementType",
     "HTMLHeaderTextSplitter",
     "HTMLSectionSplitter",
+    "HTMLSemanticPreservingSplitter",
     "HeaderType",
+    "JSFrameworkTextSplitter",
     "Language",
     "LatexTextSplitter",
     "LineType",
     "MarkdownHeaderTextSplitter",
     "MarkdownTextSplitter",
+    "NLTKTextSplitter",
     "PythonCodeTextSplitter",
     "RecursiveCharacterTextSplitter",
     "RecursiveJsonSplitter",
+    "SpacyTextSplitter",
     "TextSplitter",
     "TokenTextSplitter",
     "Tokenizer",
@@ -58,5 +65,8 @@ __getattr__: Loader = lazy_exports(
         ".token": "TokenTextSplitter Tokenizer split_text_on_tokens",
         ".json": "RecursiveJsonSplitter",
         ".html": "ElementType HTMLHeaderTextSplitter HTMLSectionSplitter",
+        ".html_semantic": "HTMLSemanticPreservingSplitter",
+        ".jsx": "JSFrameworkTextSplitter",
+        ".sentences": "NLTKTextSplitter SpacyTextSplitter",
     },
 )

@@ -6,13 +6,15 @@ import json
 import math
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
+from foldline._io import ASYNC, BLOCKING, IO
+from foldline._io.drive import drive
 from foldline.exceptions import SchemaError, UsageError
 from foldline.graph.store.base import (
     BaseStore,
@@ -27,10 +29,13 @@ from foldline.graph.store.base import (
     SearchItem,
     SearchOp,
 )
+from foldline.graph.store.embedder import StoreEmbedder, store_embedder
 
 __all__ = ["Row", "RowStore", "join_namespace", "matches", "split_namespace"]
 
 SEPARATOR = "\x1f"
+Vectors = dict[int, list[list[float]]]
+"""The id of an operation -> the vectors of its texts."""
 
 
 @dataclass(slots=True)
@@ -62,7 +67,7 @@ class RowStore(BaseStore):
 
     def __init__(self, index: IndexConfig | None = None) -> None:
         self.index_config = index
-        self._embed = None if index is None else _embedder(index)
+        self._embed = None if index is None else store_embedder(index)
         self._fields = ["$"] if index is None else list(index.get("fields") or ["$"])
 
     @abstractmethod
@@ -79,31 +84,40 @@ class RowStore(BaseStore):
 
     def batch(self, ops: Iterable[Op]) -> list[Any]:
         """Do several things; what is read is read before anything is written."""
-        given = list(ops)
+        return drive(self._batch(list(ops), BLOCKING))
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Any]:
+        """Do several things; what is read is read before anything is written."""
+        return await self._batch(list(ops), ASYNC)
+
+    async def _batch(self, ops: list[Op], io: IO) -> list[Any]:
+        vectors = {} if self._embed is None else await self._vectors(ops, self._embed, io)
+        results: list[Any] = await io.call(self._results, ops, vectors)
+        return results
+
+    def _results(self, given: list[Op], vectors: Vectors) -> list[Any]:
         results: list[Any] = [None] * len(given)
         for number, op in enumerate(given):
             if isinstance(op, GetOp):
                 results[number] = self._get(op)
             elif isinstance(op, SearchOp):
-                results[number] = self._search(op)
+                results[number] = self._search(op, vectors.get(id(op)))
             elif isinstance(op, ListNamespacesOp):
                 results[number] = self._list(op)
         puts = {
             (op.namespace, op.key): op for op in given if isinstance(op, PutOp)
         }  # the last one counts
         if puts:
-            self._put(list(puts.values()))
+            self._put(list(puts.values()), vectors)
         return results
 
     def _get(self, op: GetOp) -> Item | None:
         row = self._read(join_namespace(op.namespace), op.key)
         return None if row is None or _is_old(row) else _item(row)
 
-    def _put(self, ops: list[PutOp]) -> None:
+    def _put(self, ops: list[PutOp], vectors: Vectors) -> None:
         now = datetime.now(UTC)
         rows, gone = [], []
-        kept = [op for op in ops if op.value is not None]
-        vectors = self._vectors(kept)
         for op in ops:
             place = join_namespace(op.namespace)
             if op.value is None:
@@ -118,39 +132,40 @@ class RowStore(BaseStore):
                     now.isoformat(),
                     now.isoformat(),
                     until,
-                    vectors.get(id(op)),
+                    json.dumps(vectors[id(op)]) if id(op) in vectors else None,
                 )
             )
         self._write(rows, gone)
 
-    def _vectors(self, ops: list[PutOp]) -> dict[int, str]:
-        if self._embed is None:
-            return {}
+    async def _vectors(self, ops: list[Op], embed: StoreEmbedder, io: IO) -> Vectors:
+        """Embed what is kept and what is asked for; returns the vectors of each operation."""
         texts: list[str] = []
         owners: list[int] = []
-        for op in ops:
-            if op.index is False:
+        last = {(op.namespace, op.key): op for op in ops if isinstance(op, PutOp)}
+        for op in last.values():
+            if op.index is False or op.value is None:
                 continue
             for path in op.index or self._fields:
-                for text in texts_at(op.value or {}, path):
+                for text in texts_at(op.value, path):
                     texts.append(text)
                     owners.append(id(op))
-        if not texts:
-            return {}
-        made = self._embed.embed_documents(texts)
-        found: dict[int, list[Any]] = {}
+        found: Vectors = {}
+        made = await embed.documents(texts, io) if texts else []
         for owner, vector in zip(owners, made, strict=True):
             found.setdefault(owner, []).append([float(one) for one in vector])
-        return {owner: json.dumps(one) for owner, one in found.items()}
+        for asked in ops:
+            if isinstance(asked, SearchOp) and asked.query:
+                found[id(asked)] = [await embed.query(asked.query, io)]
+        return found
 
-    def _search(self, op: SearchOp) -> list[SearchItem]:
+    def _search(self, op: SearchOp, vectors: list[list[float]] | None) -> list[SearchItem]:
         rows = [row for row in self._under(join_namespace(op.namespace_prefix)) if not _is_old(row)]
         found = [(row, json.loads(row.value)) for row in rows]
         if op.filter:
             found = [(row, value) for row, value in found if matches(value, op.filter)]
         items = []
-        if op.query and self._embed is not None:
-            query = self._embed.embed_query(op.query)
+        if vectors:
+            (query,) = vectors
             scored = [
                 (max(_cosine(query, one) for one in json.loads(row.vectors)), row, value)
                 for row, value in found
@@ -279,29 +294,3 @@ def _cosine(first: list[float], second: list[float]) -> float:
     product = sum(one * other for one, other in zip(first, second, strict=True))
     size = math.sqrt(sum(one * one for one in first)) * math.sqrt(sum(one * one for one in second))
     return product / size if size else 0.0
-
-
-def _embedder(index: IndexConfig) -> Any:  # noqa: ANN401  an embedding model, or a function that is one
-    embed = index.get("embed")
-    if embed is None:
-        raise UsageError(
-            "an index needs embed=: an Embeddings, or a function from texts to vectors"
-        )
-    if hasattr(embed, "embed_documents"):
-        return embed
-    if callable(embed):
-        return _Function(embed)
-    raise UsageError(
-        f"embed={embed!r:.60} is neither an Embeddings nor a function from texts to vectors"
-    )
-
-
-class _Function:
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._function = function
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        return list(self._function(texts))
-
-    def embed_query(self, text: str) -> list[float]:
-        return list(self._function([text])[0])

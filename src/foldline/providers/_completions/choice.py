@@ -47,6 +47,8 @@ class ChoiceDecoder:
         "_finish_reason",
         "_has_refused",
         "_logprobs",
+        "_refusal_text",
+        "_tells_nulls",
         "_transcript",
         "_written_executed",
         "is_finished",
@@ -72,6 +74,8 @@ class ChoiceDecoder:
         """Tools that the host ran, by id, as far as received."""
         self._written_executed: set[tuple[str, str]] = set()
         self._has_refused = False
+        self._refusal_text: str | None = None
+        self._tells_nulls = host.tells_nulls
         self._finish_reason: Any = None
 
     def start(self, id: str | None, model: str | None) -> list[Event]:
@@ -97,17 +101,19 @@ class ChoiceDecoder:
         if not choice.keys() <= CHOICE_FIELDS:
             self._keep_host_fields(choice)
         reason = choice.get("finish_reason")
-        if reason:
-            reason = reason if type(reason) is str else json.dumps(reason)
-            self.is_finished = True
-            self._finish_reason = reason
-            self.writer.reason(
-                "refusal" if self._has_refused else FINISH_REASONS.get(reason, reason)
-            )
-            if self._transcript:
-                events += self._close_audio()
-            if self._customs:
-                events += self._close_customs()
+        return events + self._end(reason) if reason else events
+
+    def _end(self, reason: object) -> list[Event]:
+        """Read why the host stopped."""
+        text = reason if isinstance(reason, str) else json.dumps(reason)
+        self.is_finished = True
+        self._finish_reason = text
+        self.writer.reason("refusal" if self._has_refused else FINISH_REASONS.get(text, text))
+        events: list[Event] = []
+        if self._transcript:
+            events += self._close_audio()
+        if self._customs:
+            events += self._close_customs()
         return events
 
     def _keep_host_fields(self, choice: Choice) -> None:
@@ -127,9 +133,13 @@ class ChoiceDecoder:
             metadata = {**(metadata or {}), "finish_reason": self._finish_reason}
         if self._logprobs:
             self.writer.metadata({"logprobs": self._logprobs})
+        elif self._tells_nulls:
+            metadata = {**(metadata or {}), "logprobs": None}
         if self._has_refused:
             self.writer.reason("refusal")
-        return events + self.writer.finish(metadata=metadata)
+        has_word = self._tells_nulls or self._has_refused
+        kwargs = {"refusal": self._refusal_text} if has_word else None
+        return events + self.writer.finish(metadata=metadata, additional_kwargs=kwargs)
 
     def _read_delta(self, delta: Delta) -> list[Event]:
         events = self._reasoning(delta)
@@ -250,6 +260,7 @@ class ChoiceDecoder:
         if not refusal:
             return []
         self._has_refused = True
+        self._refusal_text = (self._refusal_text or "") + refusal
         value = {"type": "refusal", "refusal": refusal}
         return self.writer.block({"type": "non_standard", "value": value}, "refusal")
 

@@ -28,6 +28,9 @@ from foldline.utils.json import to_jsonable
 
 __all__ = ["CompletionsDecoder"]
 
+UNIQUE_LENGTH = 20
+"""How long an id is that no other answer of the host has; Ollama's are `chatcmpl-` and a number below a thousand."""
+
 
 class CompletionsDecoder:
     """Decodes the chunks of one answer."""
@@ -100,6 +103,8 @@ class CompletionsDecoder:
         if not (marked or first.is_finished or self._host.may_end_silently):
             raise StreamTruncatedError("the stream ended without finish_reason and without [DONE]")
         self._is_over = True
+        if "system_fingerprint" in self._late_fields:
+            self._metadata["system_fingerprint"] = None
         for index in sorted(self._other_choices, key=str):
             choice, events = self._other_choices[index]
             self._add_other(events + choice.finish())
@@ -155,7 +160,7 @@ class CompletionsDecoder:
             ]
             if data.get("id"):
                 fields["id"] = data["id"]
-            events = first.start(data.get("id"), data.get("model"))
+            events = first.start(_unique_id(data.get("id")), data.get("model"))
         self._metadata |= fields
         return events
 
@@ -179,6 +184,11 @@ class CompletionsDecoder:
     def _add_other(self, events: list[Event]) -> None:
         if self._others is not None:
             self._others.append(AIMessage.from_fold(fold(events)))
+
+
+def _unique_id(id: str | None) -> str | None:
+    """Return an id that no other answer has; a short one is drawn from few numbers, and the run names the message."""
+    return id if isinstance(id, str) and len(id) >= UNIQUE_LENGTH else None
 
 
 def _is_failure(data: Chunk) -> bool:

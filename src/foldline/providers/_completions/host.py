@@ -54,4 +54,6 @@ class Host:
     """Parameter -> its name on this host."""
     errors: Mapping[str, type[ModelError]] = field(default_factory=dict)
     """Error code of this host -> class."""
+    tells_nulls: bool = False
+    """Whether messages contain null `refusal` and `logprobs`, as LangChain's messages of OpenAI do."""
     default_model: str | None = None

@@ -85,11 +85,13 @@ class Chunk(TypedDict, total=False):
     error: Any
 
 
-READ_FIELDS = frozenset({"id", "object", "choices", "usage", "model", "obfuscation", "error"})
-"""Fields of a chunk that are read; all others are kept as response metadata."""
+READ_FIELDS = frozenset(
+    {"id", "object", "created", "choices", "usage", "model", "obfuscation", "error"}
+)
+"""Fields of a chunk that are read or dropped; all others are kept as response metadata."""
 LATE_FIELDS = ("service_tier", "system_fingerprint")
 """Fields of a chunk that may be null at first."""
-REPEATED_FIELDS = READ_FIELDS | {"created", *LATE_FIELDS}
+REPEATED_FIELDS = READ_FIELDS | {*LATE_FIELDS}
 """Fields that every chunk of a stream repeats; they are read once."""
 DELTA_FIELDS = frozenset(Delta.__annotations__)
 """Fields of a delta that are blocks; all others are kept in `additional_kwargs`."""
@@ -101,11 +103,11 @@ FINISH_REASONS = {"function_call": "tool_use", "eos": "stop", "model_length": "l
 """Finish reasons of hosts -> ours; those not listed are the same."""
 COUNTS = frozenset({"prompt_tokens", "completion_tokens", "total_tokens"})
 PROMPT_DETAILS = {
+    "audio_tokens": "audio",
     "cached_tokens": "cache_read",
     "cache_write_tokens": "cache_creation",
-    "audio_tokens": "audio",
 }
-"""Names of prompt token details -> ours; those not listed are kept."""
+"""Names of prompt token details -> ours; others are kept, unless 0."""
 CACHED_TOKENS_FIELDS = ("prompt_cache_hit_tokens", "cached_tokens")
 """Fields for cached tokens of hosts that differ from OpenAI: DeepSeek, Moonshot."""
 
@@ -133,7 +135,7 @@ def decode_usage(usage: dict[str, Any]) -> dict[str, Any]:
             details["cache_read"] = usage[name]
     if details:
         counts["input_token_details"] = details
-    names = {"reasoning_tokens": "reasoning", "audio_tokens": "audio"}
+    names = {"audio_tokens": "audio", "reasoning_tokens": "reasoning"}
     details = _details(usage.get("completion_tokens_details"), names)
     if "reasoning" not in details and isinstance(usage.get("reasoning_tokens"), int):
         details["reasoning"] = usage["reasoning_tokens"]
@@ -158,8 +160,10 @@ def _totals(usage: dict[str, Any]) -> dict[str, Any]:
 def _details(details: object, names: dict[str, str]) -> dict[str, Any]:
     if not isinstance(details, dict):
         return {}
-    return {
-        names.get(str(name)) or str(name): count
-        for name, count in details.items()
-        if isinstance(count, int)
+    counts = {
+        ours: details[name] for name, ours in names.items() if isinstance(details.get(name), int)
     }
+    for name, count in details.items():
+        if name not in names and count and isinstance(count, int):
+            counts[str(name)] = count
+    return counts

@@ -132,6 +132,10 @@ class AnthropicDecoder:
 
     def _message_start(self, data: StreamEvent) -> list[Event]:
         message = data.get("message") or {}
+        if message.get("model"):
+            self._metadata["model"] = message[
+                "model"
+            ]  # beside `model_name`, as LangChain's messages have it
         events = self._writer.start(
             message.get("id"), {"model": message["model"]} if message.get("model") else None
         )
@@ -154,6 +158,7 @@ class AnthropicDecoder:
             events += self._block_stop({"index": cast("int", index)})
         if self._usage:
             self._metadata["usage"] = self._usage
+        self._metadata.setdefault("stop_sequence", None)
         return events + self._writer.finish(metadata=self._metadata)
 
     def _stop(self, reason: str | None) -> None:

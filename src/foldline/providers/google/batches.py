@@ -6,7 +6,7 @@ The part's tag is the batch's display name, by which it is found again after a c
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Collection
+from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, ClassVar, Final
@@ -157,7 +157,7 @@ class GoogleBatches(BatchClient):
         for row in (rows.get("inlinedResponses") if isinstance(rows, dict) else rows) or []:
             yield self._answer(row, (row.get("metadata") or {}).get("key"))
 
-    def _answer(self, row: Any, key: Any) -> BatchAnswer:  # noqa: ANN401  JSON
+    def _answer(self, row: Mapping[str, Any], key: object) -> BatchAnswer:
         error = row.get("error")
         if not error:
             return BatchAnswer(str(key), 200, self.body_of(row.get("response")))
@@ -167,7 +167,7 @@ class GoogleBatches(BatchClient):
         status = STATUSES.get(code, 500)
         return BatchAnswer(str(key), status, {"error": {**error, "code": status}})
 
-    def body_of(self, response: Any) -> Any:  # noqa: ANN401  JSON
+    def body_of(self, response: object) -> object:
         """Return a result of a batch as the body that a direct call would return."""
         return response
 
@@ -188,7 +188,7 @@ class GoogleEmbeddingBatches(GoogleBatches):
         request: Body = body["requests"][0]
         return request
 
-    def body_of(self, response: Any) -> Any:  # noqa: ANN401  JSON
+    def body_of(self, response: object) -> object:
         """Return the single vector as the body of a direct call."""
         if not isinstance(response, dict):
             return response

@@ -256,7 +256,7 @@ def _native_tool(tool: object) -> Body | None:
     return None
 
 
-def _function(tool: Any, notes: list[str]) -> Body:  # noqa: ANN401  a tool in any form
+def _function(tool: object, notes: list[str]) -> Body:
     openai_tool = convert_to_openai_tool(tool)
     function = openai_tool.get("function")
     if not isinstance(function, Mapping):

@@ -8,7 +8,7 @@ every call was valid.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from foldline.exceptions import UsageError
@@ -107,7 +107,7 @@ def route(
     return str(tools[best]["function"]["name"]) if scores[best] >= threshold else None
 
 
-def describe(tool: Any) -> str:  # noqa: ANN401  a tool in any form
+def describe(tool: Mapping[str, Any]) -> str:
     """Return a tool's name as words, and its description."""
     function = tool["function"]
     words = str(function["name"]).replace("_", " ").replace("-", " ")
@@ -130,14 +130,14 @@ def cosine(left: Sequence[float], right: Sequence[float]) -> float:
     return sum(a * b for a, b in zip(left, right, strict=True))
 
 
-def bound_tool(tool: Any) -> object:  # noqa: ANN401  a tool in any form
+def bound_tool(tool: Mapping[str, Any]) -> object:
     """Return a tool with a length limit on every string and list of its schema."""
     function = tool["function"]
     parameters = function.get("parameters") or {"type": "object", "properties": {}}
     return {**tool, "function": {**function, "parameters": bound_schema(parameters)}}
 
 
-def bound_schema(schema: Any) -> object:  # noqa: ANN401  JSON Schema: a dict, a list of them, true or false
+def bound_schema(schema: object) -> object:
     """Return a schema with finite values: strings and lists have a maximum length, objects no unknown fields."""
     if isinstance(schema, list):
         return [bound_schema(item) for item in schema]
@@ -155,7 +155,7 @@ def bound_schema(schema: Any) -> object:  # noqa: ANN401  JSON Schema: a dict, a
     return bounded
 
 
-def _types_of(schema: Any) -> list[str]:  # noqa: ANN401  JSON Schema: a dict, a list of them, true or false
+def _types_of(schema: Mapping[str, Any]) -> list[str]:
     kind = schema.get("type", [])
     return [kind] if isinstance(kind, str) else list(kind)
 

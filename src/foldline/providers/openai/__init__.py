@@ -9,6 +9,7 @@ from foldline._lazy import Loader, lazy_exports
 if TYPE_CHECKING:
     from foldline.providers.openai.azure import AzureChatOpenAI, AzureOpenAIEmbeddings
     from foldline.providers.openai.chat import ChatOpenAI
+    from foldline.providers.openai.custom_tool import custom_tool
     from foldline.providers.openai.embeddings import OpenAIEmbeddings
     from foldline.providers.openai.text import AzureOpenAI, OpenAI
 
@@ -19,6 +20,7 @@ __all__ = [
     "ChatOpenAI",
     "OpenAI",
     "OpenAIEmbeddings",
+    "custom_tool",
 ]
 
 __getattr__: Loader = lazy_exports(
@@ -26,6 +28,7 @@ __getattr__: Loader = lazy_exports(
     {
         ".azure": "AzureChatOpenAI AzureOpenAIEmbeddings",
         ".chat": "ChatOpenAI",
+        ".custom_tool": "custom_tool",
         ".embeddings": "OpenAIEmbeddings",
         ".text": "AzureOpenAI OpenAI",
     },

@@ -18,6 +18,8 @@ __all__ = ["encode_response"]
 
 Body = dict[str, Any]
 
+DEFERRED: Final = "defer_loading"
+"""The extra of a tool that is sent only when the model searches for it."""
 UNSUPPORTED_OPTIONS: Final = frozenset(
     {
         "stop",
@@ -143,8 +145,14 @@ def _text(options: Body) -> Body:
 
 
 def _tools(options: Body, host: Host, notes: list[str]) -> Body:
-    encoded = encode_tools(options.get("tools") or [], notes, host, options.get("strict"))
+    given = options.get("tools") or []
+    deferred = [place for place, tool in enumerate(given) if _extras_of(tool).get(DEFERRED)]
+    if deferred:
+        given = [_without_deferral(tool) for tool in given]
+    encoded = encode_tools(given, notes, host, options.get("strict"))
     tools = [_flat(tool) for tool in encoded]
+    for place in deferred:
+        tools[place] = {**tools[place], DEFERRED: True}
     body: Body = {"tools": tools} if tools else {}
     choice = encode_tool_choice(options.get("tool_choice"), encoded, host)
     if choice is not None and tools:
@@ -152,6 +160,22 @@ def _tools(options: Body, host: Host, notes: list[str]) -> Body:
     if options.get("parallel_tool_calls") is not None and tools:
         body["parallel_tool_calls"] = options["parallel_tool_calls"]
     return body
+
+
+def _extras_of(tool: object) -> Mapping[str, Any]:
+    found = tool.get("extras") if isinstance(tool, Mapping) else getattr(tool, "extras", None)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _without_deferral(tool: Any) -> Any:  # noqa: ANN401  a tool, or its description
+    """Return a tool whose extras do not say when it is sent, which is said beside them."""
+    extras = {name: value for name, value in _extras_of(tool).items() if name != DEFERRED}
+    if len(extras) == len(_extras_of(tool)):
+        return tool
+    if isinstance(tool, Mapping):
+        rest = {name: value for name, value in tool.items() if name != "extras"}
+        return {**rest, "extras": extras} if extras else rest
+    return tool.model_copy(update={"extras": extras or None})
 
 
 def _flat(tool: Body) -> Body:

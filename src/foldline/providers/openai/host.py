@@ -13,4 +13,5 @@ OPENAI = Host(
     url_variables=("OPENAI_BASE_URL", "OPENAI_API_BASE"),
     reasoning_field=None,
     max_tokens_field="max_completion_tokens",
+    tells_nulls=True,
 )
