@@ -27,7 +27,7 @@ ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results.json"
 PEERS = ROOT / ".venv-peers" / "bin" / "python"
 LITELLM = ROOT / ".venv-litellm" / "bin" / "python"
-OURS = frozenset({"foldline", "floor", "socket"})
+OURS = frozenset({"foldline", "floor", "socket", "bare rows", "bare spans"})
 """The sides that run in foldline's environment; the others, pyreqwest ("bare") among them, are installed apart."""
 ALLOWED = 1.25
 """How much a ratio may grow before `--check` fails."""
@@ -35,20 +35,27 @@ CHECK_ROUNDS = 3
 """How many rounds of a row `--check` measures, unless they say that it has become worse."""
 
 
+Processes = dict[str, "subprocess.Popen[str]"]
+"""Side -> a process that has measured it and waits for the next row."""
+
+
+def _start(python: str, stub: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [python, "-m", "benchmarks.worker"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd=ROOT,
+        env={**os.environ, "FOLDLINE_BENCH_STUB": stub, "LANGSMITH_TRACING": "false"},
+        text=True,
+    )
+
+
 class Worker:
     """A process that measures one side of a row."""
 
-    def __init__(self, row: Row, side: str, python: str, stub: str) -> None:
-        environment = {**os.environ, "FOLDLINE_BENCH_STUB": stub, "LANGSMITH_TRACING": "false"}
-        self.process = subprocess.Popen(
-            [python, "-m", "benchmarks.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            cwd=ROOT,
-            env=environment,
-            text=True,
-        )
+    def __init__(self, row: Row, side: str, process: subprocess.Popen[str]) -> None:
+        self.process = process
         self.values: list[float] = []
         self.error: str | None = None
         asked = {"scenario": row.scenario, "side": side, "options": row.options}
@@ -91,25 +98,38 @@ def measure(
     stub: str,
     rounds: int,
     sides: tuple[str, ...] | None = None,
+    idle: Processes | None = None,
 ) -> dict[str, float]:
     """Measure every side of a row in turn, round after round; give what is typical.
 
     All processes start at once; what they measure begins when the last of them is ready.
 
     The machine may be twice as fast in one second as in the next: sides are compared within a round, which is short.
+
+    Processes of `idle` are used again, and put back: for a check, most of which would else be the peers' imports.
     """
     sides = tuple(side for side in sides or row.sides if _python(side, pythons))
-    workers = {side: Worker(row, side, _python(side, pythons), stub) for side in sides}
+    keeps = idle is not None and row.measure == "cpu"
+    idle = idle if idle is not None and keeps else {}
+    workers = {
+        side: Worker(row, side, idle.pop(side, None) or _start(_python(side, pythons), stub))
+        for side in sides
+    }
     try:
         for worker in workers.values():
             worker.wait()
         for _ in range(rounds):
             for worker in workers.values():
                 worker.round()
-    finally:
+    except BaseException:
         for worker in workers.values():
             worker.close()
+        raise
     for side, worker in workers.items():
+        if keeps and worker.error is None:
+            idle[side] = worker.process
+        else:
+            worker.close()
         if worker.error:
             print(f"    {row.name}: {side} failed: {worker.error}", file=sys.stderr)
     found = {side: worker.values for side, worker in workers.items() if worker.values}
@@ -161,6 +181,7 @@ def run(
     found: dict[str, Any] = {}
     curves: dict[str, Any] = {}
     is_quick = options.check and not options.save
+    idle: Processes | None = {} if is_quick else None
     try:
         for row in ROWS:
             if options.only and not re.search(options.only, row.name, re.IGNORECASE):
@@ -171,7 +192,7 @@ def run(
             sides = row.compared if is_quick else None
             if is_quick:
                 rounds = min(rounds, CHECK_ROUNDS)
-            values = measure(row, pythons, stub, rounds, sides)
+            values = measure(row, pythons, stub, rounds, sides, idle)
             if is_quick and rounds < row.rounds and is_worse(row, values, before):
                 values = measure(row, pythons, stub, row.rounds, sides)
             found[row.name] = values
@@ -185,8 +206,9 @@ def run(
                     for row in rows
                 ]
     finally:
-        process.kill()
-        process.communicate()
+        for waiting in (process, *(idle or {}).values()):
+            waiting.kill()
+            waiting.communicate()
     return found, curves
 
 

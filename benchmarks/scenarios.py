@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import tempfile
 import tracemalloc
 from collections.abc import Callable, Iterator
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 Run = Callable[[], float]
@@ -412,42 +410,6 @@ async def _streams(made: Any, topic: Any, count: int) -> int:
     for _ in range(count):
         await _count(made.astream_events(topic, version="v2"))
     return count
-
-
-def traced_chain(side: str, tracer: str) -> Run:
-    """`prompt | model | parser` under a tracer of ours, all it writes included; the floor is one empty handler."""
-    made, topic = _prompt_model_parser("foldline"), {"topic": "bears"}
-    if side == "floor":
-        config = {"callbacks": [_listener("foldline")]}
-        return times(200, lambda: made.invoke(topic, config))
-    handler, finish = _tracer(tracer)
-    config = {"callbacks": [handler]}
-
-    def run() -> int:
-        for _ in range(200):
-            made.invoke(topic, config)
-        finish()
-        return 200
-
-    return run
-
-
-def _tracer(kind: str) -> tuple[Any, Callable[[], Any]]:
-    tracers = load("foldline", "tracers")
-    if kind == "sqlite":
-        path = Path(tempfile.mkdtemp(prefix="foldline-bench-")) / "traces.db"
-        tracer = tracers.SQLiteTracer(path)
-        return tracer, tracer.flush
-    sdk = import_module("opentelemetry.sdk.trace")
-    export = import_module("opentelemetry.sdk.trace.export")
-
-    class Nowhere(export.SpanExporter):  # type: ignore[misc,name-defined]
-        def export(self, spans: Any) -> Any:
-            return export.SpanExportResult.SUCCESS
-
-    provider = sdk.TracerProvider()
-    provider.add_span_processor(export.BatchSpanProcessor(Nowhere()))
-    return tracers.OpenTelemetryTracer(tracer_provider=provider), provider.force_flush
 
 
 async def _count(items: Any) -> int:

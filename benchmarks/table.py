@@ -74,11 +74,11 @@ def _events(kind: str, count: int, rounds: int, sides: tuple[str, ...] = BOTH) -
     )
 
 
-def _traced(name: str, tracer: str) -> Row:
+def _traced(name: str, tracer: str, bare: str) -> Row:
     return Row(
         f"prompt | model | parser, invoke, {name}",
-        "scenarios.traced_chain",
-        sides=("floor", "foldline"),
+        "tracer_scenarios.chain",
+        sides=("floor", bare, "foldline"),
         options={"tracer": tracer},
         peer=None,
         floor_target=1.5,
@@ -213,8 +213,8 @@ ROWS = [
         options={"handler": True},
         target=1 / 5,
     ),
-    _traced("SQLite tracer", "sqlite"),
-    _traced("OpenTelemetry", "otel"),
+    _traced("SQLite tracer", "sqlite", "bare rows"),
+    _traced("OpenTelemetry", "otel", "bare spans"),
     Row(
         "prompt | model | parser, batch of 1,000, per input",
         "scenarios.chain",

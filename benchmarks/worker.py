@@ -1,7 +1,7 @@
-"""A process that measures one scenario for one side, a round whenever it is asked: imports are paid once.
+"""A process that measures scenarios for one side, a round whenever it is asked: imports are paid once.
 
-Reads lines of JSON from standard input. The first names the scenario, the side and the options; every further line
-asks for a round, which is answered with one number. It runs under foldline's interpreter and under the peers'.
+Reads lines of JSON from standard input. One that names a scenario, the side and the options makes it ready; an empty
+object asks for a round of it, which is answered with one number. It runs under foldline's interpreter and the peers'.
 """
 
 from __future__ import annotations
@@ -19,24 +19,28 @@ def serve() -> None:
     """Answer until the input ends."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever a library prints must not be taken for an answer
-    asked = json.loads(sys.stdin.readline())
-    module, name = asked["scenario"].split(".")
-    try:
-        make = getattr(import_module(f"benchmarks.{module}"), name)
-        run = make(asked["side"], **asked["options"])
-        measured(run, asked["measure"])  # the first round warms up
-        answer: Any = {"ready": True}
-    except Exception as error:  # noqa: BLE001  told to whoever asked
-        answer = {"error": f"{type(error).__name__}: {error}"}
-    while True:
+    run, measure = None, ""
+    for line in iter(sys.stdin.readline, ""):
+        order = json.loads(line)
+        answer: Any
+        try:
+            if order:
+                run, measure = make_run(order), order["measure"]
+                measured(run, measure)  # the first round warms up
+                answer = {"ready": True}
+            else:
+                answer = {"value": measured(run, measure)}
+        except Exception as error:  # noqa: BLE001  the answer says it
+            answer = {"error": f"{type(error).__name__}: {error}"}
         answers.write(json.dumps(answer) + "\n")
         answers.flush()
-        if not sys.stdin.readline():
-            return
-        try:
-            answer = {"value": measured(run, asked["measure"])}
-        except Exception as error:  # noqa: BLE001
-            answer = {"error": f"{type(error).__name__}: {error}"}
+
+
+def make_run(order: dict[str, Any]) -> Any:
+    """Return the run of a scenario."""
+    module, name = order["scenario"].split(".")
+    make = getattr(import_module(f"benchmarks.{module}"), name)
+    return make(order["side"], **order["options"])
 
 
 LEAST = 0.1

@@ -18,17 +18,17 @@ from tests.runnables.recording import Recorder
 def test_with_nobody_listening_a_run_is_its_own_child():
     run = Run.blocking()
 
-    assert run.given is NO_CONFIG
+    assert run.call_config is NO_CONFIG
     assert run.manager is None
     assert run.child("tag") is run
-    assert Run.blocking({"tags": ["t"]}).child("tag").given == {"tags": ["t"]}
+    assert Run.blocking({"tags": ["t"]}).child("tag").call_config == {"tags": ["t"]}
 
 
 def test_arguments_and_names_are_not_for_children():
     child = Run.blocking({"run_name": "mine", "max_concurrency": 2}, {"k": 1}).child()
 
     assert child.kwargs == {}
-    assert child.given == {"max_concurrency": 2}
+    assert child.call_config == {"max_concurrency": 2}
 
 
 def test_a_child_of_a_started_run_has_it_as_parent():
@@ -83,19 +83,25 @@ def test_patching_merges_config_and_may_change_the_mode():
 
 def test_a_config_below_gives_way_to_what_the_caller_said():
     run = Run.blocking({"tags": ["called"], "max_concurrency": 2})
-    over = run.over({"tags": ["below"], "max_concurrency": 1, "run_name": "below"}, [], {"k": 1})
+    over = run.with_defaults(
+        {"tags": ["below"], "max_concurrency": 1, "run_name": "below"}, [], {"k": 1}
+    )
 
-    assert over.given == {"tags": ["below", "called"], "max_concurrency": 2, "run_name": "below"}
+    assert over.call_config == {
+        "tags": ["below", "called"],
+        "max_concurrency": 2,
+        "run_name": "below",
+    }
     assert over.kwargs == {"k": 1}
 
 
 def test_a_config_below_stands_over_what_an_enclosing_call_said():
     with set_config_context({"max_concurrency": 5, "metadata": {"m": "outer"}}):
         run = Run.blocking()
-        over = run.over({"max_concurrency": 1, "metadata": {"m": "below"}}, [], {})
-        said = Run.blocking({"max_concurrency": 9}).over({"max_concurrency": 1}, [], {})
+        over = run.with_defaults({"max_concurrency": 1, "metadata": {"m": "below"}}, [], {})
+        said = Run.blocking({"max_concurrency": 9}).with_defaults({"max_concurrency": 1}, [], {})
 
-    assert (over.max_concurrency, over.given["metadata"]) == (1, {"m": "below"})
+    assert (over.max_concurrency, over.call_config["metadata"]) == (1, {"m": "below"})
     assert said.max_concurrency == 9
 
 

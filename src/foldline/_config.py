@@ -132,6 +132,8 @@ def _check_mapping(key: str, value: object) -> None:
 
 
 def _check_run_id(key: str, run_id: object) -> None:
+    if isinstance(run_id, UUID):
+        return
     try:
         UUID(str(run_id))
     except ValueError:
@@ -148,6 +150,8 @@ def _check_callbacks(key: str, callbacks: object) -> None:
         )
     for handler in callbacks if isinstance(callbacks, list) else ():
         # A proxy that behaves like a handler is fine; a class, or a plain value, is a mistake.
+        if isinstance(handler, BaseCallbackHandler):
+            continue
         if isinstance(handler, type) or not hasattr(handler, "on_chain_start"):
             raise UsageError(
                 f"callbacks must hold instances of BaseCallbackHandler, not {handler!r}"

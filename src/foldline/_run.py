@@ -1,7 +1,7 @@
-"""`Run`: what one call carries through every body: its config, its listeners, its way to wait.
+"""`Run`: the config, the handlers and the I/O of one call, passed to every body.
 
-A body gets a `Run` and nothing else of the caller's world. Steps get `run.child(tag)`. With no listener attached a
-run is a few attributes: no uuid is made, no dict is copied, and `child()` is the run itself.
+A body gets a `Run` and nothing else from its caller. Steps get `run.child(tag)`. Without handlers a run is a few
+attributes: no UUID is made, no dict is copied, and `child()` returns the run itself.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ ConfigFactory = Callable[[RunnableConfig], RunnableConfig]
 NO_CONFIG: RunnableConfig = {}
 NO_KWARGS: dict[str, Any] = {}
 OWN_KEYS = frozenset({"run_name", "run_id", "callbacks"})
-"""What belongs to one run and not to its children."""
+"""Config keys of one run, which its children do not inherit."""
 CALL_KEYWORDS = ("config", "return_exceptions")
-"""What every call takes besides its input."""
+"""Parameters of every call besides its input."""
 
 
 class _Current:
@@ -68,68 +68,70 @@ UNCHANGED = nullcontext()
 
 
 class Run:
-    """Config, listeners and io of one call."""
+    """The config, the handlers and the I/O of one call."""
 
-    __slots__ = ("given", "id", "io", "kwargs", "manager", "origin", "started")
+    __slots__ = ("call_config", "id", "io", "kwargs", "manager", "origin", "started")
 
     def __init__(
-        self, io: IO, given: RunnableConfig, manager: Manager | None, kwargs: dict[str, Any]
+        self, io: IO, call_config: RunnableConfig, manager: Manager | None, kwargs: dict[str, Any]
     ) -> None:
         self.io: IO = io
-        self.given: RunnableConfig = given
-        """The config as the caller gave it, defaults not filled in."""
+        self.call_config: RunnableConfig = call_config
+        """The config of the caller, without defaults."""
         self.manager: Manager | None = manager
-        """The listeners; None when nobody listens."""
+        """The handlers; None where there are none."""
         self.kwargs: dict[str, Any] = kwargs
         """Keyword arguments of this call, for this runnable and not for its children."""
         self.id: UUID | None = None
         self.started: bool = False
         self.origin: tuple[RunnableConfig, RunnableConfig] | None = None
-        """Of a call made inside another one's function: the config it inherited, and the one it was given."""
+        """For a call made inside the function of another run: the inherited config, and the config of the call."""
 
     @classmethod
     def blocking(
         cls, config: RunnableConfig | None = None, kwargs: dict[str, Any] = NO_KWARGS
     ) -> Run:
-        """Make the run of a blocking call."""
+        """Return the run of a sync call."""
         return cls.root(BLOCKING, config, kwargs)
 
     @classmethod
     def asynchronous(
         cls, config: RunnableConfig | None = None, kwargs: dict[str, Any] = NO_KWARGS
     ) -> Run:
-        """Make the run of an awaited call."""
+        """Return the run of an async call."""
         return cls.root(ASYNC, config, kwargs)
 
     @classmethod
     def root(cls, io: IO, config: RunnableConfig | None, kwargs: dict[str, Any]) -> Run:
-        """Make the run of a public call: its config over the one of an enclosing call."""
+        """Return the run of a public call: its config over that of an enclosing call."""
         inherited = var_child_runnable_config.get()
         if kwargs:
             _check_keywords(kwargs)
         if config is None and inherited is None:
-            return cls(io, NO_CONFIG, _listeners(io, NO_CONFIG) if _is_hooked() else None, kwargs)
-        given = _overlay(inherited, config)
-        run = cls(io, given, _listeners(io, given), kwargs)
+            return cls(
+                io, NO_CONFIG, _configure_manager(io, NO_CONFIG) if _has_hooks() else None, kwargs
+            )
+        call_config = _overlay(inherited, config)
+        run = cls(io, call_config, _configure_manager(io, call_config), kwargs)
         if inherited is not None:
             run.origin = (inherited, config or NO_CONFIG)
         return run
 
-    # -- what the config says
+    # -- values of the config
 
     def get(self, key: str, default: object = None) -> Any:  # noqa: ANN401  the type depends on the key
         """Return a value of the config."""
-        value = self.given.get(key)
+        value = self.call_config.get(key)
         return default if value is None else value
 
     @property
     def max_concurrency(self) -> int | None:
-        """How many nested calls may run at once."""
-        return self.given.get("max_concurrency")
+        """The number of nested calls that may run at once."""
+        return self.call_config.get("max_concurrency")
 
     @property
     def recursion_limit(self) -> int:
-        """How deep runnables may still return runnables."""
+        """How many runnables may still return a runnable, one inside the other."""
         return cast("int", self.get("recursion_limit", DEFAULT_RECURSION_LIMIT))
 
     @property
@@ -140,18 +142,18 @@ class Run:
     # -- other runs
 
     def child(self, tag: str | None = None) -> Run:
-        """Make the run of a step: inherits what children inherit, under this run as parent."""
+        """Return the run of a step, with this run as its parent."""
         if self.manager is None:
-            if not self.kwargs and OWN_KEYS.isdisjoint(self.given):
+            if not self.kwargs and OWN_KEYS.isdisjoint(self.call_config):
                 return self
-            return Run(self.io, _without_own_keys(self.given), None, NO_KWARGS)
+            return Run(self.io, _without_own_keys(self.call_config), None, NO_KWARGS)
         manager = self.manager
         if self.id is not None:
             manager = child_manager(type(manager), manager, self.id, tag, is_private=True)
         elif tag:
             manager = manager.copy()
             manager.add_tags([tag], inherit=False)
-        return Run(self.io, _without_own_keys(self.given), manager, NO_KWARGS)
+        return Run(self.io, _without_own_keys(self.call_config), manager, NO_KWARGS)
 
     def patched(
         self,
@@ -160,38 +162,41 @@ class Run:
         *,
         io: IO | None = None,
     ) -> Run:
-        """Copy this run with more config merged in, other kwargs, or another colour; not yet started."""
+        """Return a copy that has not started: with more config, other keyword arguments, or sync instead of async."""
         if not config:
             manager = self.manager
             if io is not None and manager is not None and io.blocking is not self.io.blocking:
-                manager = _recolour(manager, io)
+                manager = _manager_class(io).configure(manager)
             return Run(
-                io or self.io, self.given, manager, self.kwargs if kwargs is None else kwargs
+                io or self.io, self.call_config, manager, self.kwargs if kwargs is None else kwargs
             )
-        base = {**self.given, "callbacks": self.manager} if self.manager else self.given
-        given = merge_configs(base, config)
-        colour = io or self.io
-        return Run(
-            colour, given, _listeners(colour, given), self.kwargs if kwargs is None else kwargs
-        )
+        base = {**self.call_config, "callbacks": self.manager} if self.manager else self.call_config
+        merged_config = merge_configs(base, config)
+        io = io or self.io
+        manager = _configure_manager(io, merged_config)
+        return Run(io, merged_config, manager, self.kwargs if kwargs is None else kwargs)
 
-    def over(
-        self, under: RunnableConfig, factories: Sequence[ConfigFactory], kwargs: dict[str, Any]
+    def with_defaults(
+        self, defaults: RunnableConfig, factories: Sequence[ConfigFactory], kwargs: dict[str, Any]
     ) -> Run:
-        """Copy this run over a config of lower rank, as a binding does: what the caller said wins."""
+        """Return a copy with the config of a binding; values of the caller's config win."""
         if self.origin is None:
-            base = {**self.given, "callbacks": self.manager} if self.manager else self.given
-            given = merge_configs(_overlay(None, under), base)
+            base = (
+                {**self.call_config, "callbacks": self.manager}
+                if self.manager
+                else self.call_config
+            )
+            merged_config = merge_configs(_overlay(None, defaults), base)
         else:
-            inherited, called = self.origin
-            if (
-                called.get("callbacks") is not None
-            ):  # a call's own handlers replace the inherited ones
+            inherited, config = self.origin
+            if config.get("callbacks") is not None:  # handlers of the call replace inherited ones
                 inherited = cast("RunnableConfig", {**inherited, "callbacks": None})
-            given = merge_configs(inherited, _overlay(None, under), _overlay(None, called))
+            merged_config = merge_configs(
+                inherited, _overlay(None, defaults), _overlay(None, config)
+            )
         for factory in factories:
-            given = merge_configs(given, factory(given))
-        return Run(self.io, given, _listeners(self.io, given), kwargs)
+            merged_config = merge_configs(merged_config, factory(merged_config))
+        return Run(self.io, merged_config, _configure_manager(self.io, merged_config), kwargs)
 
     def with_local(
         self,
@@ -201,61 +206,57 @@ class Run:
         *,
         verbose: bool = False,
     ) -> Run:
-        """Copy this run with what a runnable's constructor adds for its own runs only."""
+        """Return a copy with the handlers, tags and metadata that a runnable adds to its own runs."""
         if self.manager is None and not callbacks and not verbose:
             return self
         cls = type(self.manager) if self.manager else _manager_class(self.io)
         manager = cls.configure(
             self.manager, callbacks, verbose, local_tags=tags, local_metadata=metadata
         )
-        return Run(self.io, self.given, manager if manager.handlers else None, self.kwargs)
+        return Run(self.io, self.call_config, manager if manager.handlers else None, self.kwargs)
 
-    # -- what user code sees
+    # -- for user code
 
     def config(self, tag: str | None = None) -> RunnableConfig:
         """Return the full config for calls nested in this run."""
-        given = cast(
-            "RunnableConfig",
-            {key: value for key, value in self.given.items() if key not in OWN_KEYS},
-        )
-        config = ensure_config(given)
+        config = ensure_config(_without_own_keys(self.call_config))
         nested = self.child(tag).manager
         config["callbacks"] = None if nested is None else nested.copy()
         return config
 
     def own_config(self) -> RunnableConfig:
-        """Return the config as this runnable's own call has it: its name and id included."""
-        config = ensure_config(self.given)
+        """Return the config of this run itself, with its name and id."""
+        config = ensure_config(self.call_config)
         if self.manager is not None:
             config["callbacks"] = self.manager
         return config
 
     def current(self) -> AbstractContextManager[None]:
-        """Let runnables that user code calls inside the block be children of this run.
+        """Make runnables that user code calls inside the block children of this run.
 
-        Enter it around each step of the user's code and never hold it across a `yield`: the next step may be run by
-        another task or thread. It may be entered again and again, by one user at a time.
+        Enter it around each step of user code, never across a `yield`: another task or thread may run the next step.
+        It can be entered repeatedly, but not by two threads at once.
         """
-        if self.manager is None and not self.given:
+        if self.manager is None and not self.call_config:
             return UNCHANGED
         return _Current(self.config())
 
     def run_manager(self, kind: Kind = "chain") -> BaseRunManager:
-        """Return the object through which user code speaks to this run's handlers."""
+        """Return the object through which user code calls the handlers of this run."""
         cls = RUN_MANAGERS[kind][not self.io.blocking]
         if self.manager is None:
             return _noop(cls)  # type: ignore[arg-type] # a class has a hash
         return cls.of(self.manager, self.id or uuid7())
 
-    # -- telling
+    # -- events
 
     @property
     def handlers(self) -> list[BaseCallbackHandler]:
-        """The handlers that listen to this run."""
+        """The handlers of this run."""
         return self.manager.handlers if self.manager else []
 
     async def begin(self, kind: Kind, event: str, *args: object, **kwargs: object) -> None:
-        """Start this run: give it an id and tell its handlers."""
+        """Start this run: make its id and call its handlers."""
         waiting = self.begin_now(event, args, kwargs)
         if waiting is not None:
             await waiting
@@ -263,14 +264,15 @@ class Run:
     def begin_now(
         self, event: str, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Awaitable[None] | None:
-        """Start this run, and give what is to be waited for where one of its handlers takes time."""
+        """Start this run; return an awaitable where a handler takes time."""
         manager = self.manager
         if manager is None or self.started:
             return None
-        known: Any = self.given.get("run_id")  # `check_config` lets its text pass too
-        self.id = (
-            uuid7() if known is None else known if isinstance(known, UUID) else UUID(str(known))
-        )
+        run_id: object = self.call_config.get("run_id")  # `check_config` accepts its text too
+        if run_id is None:
+            self.id = uuid7()
+        else:
+            self.id = run_id if isinstance(run_id, UUID) else UUID(str(run_id))
         self.started = True
         kwargs["run_id"] = self.id
         kwargs["parent_run_id"] = manager.parent_run_id
@@ -279,7 +281,7 @@ class Run:
         return dispatch_now(self.io, manager.handlers, event, args, kwargs)
 
     async def dispatch(self, event: str, *args: object, **kwargs: object) -> None:
-        """Tell this run's handlers of an event."""
+        """Call the handlers of this run for an event."""
         waiting = self.dispatch_now(event, args, kwargs)
         if waiting is not None:
             await waiting
@@ -287,7 +289,7 @@ class Run:
     def dispatch_now(
         self, event: str, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Awaitable[None] | None:
-        """Tell this run's handlers of an event, or give what is to be waited for where one of them takes time."""
+        """Call the handlers of this run for an event; return an awaitable where one takes time."""
         manager = self.manager
         if manager is None or self.id is None:
             return None
@@ -296,8 +298,8 @@ class Run:
         kwargs["tags"] = manager.tags
         return dispatch_now(self.io, manager.handlers, event, args, kwargs)
 
-    async def leave(self, output: object, **kwargs: object) -> None:
-        """Tell that the stream of this chain is closed: ended with what it gave, or failed with its neighbour."""
+    async def end_stream(self, output: object, **kwargs: object) -> None:
+        """Dispatch the end of a stream that its reader closed, or the error of a parallel stream that closed it."""
         if (error := stopped_by()) is None:
             await self.dispatch("on_chain_end", output, **kwargs)
         else:
@@ -306,30 +308,30 @@ class Run:
 
 @cache
 def _noop(cls: type[BaseRunManager]) -> BaseRunManager:
-    # Nobody listens to it and nobody changes it, so one serves every call.
+    # It has no handlers and is never changed, so one instance serves every call.
     return cls(run_id=UUID(int=0), handlers=[], inheritable_handlers=[])
 
 
 def _check_keywords(kwargs: dict[str, Any]) -> None:
-    """Warn of a keyword that is nearly one of every call: what nobody reads would be lost without a word."""
+    """Warn of a keyword that looks like a misspelt parameter of every call."""
     for name in kwargs:
         warn_of_typo("a call", name, CALL_KEYWORDS, "is passed on as it is")
 
 
 def _overlay(inherited: RunnableConfig | None, config: RunnableConfig | None) -> RunnableConfig:
-    known, loose = split_config(config)
-    given: dict[str, Any] = {**inherited, **known} if inherited else known
-    if loose:
-        given["configurable"] = {**(given.get("configurable") or {}), **loose}
-    check_config(given)
-    return cast("RunnableConfig", given)
+    config_values, configurable = split_config(config)
+    merged: dict[str, Any] = {**inherited, **config_values} if inherited else config_values
+    if configurable:
+        merged["configurable"] = {**(merged.get("configurable") or {}), **configurable}
+    check_config(merged)
+    return cast("RunnableConfig", merged)
 
 
-def _without_own_keys(given: RunnableConfig) -> RunnableConfig:
-    if OWN_KEYS.isdisjoint(given):
-        return given
+def _without_own_keys(config: RunnableConfig) -> RunnableConfig:
+    if OWN_KEYS.isdisjoint(config):
+        return config
     return cast(
-        "RunnableConfig", {key: value for key, value in given.items() if key not in OWN_KEYS}
+        "RunnableConfig", {key: value for key, value in config.items() if key not in OWN_KEYS}
     )
 
 
@@ -337,25 +339,21 @@ def _manager_class(io: IO) -> type[Manager]:
     return CallbackManager if io.blocking else AsyncCallbackManager
 
 
-def _listeners(io: IO, given: RunnableConfig) -> Manager | None:
-    callbacks = given.get("callbacks")
-    if not callbacks and not _is_hooked():
+def _configure_manager(io: IO, config: RunnableConfig) -> Manager | None:
+    callbacks = config.get("callbacks")
+    if not callbacks and not _has_hooks():
         return None
     manager = _manager_class(io).configure(
-        callbacks, inheritable_tags=given.get("tags"), inheritable_metadata=given.get("metadata")
+        callbacks, inheritable_tags=config.get("tags"), inheritable_metadata=config.get("metadata")
     )
     return manager if manager.handlers else None
 
 
-def _is_hooked() -> bool:
-    """Whether a handler joins every run without being passed to it."""
+def _has_hooks() -> bool:
+    """Whether a handler is added to every run without being passed to it."""
     if hooks.EVERYWHERE:
         return True
     for source, _, _, variable in hooks.HOOKS:
         if source.get() is not None or (variable is not None and hooks.is_on(variable)):
             return True
     return False
-
-
-def _recolour(manager: Manager, io: IO) -> Manager:
-    return _manager_class(io).configure(manager)

@@ -23,7 +23,7 @@ class Model(Runnable[Any, Any]):
     def _open_stream_v2(self, call: StreamCall) -> Any:
         async def events() -> Any:
             value, run = await call.begin()
-            self.kwargs.append((run.kwargs, run.given.get("tags")))
+            self.kwargs.append((run.kwargs, run.call_config.get("tags")))
             try:
                 for letter in value:
                     if letter == "!":

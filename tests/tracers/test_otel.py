@@ -17,7 +17,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from foldline.agents import create_agent
 from foldline.documents import Document
-from foldline.exceptions import UsageError
+from foldline.exceptions import TracerException, UsageError
 from foldline.language_models.fake_chat_models import FakeListChatModel
 from foldline.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from foldline.outputs import ChatGeneration, Generation, LLMResult
@@ -315,3 +315,20 @@ def test_cost_and_scores_are_exported(spans: Spans):
     }
     with pytest.raises(UsageError, match="no run"):
         tracer.add_score(uuid4(), "late", 1)
+
+
+def test_a_failed_call_says_the_tokens_of_its_partial_answer(spans: Spans):
+    tracer = OpenTelemetryTracer(tracer_provider=spans.provider)
+    run_id = uuid4()
+    tracer.on_chat_model_start({"name": "M"}, [[HumanMessage("weather?")]], run_id=run_id)
+    tracer.on_llm_error(ValueError("cut off"), run_id=run_id, response=answer())
+
+    span = spans["chat"]
+    assert span.status.description == "ValueError('cut off')"
+    assert span.attributes["gen_ai.usage.output_tokens"] == 2
+
+
+def test_an_end_without_a_start_is_refused(spans: Spans):
+    tracer = OpenTelemetryTracer(tracer_provider=spans.provider)
+    with pytest.raises(TracerException, match="never of its start"):
+        tracer.on_chain_end("x", run_id=uuid4())

@@ -6,7 +6,9 @@ Where foldline differs on purpose, a test of its own says so.
 import dataclasses
 import enum
 import functools
+import gc
 import json
+import weakref
 from pathlib import Path
 from typing import Annotated, Literal, NotRequired, Optional, TypedDict, Union
 
@@ -423,3 +425,38 @@ def test_what_is_given_is_not_changed():
     convert_to_openai_tool(CASES["anth"], strict=True)
 
     assert json.dumps(CASES["anth"]) == before
+
+
+def test_a_model_is_described_as_it_is_now_and_each_description_is_the_callers_own():
+    class Part(BaseModel):
+        """A part."""
+
+        sizes: list[int] = [1]
+
+    first = convert_to_openai_tool(Part)
+    first["function"]["parameters"]["properties"]["sizes"]["default"].append(2)
+    assert convert_to_openai_tool(Part)["function"]["parameters"]["properties"]["sizes"][
+        "default"
+    ] == [1]
+    Part.__doc__ = "A spare part."
+    assert convert_to_openai_tool(Part)["function"]["description"] == "A spare part."
+    Part.model_fields["sizes"].description = "In millimetres."
+    Part.model_rebuild(force=True)
+    sizes = convert_to_openai_tool(Part)["function"]["parameters"]["properties"]["sizes"]
+    assert sizes["description"] == "In millimetres."
+
+    class Heavy(Part):
+        """A heavy part."""
+
+    assert convert_to_openai_tool(Heavy)["function"]["name"] == "Heavy"
+
+
+def test_a_model_that_was_described_is_freed_with_its_last_reference():
+    class Short(BaseModel):
+        x: int
+
+    convert_to_openai_tool(Short)
+    reference = weakref.ref(Short)
+    del Short
+    gc.collect()
+    assert reference() is None

@@ -39,7 +39,7 @@ class AgentContext(RunContext[Thread]):
             context=run.kwargs.get("context"),
             store=setup.store,
             stream_writer=self.output.write,
-            config=run.given,
+            config=run.call_config,
             thread_id=self.thread_id,
             namespace=self.namespace,
         )

@@ -53,7 +53,7 @@ def _enter(scope: UsageScope) -> Generator[None, None, None]:
 
 
 def _max_steps_of(run: Run) -> int:
-    limit = run.given.get("recursion_limit")
+    limit = run.call_config.get("recursion_limit")
     # A nested call inherits a full config, in which the default value was not chosen by the user.
     is_set = limit is not None and (run.origin is None or limit != DEFAULT_RECURSION_LIMIT)
     return int(limit) if is_set and limit is not None else DEFAULT_MAX_STEPS

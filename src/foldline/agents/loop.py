@@ -136,7 +136,7 @@ class Loop(RunLoop[AgentContext]):
             await run.dispatch("on_chain_end", {"__interrupt__": stop.interrupts})
             raise
         except GeneratorExit:
-            await run.leave(step.update)
+            await run.end_stream(step.update)
             raise
         except BaseException as error:
             await run.dispatch("on_chain_error", error)

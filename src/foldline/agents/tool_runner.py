@@ -85,7 +85,7 @@ class ToolRunner:
         runtime = ToolRuntime(
             state=context.thread.values,
             context=context.runtime.context,
-            config=run.given,
+            config=run.call_config,
             stream_writer=context.output.write,
             tool_call_id=call["id"],
             store=setup.store,

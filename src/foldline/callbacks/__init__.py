@@ -1,4 +1,4 @@
-"""Callbacks: handlers that observe runs, the managers that speak to them, and handlers ready to use.
+"""Callbacks: handlers that observe runs, the managers that call them, and handlers ready to use.
 
 `dispatch_custom_event` and its twin need the config of the run under way, which stands above this package: they are
 loaded when asked for.

@@ -1,4 +1,4 @@
-"""A coroutine in a context of its own, without a task: what it sets there, its caller does not see."""
+"""A coroutine that runs in a copy of the context, without a task: its caller does not see what it sets."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class CopiedContext:
         step, value = self._body.send, None
         while True:
             try:
-                wanted = self._context.run(step, value)
+                awaited = self._context.run(step, value)
             except StopIteration as done:
                 return done.value
             try:
-                step, value = self._body.send, (yield wanted)
+                step, value = self._body.send, (yield awaited)
             except BaseException as error:  # noqa: BLE001  the coroutine decides what becomes of it
                 step, value = self._body.throw, error

@@ -107,7 +107,7 @@ class BaseCallbackHandler(
 
 
 class AsyncCallbackHandler(BaseCallbackHandler):
-    """Observes runs with `async def` hooks; also works in blocking runs, in a thread of its own."""
+    """Observes runs with `async def` hooks; in sync runs they run in another thread."""
 
 
 def _awaited(event: str) -> Callable[..., Coroutine[Any, Any, None]]:
@@ -121,7 +121,7 @@ def _awaited(event: str) -> Callable[..., Coroutine[Any, Any, None]]:
 
 
 for _event in [name for name in dir(BaseCallbackHandler) if name.startswith("on_")]:
-    # So that an override may say `await super().on_llm_end(...)`.
+    # For overrides that call `await super().on_llm_end(...)`.
     setattr(AsyncCallbackHandler, _event, _awaited(_event))
 
 
@@ -191,9 +191,9 @@ class BaseCallbackManager(CallbackManagerMixin):
 
     def remove_handler(self, handler: BaseCallbackHandler) -> None:
         """Take a handler away."""
-        self.handlers = [known for known in self.handlers if known is not handler]
+        self.handlers = [other for other in self.handlers if other is not handler]
         self.inheritable_handlers = [
-            known for known in self.inheritable_handlers if known is not handler
+            other for other in self.inheritable_handlers if other is not handler
         ]
 
     def set_handlers(self, handlers: list[BaseCallbackHandler], inherit: bool = True) -> None:  # noqa: FBT001, FBT002

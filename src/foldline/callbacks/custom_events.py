@@ -53,10 +53,10 @@ async def _dispatch(io: IO, name: str, data: object, config: Config | None) -> N
 
 
 def dispatch_custom_event(name: str, data: object, *, config: Config | None = None) -> None:
-    """Tell the handlers of the run under way of an event of your own."""
+    """Call the handlers of the current run for a custom event."""
     drive(_dispatch(BLOCKING, name, data, config))
 
 
 async def adispatch_custom_event(name: str, data: object, *, config: Config | None = None) -> None:
-    """Tell the handlers of the run under way of an event of your own."""
+    """Call the handlers of the current run for a custom event."""
     await _dispatch(ASYNC, name, data, config)

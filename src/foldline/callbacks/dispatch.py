@@ -1,8 +1,8 @@
-"""The one dispatcher: tells handlers of an event, in either colour.
+"""The dispatcher: calls the handlers of an event, sync and async.
 
-A handler that raises, or takes longer than its `patience`, is logged and the run goes on, unless the handler says
-`raise_error`. What is no `Exception` (KeyboardInterrupt, cancellation) always passes. A hook that a handler did not
-override is never called. The start and the end of a run reach every handler: what one of them raises, or a
+A handler that raises, or takes longer than its `patience`, is logged and the run continues, unless the handler sets
+`raise_error`. Other exceptions (KeyboardInterrupt, cancellation) are always raised. A hook that a handler did not
+override is never called. The start and the end of a run reach every handler: an error of one of them, or a
 cancellation meanwhile, is raised afterwards.
 """
 
@@ -46,29 +46,29 @@ IGNORED_BY: dict[str, str] = {
     "on_custom_event": "ignore_custom_event",
 }
 
-_HEARD: dict[tuple[type, str], bool] = {}
-"""Class of handler and event -> whether it has a hook of its own."""
+_OVERRIDES: dict[tuple[type, str], bool] = {}
+"""Class of handler and event -> whether the class overrides the hook."""
 _IS_DIRECT: dict[tuple[type, str], bool] = {}
-"""Class of handler and event -> whether its hook is a plain function of which nothing more must be found out."""
+"""Class of handler and event -> whether its hook is a plain function that can be called without further checks."""
 COPIED_EVENTS = frozenset({"on_stream_event"})
-"""Events whose first argument each handler gets as a copy of its own."""
+"""Events whose first argument is copied for each handler."""
 SETTINGS = ("patience", *sorted({*IGNORED_BY.values()}))
-"""What a handler may say of how its hooks are called, where they may be called in place."""
+"""Attributes of a handler that change how its hooks are called in place."""
 
 
 def has_hook(handler: BaseCallbackHandler, event: str) -> bool:
-    """Whether a handler has a hook of its own for an event (an instance attribute counts)."""
+    """Whether a handler overrides the hook of an event, in its class or as an instance attribute."""
     cls = type(handler)
-    heard = _HEARD.get((cls, event))
-    if heard is None:
-        own = getattr(cls, event, None)
+    overrides = _OVERRIDES.get((cls, event))
+    if overrides is None:
+        hook = getattr(cls, event, None)
         defaults = (
             getattr(BaseCallbackHandler, event, None),
             getattr(AsyncCallbackHandler, event, None),
         )
-        # A class without the hook at all may answer through __getattr__ (a proxy): ask it.
-        heard = _HEARD[cls, event] = own is None or own not in defaults
-    return heard or event in getattr(handler, "__dict__", ())
+        # A class without the hook may have it through __getattr__ (a proxy).
+        overrides = _OVERRIDES[cls, event] = hook is None or hook not in defaults
+    return overrides or event in getattr(handler, "__dict__", ())
 
 
 def listening(handlers: Sequence[BaseCallbackHandler], event: str) -> list[BaseCallbackHandler]:
@@ -82,16 +82,18 @@ def listening(handlers: Sequence[BaseCallbackHandler], event: str) -> list[BaseC
     ]
 
 
-BORDERS = frozenset(event for event in IGNORED_BY if event.endswith(("_start", "_end", "_error")))
-"""What every handler hears once, whatever the others do and although the caller is cancelled meanwhile."""
-ENDS = frozenset(event for event in BORDERS if not event.endswith("_start"))
-"""What a handler is also left to finish; a start must stay in the caller's task, whose context it may change."""
+START_AND_END_EVENTS = frozenset(
+    event for event in IGNORED_BY if event.endswith(("_start", "_end", "_error"))
+)
+"""Events that reach every handler once, also if another handler raises or the caller is cancelled."""
+END_EVENTS = frozenset(event for event in START_AND_END_EVENTS if not event.endswith("_start"))
+"""Events whose hooks are shielded from cancellation; a start runs in the caller's task, whose context it may set."""
 
 
 async def dispatch(
     io: IO, handlers: Sequence[BaseCallbackHandler], event: str, *args: object, **kwargs: object
 ) -> None:
-    """Tell every handler that listens of an event."""
+    """Call every handler that overrides the hook of an event."""
     waiting = dispatch_now(io, handlers, event, args, kwargs)
     if waiting is not None:
         await waiting
@@ -104,7 +106,7 @@ def dispatch_now(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Awaitable[None] | None:
-    """Tell every handler that listens of an event, or give what is to be waited for where one of them takes time."""
+    """Call every handler that overrides the hook of an event; return an awaitable where one takes time."""
     return _dispatch(io, tuple(handlers), event, IGNORED_BY.get(event), args, kwargs, None)
 
 
@@ -117,19 +119,19 @@ def _dispatch(
     kwargs: dict[str, Any],
     first: BaseException | None,
 ) -> Awaitable[None] | None:
-    """Tell handlers; `first` is what one before them raised, to be raised when all have heard."""
+    """Call handlers; `first` is the error of an earlier handler, raised when all have been called."""
     for place, handler in enumerate(handlers):  # a tuple: a hook may add or remove handlers
         try:
             waiting = _start_hook(io, handler, event, ignored, args, kwargs)
         except BaseException as error:
-            if event not in BORDERS:
+            if event not in START_AND_END_EVENTS:
                 raise
             first = first or error
         else:
             if waiting is not None:
                 settled = _wait_for_hook(io, handler, event, waiting, args, kwargs)
-                rest = handlers[place + 1 :]
-                return _wait_and_dispatch(io, settled, rest, event, ignored, args, kwargs, first)
+                others = handlers[place + 1 :]
+                return _wait_and_dispatch(io, settled, others, event, ignored, args, kwargs, first)
     if first is not None:
         raise first
     return None
@@ -145,11 +147,11 @@ async def _wait_and_dispatch(
     kwargs: dict[str, Any],
     first: BaseException | None,
 ) -> None:
-    """Wait for a handler that takes time, then tell those behind it."""
+    """Wait for a handler that takes time, then call the handlers after it."""
     try:
-        await (shield(settled) if event in ENDS and not io.blocking else settled)
+        await (shield(settled) if event in END_EVENTS and not io.blocking else settled)
     except BaseException as error:
-        if event not in BORDERS:
+        if event not in START_AND_END_EVENTS:
             raise
         first = first or error
     waiting = _dispatch(io, handlers, event, ignored, args, kwargs, first)
@@ -158,7 +160,7 @@ async def _wait_and_dispatch(
 
 
 def _is_direct(handler: BaseCallbackHandler, event: str) -> bool:
-    """Whether a hook may be called with nothing more to find out, where it may be called in place at all."""
+    """Whether a hook that may be called in place needs no further checks."""
     cls = type(handler)
     is_direct = _IS_DIRECT.get((cls, event))
     if is_direct is None:
@@ -171,8 +173,8 @@ def _is_direct(handler: BaseCallbackHandler, event: str) -> bool:
         )
     if not is_direct:
         return False
-    own = handler.__dict__
-    return "patience" not in own and event not in own
+    attributes = handler.__dict__
+    return "patience" not in attributes and event not in attributes
 
 
 def _start_hook(
@@ -183,10 +185,11 @@ def _start_hook(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Awaitable[Any] | None:
-    """Call a hook, or give what is to be waited for where it cannot be called at once."""
+    """Call a hook; return an awaitable where it takes time."""
     try:
         if (io.blocking or handler.run_inline) and _is_direct(handler, event):
-            return _result(io, getattr(handler, event)(*args, **_copy_arguments(kwargs)))
+            result = getattr(handler, event)(*args, **_copy_arguments(kwargs))
+            return None if result is None else _result(io, result)
         return _call_hook(io, handler, event, ignored, args, kwargs)
     except Exception as error:
         return _failed(io, handler, event, error, args, kwargs)
@@ -200,7 +203,7 @@ def _call_hook(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Awaitable[Any] | None:
-    """Call a hook as its handler wants it called, if it does."""
+    """Call a hook by the settings of its handler, unless the handler ignores the event."""
     is_ignored = ignored is not None and getattr(handler, ignored, False)
     if is_ignored or not has_hook(handler, event):
         is_text = event == "on_chat_model_start" and not is_ignored
@@ -215,12 +218,12 @@ def _call_hook(
     result = hook(*args, **_copy_arguments(kwargs))
     if not io.blocking and not handler.run_inline and inspect.iscoroutine(result):
         result = CopiedContext(result)
-    return _result(io, result)
+    return None if result is None else _result(io, result)
 
 
 def _result(io: IO, result: object) -> Awaitable[Any] | None:
-    """Return what is to be waited for of what a hook returned; most return nothing."""
-    return io.settle(result) if result is not None and _is_awaitable(result) else None
+    """Return the awaitable that a hook returned, if it did."""
+    return io.settle(result) if _is_awaitable(result) else None
 
 
 def direct_hooks(
@@ -228,25 +231,25 @@ def direct_hooks(
 ) -> list[tuple[BaseCallbackHandler, Callable[..., Any]]] | None:
     """Return the hooks of an event where each is a plain function that may be called in place, else None.
 
-    For what is told token by token: nothing is then looked up again, and nothing awaited. What a hook raises goes to
-    `hook_failed`, an awaitable that it returns nonetheless to `settled`.
+    Used for tokens, so that nothing is looked up for each. Pass an error that a hook raises to `hook_failed`, and an
+    awaitable that it returns to `settled`.
     """
-    heard = listening(handlers, event)
-    for handler in heard:
+    listeners = listening(handlers, event)
+    for handler in listeners:
         if not (io.blocking or handler.run_inline) or not _is_direct(handler, event):
             return None
-    return [(handler, getattr(handler, event)) for handler in heard]
+    return [(handler, getattr(handler, event)) for handler in listeners]
 
 
 def hook_failed(handler: BaseCallbackHandler, event: str, error: Exception) -> None:
-    """Log what a hook raised; raise it where its handler says so."""
+    """Log the error of a hook; raise it where the handler has `raise_error`."""
     _complain(handler, event, error)
     if handler.raise_error and not isinstance(error, NotImplementedError):
         raise error
 
 
 def settled(io: IO, result: object) -> Coroutine[Any, Any, Any] | None:
-    """Wait in a sync call for what a hook returned, if it is an awaitable; give it to an async call, to be awaited."""
+    """Wait for an awaitable that a hook returned, in a sync call; return it to an async call."""
     if not _is_awaitable(result):
         return None
     if not io.blocking:
@@ -256,7 +259,7 @@ def settled(io: IO, result: object) -> Coroutine[Any, Any, Any] | None:
 
 
 def _is_awaitable(result: object) -> TypeGuard[Awaitable[Any]]:
-    """Whether what a hook returned must be waited for; a class of Pydantic is slow to say that it need not."""
+    """Whether a result is awaitable; cached by class, because `hasattr` of a Pydantic class is slow."""
     cls: Any = type(result)
     return _has_await(cls)
 
@@ -294,9 +297,9 @@ async def _wait_for_hook(
     try:
         await waiting
     except Exception as error:
-        instead = _failed(io, handler, event, error, args, kwargs)
-        if instead is not None:
-            await instead
+        fallback = _failed(io, handler, event, error, args, kwargs)
+        if fallback is not None:
+            await fallback
 
 
 def _failed(
@@ -307,9 +310,9 @@ def _failed(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Awaitable[None] | None:
-    """Log what a hook raised; raise it where its handler says so.
+    """Log the error of a hook; raise it where the handler has `raise_error`.
 
-    A handler of text models says so with NotImplementedError; elsewhere that is a fault, and never the run's.
+    NotImplementedError from `on_chat_model_start` means that the handler knows text models only.
     """
     if event == "on_chat_model_start" and isinstance(error, NotImplementedError):
         return _dispatch_as_text(io, handler, args, kwargs)
@@ -318,13 +321,13 @@ def _failed(
 
 
 def _copy_arguments(kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Each handler gets lists and dicts of its own, so that one which changes them harms nobody."""
-    own = dict(kwargs)
-    if (tags := own.get("tags")) is not None:
-        own["tags"] = list(tags)
-    if (metadata := own.get("metadata")) is not None:
-        own["metadata"] = dict(metadata)
-    return own
+    """Copy the tags and the metadata, so that a handler which changes them does not affect others."""
+    copied = kwargs.copy()
+    if (tags := copied.get("tags")) is not None:
+        copied["tags"] = list(tags)
+    if (metadata := copied.get("metadata")) is not None:
+        copied["metadata"] = dict(metadata)
+    return copied
 
 
 def _copy(value: object) -> object:
@@ -336,7 +339,7 @@ def _copy(value: object) -> object:
 
 
 def inline(hook: F) -> F:
-    """Mark a blocking hook that returns at once: async runs call it without a thread."""
+    """Mark a sync hook that returns quickly: async runs call it without a thread."""
     hook.__dict__["_foldline_inline"] = True
     return hook
 
@@ -352,25 +355,25 @@ async def _dispatch_as_text(
         return
     from foldline.messages import get_buffer_string  # noqa: PLC0415  only old-style handlers pay for it
 
-    serialized, messages, *rest = args
-    prompts = [get_buffer_string(one) for one in messages]
-    await dispatch(io, [handler], "on_llm_start", serialized, prompts, *rest, **kwargs)
+    serialized, conversations, *others = args
+    prompts = [get_buffer_string(messages) for messages in conversations]
+    await dispatch(io, [handler], "on_llm_start", serialized, prompts, *others, **kwargs)
 
 
 _COMPLAINTS = "_foldline_complaints"
 
 
 def _complain(handler: BaseCallbackHandler, event: str, error: Exception) -> None:
-    """Log a handler's fault once: the same fault again, on every token, would drown the log."""
+    """Log an error of a handler once: the same error on every token would flood the log."""
     fault = (event, type(error))
     try:
-        seen: set[Any] = handler.__dict__.setdefault(_COMPLAINTS, set())
-    except AttributeError:  # a handler with slots has no place to remember
-        seen = set()
-    if fault in seen:
+        logged: set[Any] = handler.__dict__.setdefault(_COMPLAINTS, set())
+    except AttributeError:  # a handler with slots cannot remember it
+        logged = set()
+    if fault in logged:
         logger.debug("%s.%s raised %r again", type(handler).__name__, event, error)
         return
-    seen.add(fault)
+    logged.add(fault)
     logger.warning(
         "%s.%s raised %r; the run goes on%s",
         type(handler).__name__,
@@ -390,7 +393,7 @@ def handle_event(
     *args: object,
     **kwargs: object,
 ) -> None:
-    """Tell handlers of an event; `ignore_condition_name` is the `ignore_*` property that lets one skip it."""
+    """Call handlers for an event; `ignore_condition_name` is the `ignore_*` property with which one skips it."""
     waiting = _dispatch(
         BLOCKING, tuple(handlers), event_name, ignore_condition_name, args, kwargs, None
     )
@@ -405,7 +408,7 @@ async def ahandle_event(
     *args: object,
     **kwargs: object,
 ) -> None:
-    """Tell handlers of an event; `ignore_condition_name` is the `ignore_*` property that lets one skip it."""
+    """Call handlers for an event; `ignore_condition_name` is the `ignore_*` property with which one skips it."""
     waiting = _dispatch(
         ASYNC, tuple(handlers), event_name, ignore_condition_name, args, kwargs, None
     )

@@ -1,4 +1,4 @@
-"""A handler that writes what chains, tools and agents do into a file. Closed, it refuses to write, and says so."""
+"""A handler that writes what chains, tools and agents do into a file. Writing to a closed handler is an error."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class FileCallbackHandler(BaseCallbackHandler):
     """
 
     def __init__(self, filename: str | Path, mode: str = "a", color: str | None = None) -> None:
-        """Open the file: `mode` "a" adds to what is there, "w" begins it anew, "x" refuses one that exists."""
+        """Open the file: `mode` "a" appends, "w" overwrites, "x" fails if the file exists."""
         self.filename: str = str(filename)
         self.mode = mode
         self.color = color

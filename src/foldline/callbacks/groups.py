@@ -36,7 +36,7 @@ class Marks(TypedDict, total=False):
 
 
 class CallbackManagerForChainGroup(CallbackManager):
-    """The manager of a group: pass it as `callbacks`; say the group's outcome with `on_chain_end`."""
+    """The manager of a group: pass it as `callbacks`; report its outcome with `on_chain_end`."""
 
     def __init__(
         self,
@@ -50,19 +50,19 @@ class CallbackManagerForChainGroup(CallbackManager):
         super().__init__(handlers, inheritable_handlers, parent_run_id, **kwargs)
         self.parent_run_manager = parent_run_manager
         self.ended: bool = False
-        """Whether the group's outcome was told."""
+        """Whether the outcome of the group was dispatched."""
 
     def copy(self) -> Self:
         """Copy, under the same group."""
         return cast("Self", _copied(self, CallbackManagerForChainGroup))
 
     def on_chain_end(self, outputs: object, **kwargs: object) -> None:
-        """Tell the group's outputs."""
+        """Dispatch the outputs of the group."""
         self.ended = True
         self.parent_run_manager.on_chain_end(outputs, **kwargs)
 
     def on_chain_error(self, error: BaseException, **kwargs: object) -> None:
-        """Tell that the group failed."""
+        """Dispatch the error of the group."""
         self.ended = True
         self.parent_run_manager.on_chain_error(error, **kwargs)
 
@@ -82,19 +82,19 @@ class AsyncCallbackManagerForChainGroup(AsyncCallbackManager):
         super().__init__(handlers, inheritable_handlers, parent_run_id, **kwargs)
         self.parent_run_manager = parent_run_manager
         self.ended: bool = False
-        """Whether the group's outcome was told."""
+        """Whether the outcome of the group was dispatched."""
 
     def copy(self) -> Self:
         """Copy, under the same group."""
         return cast("Self", _copied(self, AsyncCallbackManagerForChainGroup))
 
     async def on_chain_end(self, outputs: object, **kwargs: object) -> None:
-        """Tell the group's outputs."""
+        """Dispatch the outputs of the group."""
         self.ended = True
         await self.parent_run_manager.on_chain_end(outputs, **kwargs)
 
     async def on_chain_error(self, error: BaseException, **kwargs: object) -> None:
-        """Tell that the group failed."""
+        """Dispatch the error of the group."""
         self.ended = True
         await self.parent_run_manager.on_chain_error(error, **kwargs)
 

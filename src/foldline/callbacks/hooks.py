@@ -31,14 +31,14 @@ class _Hook(NamedTuple):
     variable: str | None
 
     def join(self, manager: BaseCallbackManager) -> None:
-        found: BaseCallbackHandler | None = self.source.get()
-        if found is None and self.handler_class is not None:
-            known = self.handler_class
-            if any(isinstance(handler, known) for handler in manager.handlers):
+        handler: BaseCallbackHandler | None = self.source.get()
+        if handler is None and self.handler_class is not None:
+            handler_class = self.handler_class
+            if any(isinstance(other, handler_class) for other in manager.handlers):
                 return
-            found = known()
-        if found is not None:
-            manager.add_handler(found, inherit=self.inheritable)
+            handler = handler_class()
+        if handler is not None:
+            manager.add_handler(handler, inherit=self.inheritable)
 
 
 HOOKS: list[_Hook] = []
@@ -75,5 +75,8 @@ def join_hooked(manager: BaseCallbackManager) -> None:
         if handler not in manager.handlers:
             manager.add_handler(handler)
     for hook in HOOKS:
-        if hook.source.get() is not None or (hook.variable is not None and is_on(hook.variable)):
+        source, _, _, variable = (
+            hook  # every run asks: by place, an attribute of a tuple takes longer
+        )
+        if source.get() is not None or (variable is not None and is_on(variable)):
             hook.join(manager)

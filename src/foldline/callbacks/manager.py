@@ -1,7 +1,7 @@
-"""Managers: what user code holds to speak to handlers, in two colours from one body.
+"""Managers: the objects through which user code calls handlers, sync and async from one body.
 
 `configure` merges the three sources of handlers (constructor, config, context) into one manager; starting a run
-gives a run manager with the run's id; its `get_child` is the manager for nested calls.
+returns a run manager with the id of the run; its `get_child` is the manager for nested calls.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ M = TypeVar("M", bound=BaseCallbackManager)
 
 
 class EventMethod:
-    """A method that tells one event: at once under a blocking manager, awaited under an async one."""
+    """A method that dispatches one event: directly under a sync manager, as an awaitable under an async one."""
 
     def __init__(self, event: str) -> None:
         self.event = event
@@ -50,12 +50,12 @@ class EventMethod:
 
 
 def event_method(event: str) -> Callable[..., Any]:
-    """Make the method that tells one event."""
+    """Return the method that dispatches one event."""
     return cast("Callable[..., Any]", EventMethod(event))
 
 
 class BaseRunManager(RunManagerMixin):
-    """Speaks to the handlers of one run."""
+    """Calls the handlers of one run."""
 
     _io: ClassVar[IO] = BLOCKING
 
@@ -82,14 +82,17 @@ class BaseRunManager(RunManagerMixin):
 
     @classmethod
     def of(cls, manager: BaseCallbackManager, run_id: UUID) -> Self:
-        """Make the manager of a run that was started by another manager."""
-        made = object.__new__(cls)
-        made.__dict__ = {**manager.__dict__, "run_id": run_id}  # what both kinds of manager hold
-        return made
+        """Return the manager of a run that another manager started."""
+        run_manager = object.__new__(cls)
+        run_manager.__dict__ = {
+            **manager.__dict__,
+            "run_id": run_id,
+        }  # both kinds have the same attributes
+        return run_manager
 
     @classmethod
     def get_noop_manager(cls) -> Self:
-        """Make a manager that nobody listens to."""
+        """Return a manager without handlers."""
         return cls(run_id=uuid7(), handlers=[], inheritable_handlers=[])
 
     async def _dispatch(self, event: str, *args: object, **kwargs: object) -> None:
@@ -109,32 +112,32 @@ class BaseRunManager(RunManagerMixin):
 
 
 class RunManager(BaseRunManager):
-    """Speaks to the handlers of one run, blocking."""
+    """Calls the handlers of one run, sync."""
 
 
 class AsyncRunManager(BaseRunManager):
-    """Speaks to the handlers of one run, awaited."""
+    """Calls the handlers of one run, async."""
 
     _io = ASYNC
 
     def get_sync(self) -> RunManager:
-        """Return the blocking twin of this manager."""
-        return cast("RunManager", _recolour(self))
+        """Return the sync manager of the same run."""
+        return cast("RunManager", _sync_manager(self))
 
 
 class ParentRunManager(RunManager):
     """A run that may have children."""
 
     def get_child(self, tag: str | None = None) -> CallbackManager:
-        """Make the manager for calls nested in this run."""
+        """Return the manager for calls nested in this run."""
         return child_manager(CallbackManager, self, self.run_id, tag)
 
 
 class AsyncParentRunManager(AsyncRunManager):
-    """A run that may have children, awaited."""
+    """A run that may have children, async."""
 
     def get_child(self, tag: str | None = None) -> AsyncCallbackManager:
-        """Make the manager for calls nested in this run."""
+        """Return the manager for calls nested in this run."""
         return child_manager(AsyncCallbackManager, self, self.run_id, tag)
 
 
@@ -167,7 +170,7 @@ class CallbackManagerForLLMRun(_LLMEvents, RunManager):
 
 
 class AsyncCallbackManagerForLLMRun(_LLMEvents, AsyncRunManager):
-    """A model's run, awaited."""
+    """A model's run, async."""
 
 
 class CallbackManagerForChainRun(_ChainEvents, ParentRunManager):
@@ -175,7 +178,7 @@ class CallbackManagerForChainRun(_ChainEvents, ParentRunManager):
 
 
 class AsyncCallbackManagerForChainRun(_ChainEvents, AsyncParentRunManager):
-    """A chain's run, awaited."""
+    """A chain's run, async."""
 
 
 class CallbackManagerForToolRun(_ToolEvents, ParentRunManager):
@@ -183,7 +186,7 @@ class CallbackManagerForToolRun(_ToolEvents, ParentRunManager):
 
 
 class AsyncCallbackManagerForToolRun(_ToolEvents, AsyncParentRunManager):
-    """A tool's run, awaited."""
+    """A tool's run, async."""
 
 
 class CallbackManagerForRetrieverRun(_RetrieverEvents, ParentRunManager):
@@ -191,7 +194,7 @@ class CallbackManagerForRetrieverRun(_RetrieverEvents, ParentRunManager):
 
 
 class AsyncCallbackManagerForRetrieverRun(_RetrieverEvents, AsyncParentRunManager):
-    """A retriever's run, awaited."""
+    """A retriever's run, async."""
 
 
 RUN_MANAGERS: dict[str, tuple[type[BaseRunManager], type[BaseRunManager]]] = {
@@ -200,17 +203,17 @@ RUN_MANAGERS: dict[str, tuple[type[BaseRunManager], type[BaseRunManager]]] = {
     "tool": (CallbackManagerForToolRun, AsyncCallbackManagerForToolRun),
     "retriever": (CallbackManagerForRetrieverRun, AsyncCallbackManagerForRetrieverRun),
 }
-"""Kind of run -> its manager, blocking and awaited."""
+"""Kind of run -> the class of its manager, sync and async."""
 
 
-def _recolour(manager: BaseRunManager) -> object:
-    for blocking, awaited in RUN_MANAGERS.values():
-        if type(manager) is awaited:
-            twin = blocking
+def _sync_manager(manager: BaseRunManager) -> object:
+    for sync_class, async_class in RUN_MANAGERS.values():
+        if type(manager) is async_class:
+            cls = sync_class
             break
     else:
-        twin = ParentRunManager if isinstance(manager, AsyncParentRunManager) else RunManager
-    return twin(
+        cls = ParentRunManager if isinstance(manager, AsyncParentRunManager) else RunManager
+    return cls(
         run_id=manager.run_id,
         handlers=manager.handlers,
         inheritable_handlers=manager.inheritable_handlers,
@@ -223,7 +226,7 @@ def _recolour(manager: BaseRunManager) -> object:
 
 
 class _Manager(BaseCallbackManager):
-    """Starts runs: tells handlers of the start and gives the run's manager."""
+    """Starts runs: dispatches the start and returns the manager of the run."""
 
     _io: ClassVar[IO] = BLOCKING
 
@@ -353,7 +356,7 @@ class _Manager(BaseCallbackManager):
     def on_custom_event(
         self, name: str, data: object, run_id: UUID | None = None, **kwargs: object
     ) -> Any:  # noqa: ANN401  a run manager; under an async manager an awaitable of one
-        """Tell of an event of the application's own."""
+        """Dispatch a custom event."""
         return self._run_body(self._custom(name, data, run_id, **kwargs))
 
     @classmethod
@@ -369,8 +372,9 @@ class _Manager(BaseCallbackManager):
     ) -> Self:
         """Merge the sources of handlers, tags and metadata into one manager."""
         manager = _manager_of(cls, inheritable_callbacks)
-        for handler in _handlers_of(local_callbacks):
-            manager.add_handler(handler, inherit=False)
+        if local_callbacks:
+            for handler in _handlers_of(local_callbacks):
+                manager.add_handler(handler, inherit=False)
         if inheritable_tags:
             manager.add_tags(inheritable_tags)
         if local_tags:
@@ -386,11 +390,11 @@ class _Manager(BaseCallbackManager):
 
 
 class CallbackManager(_Manager):
-    """Starts runs, blocking."""
+    """Starts runs, sync."""
 
 
 class AsyncCallbackManager(_Manager):
-    """Starts runs, awaited."""
+    """Starts runs, async."""
 
     _io = ASYNC
 
@@ -405,7 +409,7 @@ def _manager_of(cls: type[M], callbacks: Callbacks) -> M:
     if callbacks is None:
         return cls(handlers=[])
     if isinstance(callbacks, list):
-        return cls(handlers=callbacks.copy(), inheritable_handlers=callbacks.copy())
+        return cls(callbacks.copy(), callbacks.copy())
     return cls(
         handlers=callbacks.handlers.copy(),
         inheritable_handlers=callbacks.inheritable_handlers.copy(),
@@ -432,24 +436,25 @@ def child_manager(
     *,
     is_private: bool = False,
 ) -> M:
-    """Make the manager for calls nested in a run: what is inheritable, and a tag of its own.
+    """Return the manager for calls nested in a run: inherited handlers, tags and metadata, and one more tag.
 
-    A private one, which nobody's code may change in place, shares its lists with its parent.
+    A private one, whose lists are never changed in place, shares them with its parent.
     """
     tags = parent.inheritable_tags
-    child = cls(
-        parent.inheritable_handlers,
-        parent.inheritable_handlers,
-        run_id,
-        tags=[tag, *tags] if tag and tag not in tags else tags,
-        inheritable_tags=tags,
-        metadata=parent.inheritable_metadata,
-        inheritable_metadata=parent.inheritable_metadata,
-    )
+    child = object.__new__(cls)  # past the constructor, which has nothing to check
+    child.__dict__ = {
+        "handlers": parent.inheritable_handlers,
+        "inheritable_handlers": parent.inheritable_handlers,
+        "parent_run_id": run_id,
+        "tags": [tag, *tags] if tag and tag not in tags else tags,
+        "inheritable_tags": tags,
+        "metadata": parent.inheritable_metadata,
+        "inheritable_metadata": parent.inheritable_metadata,
+    }
     return child if is_private else child.copy()
 
 
-# Names that LangChain keeps in this module.
+# Names that LangChain has in this module.
 __getattr__: Loader = lazy_exports(
     __name__,
     {

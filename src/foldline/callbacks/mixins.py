@@ -1,4 +1,4 @@
-"""The events that handlers may hear, one method each; public as `foldline.callbacks.base`."""
+"""The events of handlers, one method each; public as `foldline.callbacks.base`."""
 
 from __future__ import annotations
 
@@ -231,7 +231,7 @@ class RunManagerMixin:
     def on_text(
         self, text: str, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
     ) -> object:
-        """Somebody has something to say about the run."""
+        """A text about the run, for people."""
 
     def on_retry(
         self,

@@ -43,7 +43,9 @@ class OpenAICallbackHandler(UsageMetadataCallbackHandler):
         """Add what a run spent; the tokens of a text model are in `llm_output`."""
         super().on_llm_end(response, **kwargs)
         has_message = any(
-            hasattr(one, "message") for group in response.generations for one in group
+            hasattr(generation, "message")
+            for generations in response.generations
+            for generation in generations
         )
         output = {} if has_message else response.llm_output or {}
         usage = output.get("token_usage") or {}

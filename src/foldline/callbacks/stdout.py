@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 __all__ = ["StdOutCallbackHandler"]
 
 COLOURS = {"blue": "36;1", "yellow": "33;1", "pink": "38;5;200", "green": "32;1", "red": "31;1"}
-"""Names of LangChain's colours -> the terminal's codes for them."""
+"""Names of LangChain's colors -> the terminal's codes for them."""
 
 
 def get_colored_text(text: str, color: str) -> str:
-    """Dress a text in a colour; an unknown colour leaves it plain."""
+    """Return a text in a terminal color; with an unknown color, the text itself."""
     code = COLOURS.get(color)
     return f"\u001b[{code}m\033[1;3m{text}\u001b[0m" if code else text
 
@@ -25,14 +25,14 @@ def get_colored_text(text: str, color: str) -> str:
 def print_text(
     text: str, color: str | None = None, end: str = "", file: TextIO | None = None
 ) -> None:
-    """Write a text, coloured where asked, to a file or to standard output."""
+    """Write a text, in a color if one is named, to a file or to standard output."""
     out = file or sys.stdout
     out.write(f"{get_colored_text(text, color) if color else text}{end}")
     out.flush()
 
 
 def name_of(serialized: dict[str, Any] | None, kwargs: dict[str, Any]) -> str:
-    """What to call a run: the name it was given, or that of its class."""
+    """Return the name of a run: that of the call, or that of its class."""
     if kwargs.get("name"):
         return str(kwargs["name"])
     if serialized:
@@ -52,7 +52,7 @@ class StdOutCallbackHandler(BaseCallbackHandler):
     """
 
     def __init__(self, color: str | None = None) -> None:
-        """Choose a colour for what agents and tools say: blue, yellow, pink, green or red."""
+        """Choose the color of agent and tool output: blue, yellow, pink, green or red."""
         self.color = color
 
     def _write(self, text: str, color: str | None = None, end: str = "") -> None:
@@ -61,13 +61,13 @@ class StdOutCallbackHandler(BaseCallbackHandler):
     def on_chain_start(
         self, serialized: dict[str, Any] | None, inputs: object, **kwargs: Any
     ) -> None:
-        """Say which chain begins."""
+        """Print the name of a chain that starts."""
         print_text(
             f"\n\n\033[1m> Entering new {name_of(serialized, kwargs)} chain...\033[0m", end="\n"
         )
 
     def on_chain_end(self, outputs: object, **kwargs: object) -> None:
-        """Say that a chain is done."""
+        """Print that a chain has ended."""
         print_text("\n\033[1m> Finished chain.\033[0m", end="\n")
 
     def on_agent_action(self, action: AgentAction, color: str | None = None, **kwargs: Any) -> None:

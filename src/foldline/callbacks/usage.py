@@ -20,7 +20,7 @@ __all__ = ["UsageMetadataCallbackHandler", "get_usage_metadata_callback"]
 Handler = TypeVar("Handler", bound="UsageMetadataCallbackHandler")
 
 UNNAMED = "unknown"
-"""Where tokens are counted of a model that does not say its name."""
+"""The key for tokens of a model without a name."""
 
 
 class UsageMetadataCallbackHandler(BaseCallbackHandler):
@@ -75,10 +75,10 @@ class UsageMetadataCallbackHandler(BaseCallbackHandler):
             usage = getattr(message, "usage_metadata", None)
             if message is None or not usage:
                 continue
-            said = message.response_metadata
-            name = said.get("model_name") or said.get("model") or UNNAMED
-            cost = said.get("cost")
-            if cost is None:  # not said by the call: asked of the table
+            metadata = message.response_metadata
+            name = metadata.get("model_name") or metadata.get("model") or UNNAMED
+            cost = metadata.get("cost")
+            if cost is None:  # not in the answer: by the price table
                 cost = message_cost(message)
             with self._lock:
                 self.usage_metadata[name] = add_request_usage(self.usage_metadata.get(name), usage)
@@ -98,7 +98,7 @@ register_configure_hook(_counting, inheritable=True)
 def get_usage_metadata_callback(
     name: str = "usage_metadata_callback",
 ) -> Generator[UsageMetadataCallbackHandler, None, None]:
-    """Count the tokens of every model run inside the block, whoever starts it; blocks may be nested.
+    """Count the tokens of every model run inside the block; blocks may be nested.
 
     ```python
     from foldline.callbacks import get_usage_metadata_callback

@@ -189,7 +189,7 @@ class Chain(LegacyCalls, ABC):
             final_outputs = {} if outputs is NOTHING else dict(outputs)
             self._validate_outputs(final_outputs)
         except GeneratorExit:
-            await run.leave({} if outputs is NOTHING else dict(outputs))
+            await run.end_stream({} if outputs is NOTHING else dict(outputs))
             raise
         except BaseException as error:
             await run.dispatch("on_chain_error", error)

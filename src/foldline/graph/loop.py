@@ -82,7 +82,7 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
         self.after = _names(
             run.kwargs.get("interrupt_after"), graph.interrupt_after, self.plan.nodes
         )
-        limit = run.given.get("recursion_limit")
+        limit = run.call_config.get("recursion_limit")
         is_set = limit is not None and (limit != DEFAULT_RECURSION_LIMIT or run.origin is None)
         # The config of a nested call has the default limit of runnables, which is too low for graphs.
         self.limit: int = limit if limit is not None and is_set else DEFAULT_MAX_STEPS

@@ -155,9 +155,8 @@ class TaskRun:
         info = ExecutionInfo(
             loop.context.thread_id, self.task.id, "|".join(loop.namespace), loop.thread.step + 1
         )
-        return Runtime(
-            loop.context_value, loop.store, self._write, None, run.given if run.manager is None else run.config(), info
-        )  # fmt: skip
+        config = run.call_config if run.manager is None else run.config()
+        return Runtime(loop.context_value, loop.store, self._write, None, config, info)
 
     def _write(self, chunk: object) -> None:
         self.loop.output.write(chunk, self.task.name)

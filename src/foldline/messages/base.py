@@ -121,9 +121,12 @@ class BaseMessage(Serializable):
     @property
     def content_blocks(self) -> list[ContentBlock]:
         """The content as standard blocks, for any provider, without loss."""
+        content = self.content
+        if isinstance(content, str):
+            return [{"type": "text", "text": content}] if content else []
         from foldline.messages.block_translators import standard_blocks  # noqa: PLC0415  rarely used
 
-        return standard_blocks(self.content, None)
+        return standard_blocks(content, None)
 
     def __repr_str__(self, join_str: str) -> str:
         try:

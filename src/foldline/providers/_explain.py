@@ -44,7 +44,7 @@ async def prepare(
     """Return the request of a call, including bound options, hooks and renamed tools."""
     silent_model = model.model_copy(update={"callbacks": None, "verbose": False})
     run = Run.root(io, config, dict(kwargs))
-    call = ChatCall(silent_model, input, Run(io, run.given, None, run.kwargs), stream=stream)
+    call = ChatCall(silent_model, input, Run(io, run.call_config, None, run.kwargs), stream=stream)
     request = await call.prepare()
     names = find_policy(call.policies, ToolNamesPolicy)
     if names is not None:

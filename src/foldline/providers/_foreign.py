@@ -11,11 +11,11 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, assert_never
 
 from foldline.exceptions import UsageError
-from foldline.messages import AIMessage, BaseMessage
+from foldline.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from foldline.messages.dicts import finished_blocks
 from foldline.protocol.blocks import BLOCK_KINDS, BlockKind
 
-__all__ = ["ForeignBlocks", "add_note", "blocks_for", "is_own", "note_title"]
+__all__ = ["ForeignBlocks", "add_note", "blocks_for", "is_own", "note_title", "plain_text"]
 
 ForeignBlocks: TypeAlias = Literal["convert", "drop", "refuse"]
 Block: TypeAlias = dict[str, Any]
@@ -47,6 +47,30 @@ def is_own(message: BaseMessage, providers: Collection[str]) -> bool:
     """Whether a message was written by one of these providers; a message without a provider counts as one."""
     writer = message.response_metadata.get("model_provider")
     return writer is None or writer in providers
+
+
+def plain_text(message: BaseMessage) -> str | None:
+    """Return the text of a message that says nothing else, else None.
+
+    Most messages of a long history are such. Their blocks would be one text, whoever wrote them: they need not be made.
+    """
+    kind, fields = type(message), message.__dict__
+    if kind is AIMessage:
+        provider = fields["response_metadata"].get("model_provider")
+        if fields["tool_calls"] or fields["invalid_tool_calls"]:
+            return None
+        if provider is not None and _translates_text(provider):
+            return None
+    elif kind is not HumanMessage and kind is not SystemMessage:
+        return None
+    content = fields["content"]
+    return content if type(content) is str and not fields["additional_kwargs"] else None
+
+
+def _translates_text(provider: str) -> bool:
+    from foldline.messages.block_translators import translates_text  # noqa: PLC0415  as in `content_blocks`
+
+    return translates_text(provider)
 
 
 def blocks_for(

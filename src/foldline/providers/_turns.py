@@ -18,6 +18,7 @@ from foldline.messages import (
     ToolMessage,
 )
 from foldline.providers._foreign import ForeignBlocks, add_note
+from foldline.providers._wire import TYPES_WITHOUT_CALLS
 
 __all__ = ["TurnEncoder"]
 
@@ -63,10 +64,12 @@ class TurnEncoder:
         system: list[Block] = []
         turns: list[Block] = []
         self._answered = {
-            message.tool_call_id for message in messages if isinstance(message, ToolMessage)
+            message.tool_call_id
+            for message in messages
+            if type(message) not in TYPES_WITHOUT_CALLS and isinstance(message, ToolMessage)
         }
         for message in messages:
-            if isinstance(message, SystemMessage) and not turns:
+            if not turns and isinstance(message, SystemMessage):
                 system += self._encode_user(message)
                 continue
             role, blocks = self._turn(message, after=turns[-1]["role"] if turns else None)
@@ -84,6 +87,8 @@ class TurnEncoder:
         return system, turns
 
     def _turn(self, message: BaseMessage, *, after: str | None) -> tuple[str, list[Block]]:
+        if type(message) is HumanMessage:  # as many are, and quickly seen
+            return "user", self._encode_user(message)
         if isinstance(message, AIMessage):
             return self.assistant, self._encode_assistant(message)
         if isinstance(message, ToolMessage):

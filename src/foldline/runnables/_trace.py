@@ -7,7 +7,7 @@ as in LangChain; one that is closed because a parallel stream failed has failed 
 from __future__ import annotations
 
 import warnings
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, cast
 
@@ -121,23 +121,33 @@ def runs_of(
 
 async def begin(runnable: Runnable[Any, Any], value: object, run: Run) -> None:
     """Dispatch the start of a run."""
+    waiting = _begin_now(runnable, value, run)
+    if waiting is not None:
+        await waiting
+
+
+def _begin_now(runnable: Runnable[Any, Any], value: object, run: Run) -> Awaitable[None] | None:
+    """Dispatch the start of a run; return an awaitable where a handler takes time."""
     if run.manager is None:
-        return
-    extra = {} if runnable._run_type is None else {"run_type": runnable._run_type}
-    name = run.get("run_name") or runnable.get_name()
-    await run.begin("chain", "on_chain_start", runnable._serialized(), value, name=name, **extra)
+        return None
+    details = {"name": run.call_config.get("run_name") or runnable.get_name()}
+    if runnable._run_type is not None:
+        details["run_type"] = runnable._run_type
+    return run.begin_now("on_chain_start", (runnable._serialized(), value), details)
 
 
 async def call(runnable: Runnable[Any, Any], value: object, run: Run) -> Any:  # noqa: ANN401  the runnable's output
     """Run once, and dispatch the start and the end."""
     run = runnable._own_run(run)
     try:
-        await begin(runnable, value, run)
+        if (waiting := _begin_now(runnable, value, run)) is not None:
+            await waiting
         output = await runnable._invoke_body(value, run)
     except BaseException as error:
         await run.dispatch("on_chain_error", error)
         raise
-    await run.dispatch("on_chain_end", output)
+    if (waiting := run.dispatch_now("on_chain_end", (output,), {})) is not None:
+        await waiting
     return output
 
 
@@ -156,7 +166,8 @@ async def _watch(
     total: Any = NOTHING
     stream_observers = observers(run.handlers)
     try:
-        await begin(runnable, start_input, run)
+        if (waiting := _begin_now(runnable, start_input, run)) is not None:
+            await waiting
         async with closing(open_outputs()) as outputs:
             async for output in outputs:
                 total = plus(total, output)
@@ -164,7 +175,7 @@ async def _watch(
                     observer.on_chunk(run.id, output)
                 yield output
     except GeneratorExit:
-        await run.leave(None if total is NOTHING else total, **ending)
+        await run.end_stream(None if total is NOTHING else total, **ending)
         raise
     except BaseException as error:
         await run.dispatch("on_chain_error", error, **ending)

@@ -78,7 +78,7 @@ class RunnableBindingBase(RunnableSerializable[Input, Output]):  # type: ignore[
         kwargs = {**self.kwargs, **run.kwargs} if self.kwargs else run.kwargs
         if not self.config and not self.config_factories:
             return run.patched(kwargs=kwargs) if self.kwargs else run
-        return run.over(self.config, self.config_factories, kwargs)
+        return run.with_defaults(self.config, self.config_factories, kwargs)
 
     async def _invoke_traced(self, input: Input, run: Run) -> Output:
         output: Output = await self.bound._step(input, self._bound_run(run))

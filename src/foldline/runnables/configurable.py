@@ -99,13 +99,15 @@ class DynamicRunnable(RunnableSerializable[Input, Output]):
 
     def _prepare_run(self, run: Run) -> tuple[Runnable[Any, Any], Run]:
         if self.config:
-            run = run.over(self.config, (), run.kwargs)
-        configurable = run.given.get("configurable")
+            run = run.with_defaults(self.config, (), run.kwargs)
+        configurable = run.call_config.get("configurable")
         if not configurable:
             return self._choose_all({})[0], run
         runnable, new_configurable = self._choose_all(configurable)
         if new_configurable != configurable:
-            new_config = cast("RunnableConfig", {**run.given, "configurable": new_configurable})
+            new_config = cast(
+                "RunnableConfig", {**run.call_config, "configurable": new_configurable}
+            )
             run = Run(run.io, new_config, run.manager, run.kwargs)
         return runnable, run
 

@@ -64,7 +64,7 @@ class RunnableGenerator(Runnable[Input, Output]):
     def _transform_body(
         self, inputs: AsyncGenerator[Any, None], run: Run
     ) -> AsyncGenerator[Any, None]:
-        is_untraced = run.io.blocking and run.manager is None and not run.given
+        is_untraced = run.io.blocking and run.manager is None and not run.call_config
         if not is_untraced or self._blocking is None:
             return self._transform_guarded(inputs, run)
         if isinstance(inputs, GeneratorStream):

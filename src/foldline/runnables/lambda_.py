@@ -130,7 +130,7 @@ class RunnableLambda(PatchableInstance, Runnable[Input, Output]):
     async def _call(self, input: object, run: Run) -> object:
         function = self._choose(run)
         wants = self._wants[function is self.afunc]
-        if run.manager is None and not run.given:
+        if run.manager is None and not run.call_config:
             if run.io.blocking and not wants and not run.kwargs:
                 return await run.io.call(function, input)
             return await run.io.call(function, input, **_functions.extras(wants, run))
@@ -167,7 +167,7 @@ class RunnableLambda(PatchableInstance, Runnable[Input, Output]):
         child = run.child()
         return Run(
             child.io,
-            {**child.given, "recursion_limit": remaining_depth},
+            {**child.call_config, "recursion_limit": remaining_depth},
             child.manager,
             child.kwargs,
         )

@@ -26,7 +26,7 @@ class Cursor(Protocol):
     def rowcount(self) -> int:
         """How many rows were changed."""
 
-    def fetchone(self) -> Any:
+    def fetchone(self) -> Any:  # noqa: ANN401  a row of any columns, or None
         """Return the next row; None where there is none."""
 
     def fetchall(self) -> list[Any]:
@@ -83,7 +83,7 @@ class TraceDatabase(Protocol):
         """Return a session; it connects when it is used, and makes or upgrades the schema."""
 
     def close(self) -> None:
-        """Close connections that nobody uses."""
+        """Close idle connections."""
 
     def has_index(self, statements: Statements) -> bool:
         """Whether there is a full-text index."""
@@ -95,7 +95,7 @@ class TraceDatabase(Protocol):
         """Take texts out of the full-text index."""
 
     def search(self, statements: Statements, text: str) -> Search | None:
-        """Return how to search for words; None where the index cannot say."""
+        """Return how to search for words; None where there is no index for them."""
 
     def begin_deletion(self, statements: Statements) -> None:
         """Have what is deleted in this transaction overwritten, where the database can."""

@@ -6,8 +6,10 @@ Values are read as they are (messages) and as they were written (`{"lc": 1, "id"
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+from pydantic import BaseModel
 
 from foldline.prices.cost import cost_of, service_of
 from foldline.prices.table import find_prices
@@ -29,19 +31,19 @@ SKIPPED_KEYS = frozenset(
         "tool_call_id", "base64", "signature", "index", "usage", "role",
     }
 )  # fmt: skip
-"""Keys of dumps and messages whose values are no words of anybody."""
+"""Keys of dumps and messages whose values are not searched."""
 
 Facts = dict[str, Any]
 
 
-def describe_run(run_type: str, inputs: Any, outputs: Any, extra: Any) -> Facts:
+def describe_run(run_type: str, inputs: object, outputs: object, extra: object) -> Facts:
     """Return all facts of a run, as columns."""
     extra = extra if isinstance(extra, Mapping) else {}
     facts = describe_start(run_type, inputs, extra)
     return facts | describe_end(run_type, outputs, extra, facts)
 
 
-def describe_start(run_type: str, inputs: Any, extra: Mapping[str, Any]) -> Facts:
+def describe_start(run_type: str, inputs: object, extra: Mapping[str, Any]) -> Facts:
     """Return what is known when a run begins."""
     metadata = extra.get("metadata")
     facts: Facts = {}
@@ -70,7 +72,7 @@ NAMES = {
 """Column -> the names under which programs put it into a run's metadata."""
 
 
-def describe_end(run_type: str, outputs: Any, extra: Mapping[str, Any], known: Facts) -> Facts:
+def describe_end(run_type: str, outputs: object, extra: Mapping[str, Any], known: Facts) -> Facts:
     """Return what is known when a run has ended."""
     facts: Facts = {}
     if words := first_words(outputs, ANSWER_KEYS):
@@ -106,7 +108,7 @@ def _response_metadata(outputs: dict[str, Any]) -> Mapping[str, Any]:
     return {}
 
 
-def field_of(message: Any, name: str) -> Any:
+def field_of(message: object, name: str) -> Any:  # noqa: ANN401  the type depends on the field
     """Return a field of a message, as it is or as it was written; None where it has none."""
     if isinstance(message, dict):
         kwargs = message.get("kwargs")
@@ -117,7 +119,7 @@ def field_of(message: Any, name: str) -> Any:
 # -- first words
 
 
-def first_words(value: Any, keys: tuple[str, ...], *, from_end: bool = False) -> str | None:
+def first_words(value: object, keys: tuple[str, ...], *, from_end: bool = False) -> str | None:
     """Return the first words of a question or an answer, in one line; None where there are none."""
     text = _find_text(value, keys, from_end=from_end, depth=0)
     if not text:
@@ -126,12 +128,12 @@ def first_words(value: Any, keys: tuple[str, ...], *, from_end: bool = False) ->
     return line if len(line) <= LONGEST_WORDS else f"{line[: LONGEST_WORDS - 1]}…"
 
 
-def _find_text(value: Any, keys: tuple[str, ...], *, from_end: bool, depth: int) -> str | None:  # noqa: C901, PLR0911, PLR0912  one line per shape
+def _find_text(value: object, keys: tuple[str, ...], *, from_end: bool, depth: int) -> str | None:  # noqa: C901, PLR0911, PLR0912  one line per shape
     if isinstance(value, str):
         return value
     if value is None or depth > 6:
         return None
-    if isinstance(value, int | float | bool):
+    if isinstance(value, (int, float)):
         return str(value) if depth else None
     if isinstance(value, dict):
         if "generations" in value:
@@ -159,15 +161,26 @@ def _find_text(value: Any, keys: tuple[str, ...], *, from_end: bool, depth: int)
             if text := _find_text(item, keys, from_end=from_end, depth=depth + 1):
                 return text
         return None
-    content = getattr(value, "content", None)
-    if content is not None:
-        return _text_of_message(
-            {"content": content, "tool_calls": getattr(value, "tool_calls", None)}
-        )
+    # Messages and prompts: read from `__dict__`, because Pydantic's `getattr` of a missing field is slow.
+    fields: Any = value.__dict__ if isinstance(value, BaseModel) else {}
+    if "content" not in fields and "messages" not in fields:
+        fields = _Attributes(value)
+    if fields.get("content") is not None:
+        return _text_of_message(fields)
     for name in ("messages", "text", "page_content"):
-        if (inner := getattr(value, name, None)) is not None and not callable(inner):
+        if (inner := fields.get(name)) is not None and not callable(inner):
             return _find_text(inner, keys, from_end=from_end, depth=depth + 1)
     return None
+
+
+class _Attributes:
+    """The attributes of any object, read like a dict."""
+
+    def __init__(self, value: object) -> None:
+        self._value = value
+
+    def get(self, name: str) -> object:
+        return getattr(self._value, name, None)
 
 
 def _text_of_generations(outputs: dict[str, Any]) -> str | None:
@@ -202,7 +215,7 @@ def _text_of_message(fields: Mapping[str, Any]) -> str | None:
     return f"→ {', '.join(names)}" if names else None
 
 
-def _short(args: Any) -> str:
+def _short(args: object) -> str:
     try:
         return json.dumps(args, ensure_ascii=False, default=str)[:80]
     except (TypeError, ValueError):
@@ -212,38 +225,36 @@ def _short(args: Any) -> str:
 # -- what a search finds
 
 
-def search_text(name: str, inputs: Any, outputs: Any, error: str | None) -> str:
+def search_text(name: str, inputs: object, outputs: object, error: str | None) -> str:
     """Return the words of a run: its name, all texts in what went in and came out, and its error."""
     texts = [name]
-    length = 0
-    for text in _texts(inputs, 0):
-        texts.append(text)
-        length += len(text)
-        if length > LONGEST_TEXT // 2:
-            break
-    for text in _texts(outputs, 0):
-        texts.append(text)
-        length += len(text)
-        if length > LONGEST_TEXT:
-            break
+    length = _add_texts(inputs, texts, LONGEST_TEXT // 2, 0)
+    _add_texts(outputs, texts, LONGEST_TEXT - length, 0)
     if error:
         texts.append(error.split("\n", 1)[0][:2_000])
     return "\n".join(texts)
 
 
-def _texts(value: Any, depth: int) -> Iterator[str]:
+def _add_texts(value: object, texts: list[str], limit: int, depth: int) -> int:
+    """Add the texts in a JSON value until they are longer than the limit; return the length of those added."""
     if isinstance(value, str):
-        yield value[:LONGEST_TEXT]
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        yield str(value)
-    elif depth > 12:
-        return
-    elif isinstance(value, dict):
+        text = value[:LONGEST_TEXT]
+        texts.append(text)
+        return len(text)
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        texts.append(str(value))
+        return len(texts[-1])
+    if depth > 12 or not isinstance(value, (dict, list)):
+        return 0
+    items: Iterable[object] = value
+    if isinstance(value, dict):
         # The text of a generation is the text of its message.
         skipped = "text" if "message" in value and "generation_info" in value else None
-        for key, item in value.items():
-            if key not in SKIPPED_KEYS and key != skipped:
-                yield from _texts(item, depth + 1)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _texts(item, depth + 1)
+        items = [item for key, item in value.items() if key not in SKIPPED_KEYS and key != skipped]
+    length = 0
+    for item in items:
+        if item is not None:
+            length += _add_texts(item, texts, limit - length, depth + 1)
+            if length > limit:
+                break
+    return length

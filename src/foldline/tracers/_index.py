@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
+
+from pydantic_core import from_json
 
 from foldline.tracers._database import Session, Statements, TraceDatabase, marks
 from foldline.tracers._facts import search_text
@@ -55,8 +56,8 @@ def unindex(database: TraceDatabase, statements: Statements, seqs: list[int]) ->
     if not seqs or not database.has_index(statements):
         return
     (reached,) = statements.execute("SELECT seq FROM indexed_to").fetchone()
-    known = f"SELECT seq FROM unindexed WHERE seq IN ({marks(seqs)})"
-    late = {row[0] for row in statements.execute(known, seqs)}
+    query = f"SELECT seq FROM unindexed WHERE seq IN ({marks(seqs)})"
+    late = {row[0] for row in statements.execute(query, seqs)}
     indexed = [seq for seq in seqs if seq <= reached and seq not in late]
     database.remove_words(statements, _read_texts(statements, indexed))
     statements.executemany("DELETE FROM unindexed WHERE seq = ?", [(seq,) for seq in late])
@@ -76,8 +77,14 @@ def _read_texts(statements: Statements, seqs: list[int]) -> Iterator[tuple[int, 
         yield seq, words.encode("utf-8", "replace").decode()
 
 
-def _load_json(text: str | None) -> Any:
+def _load_json(text: str | None) -> object:
+    if not text:
+        return None
     try:
-        return json.loads(text) if text else None
+        return from_json(text)  # in a third of the time of `json`, but it refuses half characters
+    except ValueError:
+        pass
+    try:
+        return json.loads(text)
     except (ValueError, RecursionError):
         return None

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
+from uuid import UUID
 
 from foldline.prices.cost import cost_of, service_of
 from foldline.prices.table import find_prices
 from foldline.tracers._facts import field_of
 from foldline.tracers._otel_content import input_messages, output_messages, plain_content
 from foldline.tracers._redact import Redactor
-from foldline.tracers.schemas import Run
+from foldline.tracers.schemas import run_key
 from foldline.utils.json import to_jsonable
 
 __all__ = ["answer_attributes", "content_attributes", "open_span", "score_attributes"]
@@ -52,9 +53,35 @@ USAGE = {
 }
 
 
-def open_span(run: Run) -> tuple[str, Kind, dict[str, Any]]:
+class DescribedRun(Protocol):
+    """What attributes are made from: a run that lasts, or one that was read from a database."""
+
+    @property
+    def id(self) -> UUID: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def run_type(self) -> str: ...
+    @property
+    def inputs(self) -> dict[str, Any]: ...
+    @property
+    def outputs(self) -> dict[str, Any] | None: ...
+    @property
+    def serialized(self) -> dict[str, Any] | None: ...
+    @property
+    def extra(self) -> dict[str, Any]: ...
+    @property
+    def tags(self) -> list[str] | None: ...
+    @property
+    def usage(self) -> dict[str, Any] | None: ...
+
+
+def open_span(run: DescribedRun) -> tuple[str, Kind, dict[str, Any]]:
     """Return the name, the kind and the first attributes of a run's span."""
-    attributes: dict[str, Any] = {"foldline.run.id": str(run.id), "foldline.run.type": run.run_type}
+    attributes: dict[str, Any] = {
+        "foldline.run.id": run_key(run.id),
+        "foldline.run.type": run.run_type,
+    }
     if run.tags:
         attributes["foldline.tags"] = run.tags
     if run.run_type == "llm":
@@ -76,7 +103,9 @@ def open_span(run: Run) -> tuple[str, Kind, dict[str, Any]]:
     return run.name, "internal", attributes
 
 
-def _opening_of_model(run: Run, attributes: dict[str, Any]) -> tuple[str, Kind, dict[str, Any]]:
+def _opening_of_model(
+    run: DescribedRun, attributes: dict[str, Any]
+) -> tuple[str, Kind, dict[str, Any]]:
     parameters = run.extra.get("invocation_params") or {}
     metadata = run.extra.get("metadata") or {}
     model = metadata.get("ls_model_name") or parameters.get("model") or parameters.get("model_name")
@@ -107,22 +136,24 @@ def _opening_of_model(run: Run, attributes: dict[str, Any]) -> tuple[str, Kind, 
     return f"{operation} {model}" if model else operation, "client", attributes
 
 
-def answer_attributes(run: Run) -> dict[str, Any]:
+def answer_attributes(run: DescribedRun) -> dict[str, Any]:
+    """Return the attributes of a model's answer: tokens, finish reasons, model, id and cost."""
     attributes: dict[str, Any] = {}
-    for path, attribute in USAGE.items():
-        value: Any = run.usage
+    usage = run.usage
+    for path, attribute in USAGE.items() if usage else ():
+        value: Any = usage
         for key in path:
             value = (value or {}).get(key)
         if isinstance(value, int):
             attributes[attribute] = value
     messages = [
-        one["message"]
-        for some in (run.outputs or {}).get("generations") or []
-        for one in some
-        if one.get("message") is not None
+        generation["message"]
+        for generations in (run.outputs or {}).get("generations") or []
+        for generation in generations
+        if generation.get("message") is not None
     ]
     metadata = [field_of(message, "response_metadata") or {} for message in messages]
-    reasons = [one.get("finish_reason") or one.get("stop_reason") for one in metadata]
+    reasons = [answer.get("finish_reason") or answer.get("stop_reason") for answer in metadata]
     if any(reasons):
         attributes["gen_ai.response.finish_reasons"] = [str(reason) for reason in reasons if reason]
     model = metadata and (metadata[0].get("model_name") or metadata[0].get("model"))
@@ -131,21 +162,25 @@ def answer_attributes(run: Run) -> dict[str, Any]:
     answer_id = metadata and (metadata[0].get("id") or field_of(messages[0], "id"))
     if answer_id:
         attributes["gen_ai.response.id"] = str(answer_id)
-    cost = _cost(run, metadata[0] if metadata else {})
+    cost = _cost(run, usage, metadata[0] if metadata else {})
     if cost is not None:
         attributes[COST] = cost
     return attributes
 
 
-def _cost(run: Run, metadata: dict[str, Any]) -> float | None:
-    known = getattr(run, "cost", None)
-    if known is not None:
-        return float(known)
+def _cost(
+    run: DescribedRun, usage: dict[str, Any] | None, metadata: dict[str, Any]
+) -> float | None:
+    cost = getattr(run, "cost", None)
+    if cost is not None:
+        return float(cost)
+    if not usage:
+        return None
     described = run.extra.get("metadata") or {}
     provider = metadata.get("model_provider") or described.get("ls_provider")
     model = metadata.get("model_name") or metadata.get("model") or described.get("ls_model_name")
     prices = find_prices(provider, model)
-    return cost_of(run.usage, prices, service=service_of(metadata.get("service_tier")))
+    return cost_of(usage, prices, service=service_of(metadata.get("service_tier")))
 
 
 def score_attributes(name: str, value: float | None, comment: str | None) -> dict[str, Any]:
@@ -158,7 +193,7 @@ def score_attributes(name: str, value: float | None, comment: str | None) -> dic
     return attributes
 
 
-def content_attributes(run: Run, redactor: Redactor) -> dict[str, str]:
+def content_attributes(run: DescribedRun, redactor: Redactor) -> dict[str, str]:
     """Return what went in and came out: messages by the conventions, everything else as JSON, texts as they are."""
     content: dict[str, Any] = {}
     outputs = run.outputs or {}
@@ -178,12 +213,12 @@ def content_attributes(run: Run, redactor: Redactor) -> dict[str, str]:
     }
 
 
-def _inner(values: dict[str, Any], key: str) -> Any:
-    """Return what a run was given: its dict, or the one value that was wrapped in one."""
+def _inner(values: dict[str, Any], key: str) -> object:
+    """Return the values of a run: the dict, or the single value that it wraps."""
     return values[key] if values.keys() == {key} else values or None
 
 
-def _text(value: Any, redactor: Redactor) -> str:
+def _text(value: object, redactor: Redactor) -> str:
     clean = redactor.json(to_jsonable(plain_content(value)))
     if isinstance(clean, str):
         return clean

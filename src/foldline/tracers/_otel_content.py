@@ -48,7 +48,7 @@ def output_messages(outputs: dict[str, Any] | None) -> list[dict[str, Any]]:
     return messages
 
 
-def is_message(value: Any) -> bool:
+def is_message(value: object) -> bool:
     """Whether a value is a message, or the dump of one."""
     if isinstance(value, dict):
         name = value.get("id")
@@ -56,7 +56,7 @@ def is_message(value: Any) -> bool:
     return hasattr(value, "content") and hasattr(value, "response_metadata")
 
 
-def _message(message: Any) -> dict[str, Any]:
+def _message(message: object) -> dict[str, Any]:
     kind = message["id"][-1] if isinstance(message, dict) and "lc" in message else None
     kind = kind or str(field_of(message, "type"))
     role = ROLES.get(kind, kind)
@@ -81,8 +81,8 @@ def _message(message: Any) -> dict[str, Any]:
     return {"role": role, "parts": parts}
 
 
-def _parts(content: Any) -> list[dict[str, Any]]:
-    """Return the parts of a content: its text in one piece, reasoning and media as parts of their own."""
+def _parts(content: object) -> list[dict[str, Any]]:
+    """Return the parts of a content: its text as one part, reasoning and media as further parts."""
     if isinstance(content, str):
         return [{"type": "text", "content": content}] if content else []
     text = ""
@@ -112,7 +112,7 @@ def _part(block: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def plain_content(value: object) -> object:
-    """Write messages, wherever they are in a value, as parts; the result of a tool as what it says."""
+    """Replace messages anywhere in a value by their parts, and tool results by their content."""
     if is_message(value):
         if field_of(value, "tool_call_id") is not None:
             return field_of(value, "content")

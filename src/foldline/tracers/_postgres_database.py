@@ -1,4 +1,4 @@
-"""Traces in PostgreSQL (extra `postgres`), in a schema of their own, `foldline_traces`; words as `tsvector`.
+"""Traces in PostgreSQL (extra `postgres`), in the schema `foldline_traces`; words as `tsvector`.
 
 Batches of several programs are written one after the other, as in a file: so a `seq` that is seen later is greater.
 Words are split here and not by PostgreSQL, whose parser depends on the database's locale.
@@ -122,7 +122,7 @@ class PostgresTraces:
         return _PostgresSession(self._open)
 
     def close(self) -> None:
-        """Close the connections that nobody uses."""
+        """Close idle connections."""
         if self._server is not None:
             self._server.close()
 
@@ -219,11 +219,11 @@ BEGIN_WRITING = f"{USE_SCHEMA}; SELECT pg_advisory_xact_lock({LOCK})"
 
 def _read_version(connection: PostgresConnection) -> int:
     # Not `to_regclass`, which does not see at once what another session has made.
-    known = "SELECT 1 FROM pg_tables WHERE schemaname = 'foldline_traces' AND tablename = 'foldline_schema'"
-    if connection.execute(known).fetchone() is None:
+    has_table = "SELECT 1 FROM pg_tables WHERE schemaname = 'foldline_traces' AND tablename = 'foldline_schema'"
+    if connection.execute(has_table).fetchone() is None:
         return 0
-    found = connection.execute("SELECT version FROM foldline_traces.foldline_schema").fetchone()
-    return int(found[0])
+    row = connection.execute("SELECT version FROM foldline_traces.foldline_schema").fetchone()
+    return int(row[0])
 
 
 class _PostgresSession:
@@ -283,13 +283,13 @@ def write_lexemes(text: str) -> str:
     places: dict[str, list[int]] = {}
     size = 0
     for place, word in enumerate(split_words(text), 1):
-        known = places.get(word)
-        if known is None:
+        positions = places.get(word)
+        if positions is None:
             size += len(word.encode()) + 4
             if size > MOST_BYTES:
                 break
             places[word] = [min(place, LAST_POSITION)]
-        elif len(known) < MOST_POSITIONS and place <= LAST_POSITION:
+        elif len(positions) < MOST_POSITIONS and place <= LAST_POSITION:
             size += 2
-            known.append(place)
+            positions.append(place)
     return " ".join(f"'{word}':{','.join(map(str, at))}" for word, at in places.items())

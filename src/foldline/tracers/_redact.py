@@ -44,33 +44,46 @@ SECRET_ENDINGS = (
     "token",
 )  # fmt: skip
 """How each name ends that `SECRET_NAME` matches."""
-SIGNS = (*(word.lower() for word, _ in SHAPES), "=", *(f'{ending}":' for ending in SECRET_ENDINGS))
+SIGNS = {
+    "=",
+    *(word.lower() for word, _ in SHAPES),
+    *(f'{ending}":' for ending in SECRET_ENDINGS),
+}
 """What JSON text in small letters contains, at least, where there is a secret in it; known values apart."""
+SIGNS_BY_PART = {
+    part: tuple(sign for sign in sorted(SIGNS) if part in sign)
+    for part in ("gh", "pass", "credential")
+} | {
+    sign: (sign,)
+    for sign in sorted(SIGNS)
+    if not any(part in sign for part in ("gh", "pass", "credential"))
+}
+"""A part that signs share -> those signs: one search answers for all of them where it is not there."""
 LONGEST_NAME = 40
 SHORTEST = 8
-"""A known value shorter than this is no secret: it would turn up everywhere."""
+"""Known values shorter than this are not redacted: they would match everywhere."""
 
 
 class Redactor:
-    """Removes secrets from texts and JSON; knows those in the environment and those it is given."""
+    """Removes secrets from texts and JSON; by known values: those in the environment and those passed to it."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        known = {value for name, value in os.environ.items() if SECRET_NAME.search(name)} | set(
-            secrets
-        )
+        known_values = {
+            value for name, value in os.environ.items() if SECRET_NAME.search(name)
+        } | set(secrets)
         longest_first = sorted(
-            (value for value in known if len(value) >= SHORTEST), key=len, reverse=True
+            (value for value in known_values if len(value) >= SHORTEST), key=len, reverse=True
         )
         self._known = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
         self._known_in_json = [json.dumps(value)[1:-1] for value in longest_first]
 
     def may_show_secrets(self, json_text: str) -> bool:
-        """Whether JSON text could hold a secret: a quick look, which says no only where there is none."""
+        """Whether JSON text could hold a secret: a quick check, False only where there is none."""
         if any(value in json_text for value in self._known_in_json):
             return True
         small = json_text.lower()
-        for sign in SIGNS:  # noqa: SIM110  `any` of a generator takes three times as long
-            if sign in small:
+        for part, signs in SIGNS_BY_PART.items():  # noqa: SIM110  `any` of a generator takes three times as long
+            if part in small and any(sign in small for sign in signs):
                 return True
         return False
 
@@ -85,7 +98,7 @@ class Redactor:
                 text = shape.sub(REDACTED, text)
         return ASSIGNED.sub(_unassigned, text) if "=" in text else text
 
-    def json(self, value: Any) -> Any:
+    def json(self, value: object) -> Any:  # noqa: ANN401  JSON of the same form as the value
         """Remove secrets from JSON, keys of dicts included."""
         if isinstance(value, str):
             return self.text(value)

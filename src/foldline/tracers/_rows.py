@@ -1,6 +1,6 @@
-"""A run as a row of a database and back. Nothing here opens one.
+"""A run as a database row, and back. Nothing here opens a database.
 
-A `RunRecord` is what the tracer's thread knows of a run; `RowWriter` writes the records of one batch as rows, without
+A `RunRecord` is the state of a run in the tracer's thread; `RowWriter` writes the records of one batch as rows, without
 secrets.
 """
 
@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 from pydantic import Field
@@ -40,8 +40,19 @@ RedactHook = Callable[[dict[str, Any]], dict[str, Any] | None]
 """Sees a run as a dict before it is written; returns what is to be written, or None for nothing."""
 
 
+class SentRequest(Protocol):
+    """An HTTP request of a model run; its class is in a layer above this one."""
+
+    @property
+    def method(self) -> str: ...
+    @property
+    def url(self) -> str: ...
+    @property
+    def body(self) -> bytes: ...
+
+
 class RunRecord:
-    """What is known of one run while it runs."""
+    """The state of one run while it runs."""
 
     __slots__ = (
         "end", "error", "error_class", "events", "extra", "facts", "first", "id", "inputs", "is_refused", "is_written",
@@ -68,14 +79,14 @@ class RunRecord:
         self.request: Any = None
         self.facts: dict[str, Any] = {}
         self.outer: RunRecord | None = None
-        """A run above this one that was given the same id, and goes on when this one ends."""
+        """An outer run with the same id, which continues when this one ends."""
         self.is_written = False
         """Whether the file has its beginning."""
         self.is_refused = False
-        """Whether the hook said that it is not to be written."""
+        """Whether the hook refused to have it written."""
 
     def release(self) -> None:
-        """Let go of what is in the file already."""
+        """Drop the values that are in the file."""
         self.is_written = True
         self.inputs, self.serialized = None, None
 
@@ -87,12 +98,14 @@ class RowWriter:
         self._redactor = redactor
         self._hook = hook
         self._form_keys: dict[tuple[int, str], tuple[object, str]] = {}
-        """The id of an object and what else is said of it -> the object, which keeps the id its own, and its form."""
+        """The id of an object and further fields -> the object (so that its id is not reused) and its form."""
         self._dumps: dict[int, tuple[object, Any]] = {}
         """The id of a message -> the message and its dump: in a chain each is seen three times."""
         self._encode = _encoder(self._encodable)
         self._names: dict[str, str] = {}
         """Names of runs, and what is written of them."""
+        self._tag_texts: dict[str, str] = {}
+        """Tags of runs, and what is written of them: the same for all runs of a step."""
         self.forms: dict[str, str] = {}
 
     def row(self, record: RunRecord) -> Row | None:
@@ -102,8 +115,8 @@ class RowWriter:
         record.facts = facts
         if is_ended:
             facts = facts | describe_end(record.run_type, record.outputs, record.extra, facts)
-        texts, is_clean = self._texts(record.inputs, record.extra, record.tags, record.outputs)
-        inputs, extra, tags, outputs = texts
+        texts, is_clean = self._texts(record.inputs, record.extra, record.outputs)
+        inputs, extra, outputs = texts
         if not is_clean:
             facts = self._clean(
                 facts,
@@ -121,7 +134,7 @@ class RowWriter:
             "first_token_time": record.first,
             "end_time": record.end,
             "error_class": record.error_class,
-            "tags": tags if record.tags else None,
+            "tags": self._tags(record.tags) if record.tags else None,
             "form": None if record.serialized is None else self._form(record.serialized),
             "extra": extra,
             "inputs": inputs,
@@ -169,6 +182,13 @@ class RowWriter:
             clean = self._names[name] = mend_surrogates(self._redactor.text(name))
         return clean
 
+    def _tags(self, tags: list[str]) -> str:
+        key = repr(tags)
+        text = self._tag_texts.get(key)
+        if text is None:
+            text = self._tag_texts[key] = self._texts(tags)[0][0]
+        return text
+
     def _clean(self, facts: dict[str, Any], **words: str | None) -> dict[str, Any]:
         """Take secrets out of the facts; first words are cut from the clean text, where a secret is still whole."""
         clean = self._redactor.text
@@ -194,7 +214,7 @@ class RowWriter:
         keys = ("id", "trace_id", "parent_run_id", "run_type", "start_time", "end_time", "form")
         return {**changed, **{name: values[name] for name in keys if name in values}}
 
-    def _request(self, request: Any) -> str:
+    def _request(self, request: SentRequest) -> str:
         """Write the request that was sent: where to and the body; headers hold keys and are left out."""
         try:
             body = json.loads(request.body)
@@ -204,7 +224,7 @@ class RowWriter:
         return written({"method": request.method, "url": where, "body": body}, self._redactor)
 
     def _texts(self, *values: Any) -> tuple[list[str], bool]:
-        """Write values as JSON, and say whether no secret was taken out. Most hold none: one look says so."""
+        """Return values as JSON, and whether no secret was redacted. Most hold none, as one check shows."""
         encode = self._encode
         try:
             texts = [encode(value) for value in values]
@@ -215,7 +235,7 @@ class RowWriter:
             return [written(value, self._redactor) for value in values], False
         return texts, True
 
-    def _encodable(self, value: Any) -> Any:
+    def _encodable(self, value: object) -> object:
         if isinstance(value, BaseMessage):
             dump = self._dumps.get(id(value))
             if dump is None:
@@ -255,7 +275,7 @@ PLAIN_MESSAGES: dict[type[BaseMessage], list[str]] = {
 USUAL_STATUS = ("complete", "success")
 
 
-def dump_message(message: BaseMessage) -> Any:
+def dump_message(message: BaseMessage) -> object:
     """Return what `dumpd` does."""
     fields = message.__dict__
     name = PLAIN_MESSAGES.get(type(message))
@@ -283,7 +303,7 @@ def dump_message(message: BaseMessage) -> Any:
     return {"lc": 1, "type": "constructor", "id": name, "kwargs": kwargs}
 
 
-def _encoder(default: Callable[[Any], Any]) -> Callable[[Any], str]:
+def _encoder(default: Callable[[object], object]) -> Callable[[object], str]:
     """Return what writes JSON. The one of the standard library makes a new encoder for every value."""
     make = json.encoder.c_make_encoder  # type: ignore[attr-defined]
     if make is None:
@@ -300,8 +320,8 @@ def _plain_events(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def written(value: Any, redactor: Redactor) -> str:
-    """Write any value as JSON: messages and documents as dumps, times in ISO, strangers by their repr."""
+def written(value: object, redactor: Redactor) -> str:
+    """Write any value as JSON: messages and documents as dumps, times in ISO, other objects by their repr."""
     try:
         clean = redactor.json(_plain(value))
         return json.dumps(clean, ensure_ascii=True, allow_nan=True, default=repr)
@@ -309,14 +329,14 @@ def written(value: Any, redactor: Redactor) -> str:
         return json.dumps(redactor.json(_kinds(value)))
 
 
-def _kinds(value: Any) -> Any:
+def _kinds(value: object) -> object:
     """Name the classes of what a value holds, where it cannot be written whole."""
     if isinstance(value, dict):
         return {str(key): repr(type(item)) for key, item in list(value.items())}
     return [repr(type(item)) for item in value] if isinstance(value, list) else repr(type(value))
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if value is None or isinstance(value, str | int | float | bool):
         return value
     if isinstance(value, dict):
@@ -335,7 +355,7 @@ ENCODABLE: tuple[tuple[tuple[type, ...], Callable[[Any], Any]], ...] = (
 """What JSON has not -> how it is written."""
 
 
-def _encodable(value: Any) -> Any:
+def _encodable(value: object) -> object:
     """Turn what JSON has not into something that it has, or that holds only what can be turned."""
     for kinds, turn in ENCODABLE:
         if isinstance(value, kinds):
@@ -343,7 +363,7 @@ def _encodable(value: Any) -> Any:
     try:
         dumped = dumpd(value)
         return dumped if isinstance(dumped, dict | list | str) else repr(dumped)
-    except Exception:  # noqa: BLE001  a stranger's object must not cost the row
+    except Exception:  # noqa: BLE001  an object that cannot be dumped must not lose the row
         return repr(type(value))
 
 
@@ -351,7 +371,7 @@ def _encodable(value: Any) -> Any:
 
 
 class StoredRun(Run):
-    """A run as the file has it: with what was found out about it when it was written."""
+    """A run read from the database, with the summary columns."""
 
     provider: str | None = None
     model: str | None = None
@@ -365,11 +385,11 @@ class StoredRun(Run):
     request: dict[str, Any] | None = None
     """The request as it was sent: `method`, `url`, `body`."""
     scores: list[dict[str, Any]] = Field(default_factory=list)
-    """What people or programs said of it: `name`, `value`, `comment`, `author`, `time`."""
+    """Scores by people or programs: `name`, `value`, `comment`, `author`, `time`."""
 
 
 DAMAGE = (ValueError, TypeError, OverflowError, OSError, RecursionError)
-"""What reading a damaged row may stumble with."""
+"""Exceptions from reading a damaged row."""
 READ = (*COLUMNS, "serialized")
 
 
@@ -387,7 +407,7 @@ def runs_of(rows: Iterable[tuple[Any, ...]], place: str) -> list[StoredRun]:
 
 
 def run_of(row: tuple[Any, ...]) -> StoredRun:
-    """Read a run back; values are JSON as it was written, and hostile: they are checked."""
+    """Return the run of a row; its JSON is untrusted and validated."""
     values = dict(zip(READ, row, strict=True))
     for key in ("inputs", "outputs", "serialized", "extra", "tags", "events", "request"):
         values[key] = json.loads(values[key]) if values[key] is not None else None
@@ -407,7 +427,7 @@ def run_of(row: tuple[Any, ...]) -> StoredRun:
 
 
 def _usual_events(values: dict[str, Any], others: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the events of a run: those that its times tell, and others that were noted."""
+    """Return the events of a run: those of its times, and the others."""
     events = [{"name": "start", "time": values["start_time"].isoformat()}]
     if values["first_token_time"] is not None:
         events.append({"name": "new_token", "time": values["first_token_time"].isoformat()})

@@ -89,7 +89,7 @@ INSERT INTO indexed_to VALUES (0);
 WORDS = "CREATE VIRTUAL TABLE words USING fts5 (text, content='', tokenize='unicode61 remove_diacritics 2')"
 KIND = "traces"
 PATIENCE_MS = 2_000
-"""How long SQLite itself waits for another writer before it says BUSY."""
+"""How long SQLite itself waits for another writer before it returns BUSY."""
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -222,8 +222,8 @@ def _row_from_version_1(connection: sqlite3.Connection, row: tuple[Any, ...]) ->
         key = form_key(form)
         connection.execute("INSERT OR IGNORE INTO forms (id, body) VALUES (?, ?)", (key, form))
         values["form"] = key
-    known = {name: _loaded(values[name]) for name in ("inputs", "outputs", "extra")}
-    facts = describe_run(values["run_type"], known["inputs"], known["outputs"], known["extra"])
+    loaded = {name: _loaded(values[name]) for name in ("inputs", "outputs", "extra")}
+    facts = describe_run(values["run_type"], loaded["inputs"], loaded["outputs"], loaded["extra"])
     facts = {name: value for name, value in facts.items() if values.get(name) is None}
     if values["error"]:
         facts["error_class"] = values["error"].split("(", 1)[0].strip()[:200] or "Exception"
@@ -231,7 +231,7 @@ def _row_from_version_1(connection: sqlite3.Connection, row: tuple[Any, ...]) ->
     return tuple(values.get(name) for name in COLUMNS)
 
 
-def _loaded(text: str | None) -> Any:
+def _loaded(text: str | None) -> object:
     try:
         return json.loads(text) if text else None
     except (ValueError, RecursionError):  # a damaged row is carried over as it is

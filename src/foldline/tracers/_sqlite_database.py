@@ -44,8 +44,8 @@ class SqliteTraces:
 
     def has_index(self, statements: Statements) -> bool:
         """Whether the file has a full-text index (SQLite may be built without)."""
-        known = "SELECT 1 FROM sqlite_master WHERE name = 'words'"
-        return statements.execute(known).fetchone() is not None
+        has_table = "SELECT 1 FROM sqlite_master WHERE name = 'words'"
+        return statements.execute(has_table).fetchone() is not None
 
     def add_words(self, statements: Statements, texts: Iterable[tuple[int, str]]) -> None:
         """Put texts into the index."""
@@ -100,11 +100,11 @@ class SqliteTraces:
             statements.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
         with closing(self.session()) as session:
-            session.read(clean)  # VACUUM has a transaction of its own
+            session.read(clean)  # VACUUM cannot run inside a transaction
 
 
 class _SqliteSession:
-    """Work that follows each other uses one connection; a file that was replaced is opened anew."""
+    """Consecutive work uses one connection; a file that was replaced is reopened."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -1,4 +1,4 @@
-"""Marker classes: what a handler inherits to say that it wants streamed pieces."""
+"""Marker classes: base classes of handlers that need streamed pieces."""
 
 from __future__ import annotations
 

@@ -51,10 +51,10 @@ class TraceSummary:
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Which traces: those of which one run fits. What is None is not asked for."""
+    """Selects traces with a matching run. None matches everything."""
 
     text: str | None = None
-    """Words that a run said, was told, or failed with."""
+    """Words in the inputs, the outputs or the error of a run."""
     only_errors: bool = False
     model: str | None = None
     run_type: str | None = None
@@ -142,9 +142,9 @@ def _search_rows(text: str) -> Search:
 
 
 FEW_MATCHES = 8
-"""Runs that are looked at for each trace of a list, at first: most lists are full then."""
+"""Runs read per trace of a list at first, enough for most lists."""
 MOST_MATCHES = 20_000
-"""Runs that a list with filters looks at, the newest: a longer list is no list that anybody reads to its end."""
+"""The newest runs that a filtered list reads at most."""
 SHOWN = (
     "id", "name", "run_type", "start_time", "end_time", "first_token_time", "session_id", "thread_id", "user_id",
     "question", "answer", "error_class",

@@ -39,7 +39,7 @@ def tracing_variable() -> str | None:
 
 @cache
 def langsmith_tracer() -> object:
-    """Return the tracer of this process, where the environment asks for one.
+    """Return the tracer of this process, if the environment enables one.
 
     Read at the first run and kept, as LangSmith's own libraries do; `langsmith_tracer.cache_clear()` reads it again.
     """
@@ -75,6 +75,6 @@ def file_tracer() -> DatabaseTracer | None:
         return None
 
 
-# The cached function itself is asked, by every run: no frame of this file is entered for it.
+# Every run calls the cached function itself, without a frame of this file.
 register_configure_hook(SimpleNamespace(get=langsmith_tracer), inheritable=True)
 register_configure_hook(SimpleNamespace(get=file_tracer), inheritable=True)

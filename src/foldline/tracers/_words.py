@@ -15,7 +15,7 @@ LONGEST_WORD = 200
 
 
 class Phrases(NamedTuple):
-    """What is looked for: all of the phrases, each of words that follow each other."""
+    """A parsed search: all of the phrases must occur, each with its words in sequence."""
 
     phrases: list[list[str]]
     ends_open: bool

@@ -1,7 +1,7 @@
-"""The thread that writes traces: reads what the tracer was told, keeps records of the runs under way, writes rows.
+"""The thread that writes traces: reads the tracer's entries, keeps records of running runs, writes rows.
 
 Rows go into the file in batches; a run that ends within a moment is one row. The full-text index is not written with
-them: the thread does that when there is nothing else to do, and whoever searches finishes it.
+them: the thread does that when there is nothing else to do, and a search completes it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ INHERITED: list[Session] = []
 
 
 class Action(IntEnum):
-    """What an entry of the queue says; one that begins a run has the type of the run in its place."""
+    """The kind of an entry in the queue; an entry that starts a run has the type of the run instead."""
 
     FIRST = 1
     RETRY = 2
@@ -91,7 +91,7 @@ class TraceWriter:
         self._session: Session = self._database.session()
         self._waiting: deque[Entry] = deque()
         self._open: dict[UUID, RunRecord] = {}
-        """Runs under way, by id: only whoever holds `_file_lock` looks at them."""
+        """Running runs, by id; used only under `_file_lock`."""
         self._lock = mutex()  # of who writes; what waits needs none
         self._file_lock = (
             mutex()
@@ -163,7 +163,7 @@ class TraceWriter:
                     continue
                 self._session.close()
             self._is_writing = False
-            # Looked at again: what was put in between found a writer, and sent for no other.
+            # Checked again: an entry put meanwhile found a writer and did not start another.
             if self._is_closed or not self._waiting or not self._become_writer():
                 return
 
@@ -207,7 +207,7 @@ class TraceWriter:
         parent = self._open.get(parent_id) if parent_id is not None else None
         record = RunRecord(str(run_id), parent, run_type, start)
         if parent_id is not None and parent is None:
-            extra["parent_run_id"] = str(parent_id)  # a run of which this tracer was told nothing
+            extra["parent_run_id"] = str(parent_id)  # a run that this tracer did not see start
         record.serialized = serialized
         record.inputs = inputs
         record.tags = extra.pop("tags", None) or []
@@ -220,7 +220,7 @@ class TraceWriter:
         return record
 
     def _apply(self, entry: Entry) -> RunRecord | None:
-        """Note what an entry says of a run; return the run where that is its end."""
+        """Apply an entry to the record of its run; return the record if the run has ended."""
         action, at, run_id, content, inputs = entry
         record = self._open.get(run_id)
         if record is None:  # its beginning was dropped
@@ -246,7 +246,7 @@ class TraceWriter:
         if inputs is not None and not record.is_written:
             record.inputs = inputs if isinstance(inputs, dict) else {"input": inputs}
         elif inputs is not None:
-            record.is_written = False  # the whole row is written anew
+            record.is_written = False  # the whole row is written again
             record.inputs = inputs if isinstance(inputs, dict) else {"input": inputs}
         if record.outer is None:
             del self._open[run_id]

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 from foldline.callbacks.base import AsyncCallbackHandler, BaseCallbackHandler
 from foldline.callbacks.dispatch import inline
 from foldline.tracers.core import _TracerCore
 from foldline.tracers.schemas import Run
+
+if TYPE_CHECKING:
+    from foldline.protocol.events import Event
 
 __all__ = ["AsyncBaseTracer", "BaseTracer"]
 
@@ -71,7 +74,7 @@ class BaseTracer(_TracerCore, BaseCallbackHandler, ABC):
         return run
 
     @inline
-    def on_stream_event(self, event: Any, *, run_id: UUID, **kwargs: object) -> None:
+    def on_stream_event(self, event: Event, *, run_id: UUID, **kwargs: object) -> None:
         """Note when the first content arrived."""
         self._note_stream_event(event, run_id)
 
@@ -114,7 +117,7 @@ class AsyncBaseTracer(_TracerCore, AsyncCallbackHandler, ABC):
         await self._on_llm_new_token(run, token, chunk)
 
     @inline
-    def on_stream_event(self, event: Any, *, run_id: UUID, **kwargs: object) -> None:
+    def on_stream_event(self, event: Event, *, run_id: UUID, **kwargs: object) -> None:
         """Note when the first content arrived."""
         self._note_stream_event(event, run_id)
 
@@ -139,13 +142,16 @@ def _as_text(core: _TracerCore, step: Step, args: tuple[Any, ...]) -> tuple[Step
     from foldline.messages import get_buffer_string  # noqa: PLC0415
 
     serialized, messages = args
-    return STEPS["on_llm_start"], (serialized, [get_buffer_string(one) for one in messages])
+    return STEPS["on_llm_start"], (
+        serialized,
+        [get_buffer_string(conversation) for conversation in messages],
+    )
 
 
-def _hears(step: Step) -> Callable[..., Run]:
+def _hook_of(step: Step) -> Callable[..., Run]:
     begins = step.phase == "start"
 
-    def hear(self: BaseTracer, *args: object, **kwargs: object) -> Run:
+    def handle(self: BaseTracer, *args: object, **kwargs: object) -> Run:
         run_step, step_args = _as_text(self, step, args) if begins else (step, args)
         run: Run = getattr(self, run_step.make)(*step_args, **kwargs)
         if begins:
@@ -155,18 +161,18 @@ def _hears(step: Step) -> Callable[..., Run]:
         getattr(self, run_step.hook)(run)
         return run
 
-    return hear
+    return handle
 
 
-def _hears_awaited(step: Step) -> Callable[..., Coroutine[Any, Any, Run]]:
-    async def hear(self: AsyncBaseTracer, *args: object, **kwargs: object) -> Run:
+def _async_hook_of(step: Step) -> Callable[..., Coroutine[Any, Any, Run]]:
+    async def handle(self: AsyncBaseTracer, *args: object, **kwargs: object) -> Run:
         run_step, step_args = _as_text(self, step, args)
         run: Run = getattr(self, run_step.make)(*step_args, **kwargs)
         await (self._start_trace if step.phase == "start" else self._end_trace)(run)
         await getattr(self, run_step.hook)(run)
         return run
 
-    return hear
+    return handle
 
 
 def _hook(self: BaseTracer, run: Run) -> None:
@@ -178,7 +184,7 @@ async def _awaited_hook(self: AsyncBaseTracer, run: Run) -> None:
 
 
 for _event, _step in STEPS.items():
-    setattr(BaseTracer, _event, _hears(_step))
-    setattr(AsyncBaseTracer, _event, _hears_awaited(_step))
+    setattr(BaseTracer, _event, _hook_of(_step))
+    setattr(AsyncBaseTracer, _event, _async_hook_of(_step))
     setattr(BaseTracer, _step.hook, _hook)
     setattr(AsyncBaseTracer, _step.hook, _awaited_hook)

@@ -1,11 +1,11 @@
-"""Tracers that join every run of a context, whoever starts it."""
+"""Tracers that are added to every run of a context."""
 
 from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from foldline.callbacks.base import BaseCallbackHandler
 from foldline.callbacks.hooks import register_configure_hook
@@ -13,6 +13,8 @@ from foldline.tracers.run_collector import RunCollectorCallbackHandler
 
 if TYPE_CHECKING:
     from uuid import UUID
+
+    from langsmith import Client
 
     from foldline.tracers.langchain import LangChainTracer
 
@@ -54,7 +56,7 @@ def tracing_v2_enabled(
     *,
     example_id: UUID | str | None = None,
     tags: list[str] | None = None,
-    client: Any = None,
+    client: Client | None = None,
 ) -> Generator[LangChainTracer, None, None]:
     """Send every trace that begins inside the block to LangSmith (extra `langsmith`)."""
     from foldline.tracers.langchain import LangChainTracer  # noqa: PLC0415  an extra

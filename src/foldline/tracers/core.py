@@ -1,4 +1,4 @@
-"""What every tracer keeps: the runs under way, made and completed from callback events. Nothing here waits.
+"""State shared by all tracers: the running runs, made and completed from callback events. Nothing here waits.
 
 `_schema_format` says how values are written into a run, as in LangChain: "original" (dicts, messages as text and as
 dumps), "original+chat" (the same, messages kept), "streaming_events" (values as they are, under `input`/`output`).
@@ -20,13 +20,14 @@ from foldline.tracers.schemas import Run, now, run_key
 if TYPE_CHECKING:
     from foldline.documents.base import Document
     from foldline.messages.base import BaseMessage
-    from foldline.outputs import LLMResult
+    from foldline.outputs import Generation, LLMResult
+    from foldline.protocol.events import Event
 
 SchemaFormat = Literal["original", "original+chat", "streaming_events"]
 
 
 class _TracerCore(StreamObserver):
-    """The runs under way, by id; a run that ended is let go."""
+    """Keeps the running runs by id, until they end."""
 
     log_missing_parent = True
     keep_tokens = True
@@ -68,11 +69,11 @@ class _TracerCore(StreamObserver):
     def _enter(self, run: Run) -> None:
         key = run_key(run.id)
         parent = self.run_map.get(run_key(run.parent_run_id)) if run.parent_run_id else None
-        own = f"{_digits(run.start_time)}Z{key}"
+        order = f"{_digits(run.start_time)}Z{key}"
         if parent is None:
-            run.note(trace_id=run.id, dotted_order=own)
+            run.note(trace_id=run.id, dotted_order=order)
         else:
-            order = f"{parent.dotted_order}.{own}"
+            order = f"{parent.dotted_order}.{order}"
             run.note(trace_id=parent.trace_id, dotted_order=order, parent_run=parent)
             self._add_child_run(parent, run)
         self.run_map[key] = run
@@ -132,7 +133,7 @@ class _TracerCore(StreamObserver):
     def _create_chain_run(
         self,
         serialized: dict[str, Any] | None,
-        inputs: Any,
+        inputs: object,
         run_type: str | None = None,
         **kwargs: Any,
     ) -> Run:
@@ -156,7 +157,7 @@ class _TracerCore(StreamObserver):
     def _create_retrieval_run(self, serialized: dict[str, Any], query: str, **kwargs: Any) -> Run:
         return self._create("retriever", serialized, {"query": query}, **kwargs)
 
-    def _get_chain_inputs(self, inputs: Any) -> dict[str, Any]:
+    def _get_chain_inputs(self, inputs: object) -> dict[str, Any]:
         return inputs if isinstance(inputs, dict) and self._keeps_dicts else {"input": inputs}
 
     def _get_chain_outputs(self, outputs: object) -> dict[str, Any]:
@@ -183,7 +184,7 @@ class _TracerCore(StreamObserver):
             run.events.append({"name": "new_token", "time": at, "kwargs": event_kwargs})
         return run
 
-    def _note_stream_event(self, event: dict[str, Any], run_id: UUID) -> None:
+    def _note_stream_event(self, event: Event, run_id: UUID) -> None:
         run = self.run_map.get(run_key(run_id))
         if (
             run is not None
@@ -276,7 +277,7 @@ def llm_outputs(response: LLMResult, *, dump: bool) -> dict[str, Any]:
     """Write a model's result as a dict; messages as they are, or dumped."""
     from foldline.load import dumpd  # noqa: PLC0415  a tracer of chains dumps nothing
 
-    def written(generation: Any) -> dict[str, Any]:
+    def describe(generation: Generation) -> dict[str, Any]:
         as_dict: dict[str, Any] = {
             "text": generation.text,
             "generation_info": generation.generation_info,
@@ -287,7 +288,10 @@ def llm_outputs(response: LLMResult, *, dump: bool) -> dict[str, Any]:
         return as_dict
 
     return {
-        "generations": [[written(one) for one in some] for some in response.generations],
+        "generations": [
+            [describe(generation) for generation in generations]
+            for generations in response.generations
+        ],
         "llm_output": response.llm_output,
         "run": None,
         "type": "LLMResult",

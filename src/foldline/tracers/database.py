@@ -1,4 +1,4 @@
-"""What the tracers into databases share: the handler that hears of runs, and the writer behind it.
+"""Shared by the tracers that write into databases: the handler, which passes entries to a writer.
 
 The run pays for one entry in a queue that has no lock: what happened, and when. A thread from foldline's pool makes
 rows of that, many at a time, writes them in short transactions and leaves when there is nothing more. A database that
@@ -26,6 +26,7 @@ from foldline.utils.places import TracePlace
 
 if TYPE_CHECKING:
     from foldline.outputs import LLMResult
+    from foldline.protocol.events import Event
 
 __all__ = ["DatabaseTracer"]
 
@@ -102,15 +103,17 @@ class DatabaseTracer(StreamObserver, BaseCallbackHandler):
     def on_chat_model_start(
         self, serialized: dict[str, Any], messages: list[list[Any]], **kwargs: Any
     ) -> None:
-        """Note it."""
+        """Queue the start of a chat model run."""
         self._put(("llm", time.time(), serialized, {"messages": messages}, kwargs))
 
     def on_llm_start(self, serialized: dict[str, Any], prompts: list[str], **kwargs: Any) -> None:
-        """Note it."""
+        """Queue the start of a text model run."""
         self._put(("llm", time.time(), serialized, {"prompts": prompts}, kwargs))
 
-    def on_chain_start(self, serialized: dict[str, Any] | None, inputs: Any, **kwargs: Any) -> None:
-        """Note it."""
+    def on_chain_start(
+        self, serialized: dict[str, Any] | None, inputs: object, **kwargs: Any
+    ) -> None:
+        """Queue the start of a chain."""
         values = inputs if isinstance(inputs, dict) else {"input": inputs}
         run_type = kwargs.pop("run_type", None) or "chain"
         self._put((run_type, time.time(), serialized, values, kwargs))
@@ -123,33 +126,33 @@ class DatabaseTracer(StreamObserver, BaseCallbackHandler):
         inputs: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        """Note it."""
+        """Queue the start of a tool."""
         values = inputs if isinstance(inputs, dict) else {"input": input_str}
         self._put(("tool", time.time(), serialized, values, kwargs))
 
     def on_retriever_start(self, serialized: dict[str, Any], query: str, **kwargs: Any) -> None:
-        """Note it."""
+        """Queue the start of a retriever."""
         self._put(("retriever", time.time(), serialized, {"query": query}, kwargs))
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:
-        """Note it."""
+        """Queue the end of a model run."""
         self._streaming.discard(run_id)
         self._put((Action.ANSWER, time.time(), run_id, response, None))
 
     def on_chain_end(
-        self, outputs: Any, *, run_id: UUID, inputs: Any = None, **kwargs: Any
+        self, outputs: object, *, run_id: UUID, inputs: object = None, **kwargs: object
     ) -> None:
-        """Note it."""
+        """Queue the end of a chain."""
         self._streaming.discard(run_id)
         values = outputs if isinstance(outputs, dict) else {"output": outputs}
         self._put((Action.END, time.time(), run_id, values, inputs))
 
-    def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        """Note it."""
+    def on_tool_end(self, output: object, *, run_id: UUID, **kwargs: object) -> None:
+        """Queue the end of a tool."""
         self._put((Action.END, time.time(), run_id, {"output": output}, None))
 
-    def on_retriever_end(self, documents: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        """Note it."""
+    def on_retriever_end(self, documents: object, *, run_id: UUID, **kwargs: object) -> None:
+        """Queue the end of a retriever."""
         self._put((Action.END, time.time(), run_id, {"documents": documents}, None))
 
     def on_llm_error(
@@ -159,25 +162,25 @@ class DatabaseTracer(StreamObserver, BaseCallbackHandler):
         run_id: UUID,
         **kwargs: Any,
     ) -> None:
-        """Note it, with the partial answer."""
+        """Queue the error and the partial answer of a model run."""
         self._fail(error, run_id, kwargs.get("response"))
 
     def on_chain_error(
-        self, error: BaseException, *, run_id: UUID, inputs: Any = None, **kwargs: Any
+        self, error: BaseException, *, run_id: UUID, inputs: object = None, **kwargs: object
     ) -> None:
-        """Note it."""
+        """Queue the error of a chain."""
         self._fail(error, run_id, None, inputs)
 
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        """Note it."""
+        """Queue the error of a tool."""
         self._fail(error, run_id, None)
 
     def on_retriever_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        """Note it."""
+        """Queue the error of a retriever."""
         self._fail(error, run_id, None)
 
     def _fail(
-        self, error: BaseException, run_id: UUID, response: LLMResult | None, inputs: Any = None
+        self, error: BaseException, run_id: UUID, response: LLMResult | None, inputs: object = None
     ) -> None:
         self._streaming.discard(run_id)
         # A run that waits for a person's answer has not failed; its layer is above this one.
@@ -185,19 +188,19 @@ class DatabaseTracer(StreamObserver, BaseCallbackHandler):
         failure = (_stacktrace(error), None if name == INTERRUPT else name, response, inputs)
         self._put((Action.FAIL, time.time(), run_id, failure, None))
 
-    def on_llm_new_token(self, token: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        """Note the time of the first."""
+    def on_llm_new_token(self, token: object, *, run_id: UUID, **kwargs: object) -> None:
+        """Queue the time of the first token."""
         if run_id not in self._streaming:
             self._note_first(run_id)
 
     @inline
-    def on_stream_event(self, event: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        """Note when the first content arrived."""
+    def on_stream_event(self, event: Event, *, run_id: UUID, **kwargs: object) -> None:
+        """Queue the time of the first content."""
         if run_id not in self._streaming and event.get("event") == "content-block-delta":
             self._note_first(run_id)
 
-    def on_chunk(self, run_id: UUID | None, chunk: Any) -> None:
-        """Note when the first piece of a streamed run passed by."""
+    def on_chunk(self, run_id: UUID | None, chunk: object) -> None:
+        """Queue the time of the first piece of a streamed run."""
         if run_id is not None and run_id not in self._streaming:
             self._note_first(run_id)
 
@@ -205,12 +208,12 @@ class DatabaseTracer(StreamObserver, BaseCallbackHandler):
         self._streaming.add(run_id)
         self._put((Action.FIRST, time.time(), run_id, None, None))
 
-    def on_retry(self, retry_state: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        """Note another try."""
+    def on_retry(self, retry_state: object, *, run_id: UUID, **kwargs: object) -> None:
+        """Queue a retry."""
         self._put((Action.RETRY, time.time(), run_id, retry_state, None))
 
-    def on_model_request(self, request: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        """Note the request as it is sent."""
+    def on_model_request(self, request: object, *, run_id: UUID, **kwargs: object) -> None:
+        """Queue the HTTP request of a model run."""
         self._put((Action.REQUEST, time.time(), run_id, request, None))
 
 

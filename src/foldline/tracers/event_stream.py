@@ -1,7 +1,7 @@
 """`astream_events`: everything that happens inside a runnable, as a stream of small dicts, LangChain's v1 and v2.
 
-One handler turns callbacks into v2 events as they happen; v1 is a translation of v2. The root's events say the input
-as the caller gave it, at the start and not again at the end.
+One handler turns callbacks into v2 events as they happen; v1 is a translation of v2. The root's start event has
+the caller's input; its end event has none.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 import functools
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 from uuid import UUID
 
 from foldline._config import RunnableConfig
 from foldline._io import ASYNC, BLOCKING, IO
 from foldline._io.drive import drive_each
-from foldline.callbacks.base import BaseCallbackHandler
+from foldline.callbacks.base import BaseCallbackHandler, Metadata
 from foldline.exceptions import UsageError
 from foldline.tracers._filter import Filters, shows, take_filters
 from foldline.tracers._streaming import StreamingHandler, StreamObserver
@@ -23,6 +23,9 @@ from foldline.tracers.core import llm_outputs
 from foldline.tracers.memory_stream import beside, with_handler
 from foldline.tracers.schemas import run_key
 from foldline.utils.uuid import uuid7
+
+if TYPE_CHECKING:
+    from foldline.outputs import LLMResult
 
 __all__ = [
     "EventStreamHandler",
@@ -34,7 +37,7 @@ __all__ = [
 ]
 
 UNKNOWN = {"input": ""}
-"""What a streamed step says of its input at the start, when it has not read it yet."""
+"""The input that a streamed step reports at its start, before it has read it."""
 
 
 class RunInfo(TypedDict):
@@ -49,6 +52,10 @@ class RunInfo(TypedDict):
     parent_ids: list[str]
     outer: RunInfo | None
     shown: bool
+    key: str
+    """Its id as text."""
+    has_pieces: bool
+    """Whether its pieces were seen inside."""
 
 
 class StandardStreamEvent(TypedDict):
@@ -75,8 +82,6 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
         self._send = send
         self._filters = filters or {}
         self._runs: dict[UUID, RunInfo] = {}
-        self._observed: set[UUID] = set()
-        """Runs whose pieces were seen inside."""
 
     # -- runs
 
@@ -85,7 +90,7 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
         run_type: str,
         data: dict[str, Any],
         inputs: object,
-        serialized: Any,
+        serialized: dict[str, Any] | None,
         kwargs: dict[str, Any],
     ) -> None:
         run_id: UUID = kwargs["run_id"]
@@ -101,11 +106,13 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
             "parent_ids": [] if parent is None else [*self._above(parent), run_key(parent)],
             "outer": self._runs.get(run_id),
             "shown": shows(self._filters, name, run_type, tags),
+            "key": run_key(run_id),
+            "has_pieces": False,
         }
         if inputs is not None:
             info["inputs"] = inputs
         self._runs[run_id] = info
-        self._tell("start", run_id, info, data)
+        self._send_event("start", info, data)
 
     def _end(self, run_id: UUID, data: dict[str, Any], what: str = "end") -> None:
         info = self._leave(run_id)
@@ -113,34 +120,28 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
             return
         if "input" not in data and "inputs" in info:
             data["input"] = info["inputs"]
-        self._tell(what, run_id, info, data)
+        self._send_event(what, info, data)
 
     def _leave(self, run_id: UUID) -> RunInfo | None:
         """Forget a run; one of the same id that was there before it, as a parent's may be, is there again."""
         info = self._runs.pop(run_id, None)
-        self._observed.discard(run_id)
         if info is not None and (outer := info["outer"]) is not None:
             self._runs[run_id] = outer
         return info
 
-    def _tell(self, what: str, run_id: UUID, info: RunInfo, data: dict[str, Any]) -> None:
+    def _send_event(self, what: str, info: RunInfo, data: dict[str, Any]) -> None:
         if info["shown"]:
             self._send(
-                self._event(f"on_{info['run_type']}_{what}", info["name"], run_id, info, data)
+                {
+                    "event": f"on_{info['run_type']}_{what}",
+                    "data": data,
+                    "name": info["name"],
+                    "tags": list(info["tags"]),
+                    "run_id": info["key"],
+                    "metadata": dict(info["metadata"]),
+                    "parent_ids": info["parent_ids"].copy(),
+                }
             )
-
-    def _event(
-        self, event: str, name: str, run_id: UUID, info: RunInfo | dict[str, Any], data: object
-    ) -> StreamEvent:
-        return {
-            "event": event,
-            "data": data,
-            "name": name,
-            "tags": list(info["tags"]),
-            "run_id": run_key(run_id),
-            "metadata": dict(info["metadata"]),
-            "parent_ids": list(info["parent_ids"] if "parent_ids" in info else self._above(run_id)),
-        }
 
     def _above(self, run_id: UUID) -> list[str]:
         """Return the ids of the runs above one that runs, outermost first."""
@@ -149,12 +150,14 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
 
     # -- models
 
-    def on_chat_model_start(self, serialized: object, messages: object, **kwargs: object) -> None:
+    def on_chat_model_start(
+        self, serialized: dict[str, Any], messages: object, **kwargs: object
+    ) -> None:
         """A chat model starts."""
         inputs = {"messages": messages}
         self._begin("chat_model", {"input": inputs}, inputs, serialized, kwargs)
 
-    def on_llm_start(self, serialized: object, prompts: object, **kwargs: object) -> None:
+    def on_llm_start(self, serialized: dict[str, Any], prompts: object, **kwargs: object) -> None:
         """A text model starts."""
         inputs = {"prompts": prompts}
         self._begin("llm", {"input": inputs}, inputs, serialized, kwargs)
@@ -165,16 +168,16 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
         """A piece of an answer arrived."""
         info = self._runs.get(run_id)
         if info is not None and info["shown"]:
-            self._tell("stream", run_id, info, {"chunk": _piece(info["run_type"], token, chunk)})
+            self._send_event("stream", info, {"chunk": _piece(info["run_type"], token, chunk)})
 
-    def on_llm_end(self, response: Any, *, run_id: UUID, **kwargs: Any) -> None:
+    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: object) -> None:
         """A model answered."""
         info = self._runs.get(run_id)
         if info is None:
             return
         if info["run_type"] == "chat_model":
-            answers = [one for some in response.generations for one in some]
-            output = answers[-1].message if answers else None
+            answers = [answer for answers in response.generations for answer in answers]
+            output = getattr(answers[-1], "message", None) if answers else None
         else:
             output = llm_outputs(response, dump=False)
         self._end(run_id, {"output": output})
@@ -182,25 +185,30 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
     # -- chains, prompts, parsers
 
     def on_chain_start(
-        self, serialized: Any, inputs: Any, *, run_type: str | None = None, **kwargs: Any
+        self,
+        serialized: dict[str, Any] | None,
+        inputs: object,
+        *,
+        run_type: str | None = None,
+        **kwargs: Any,
     ) -> None:
         """A chain starts."""
-        known = inputs != UNKNOWN if isinstance(inputs, dict) else inputs is not None
-        data = {"input": inputs} if known else {}
-        self._begin(run_type or "chain", data, inputs if known else None, serialized, kwargs)
+        has_input = inputs != UNKNOWN if isinstance(inputs, dict) else inputs is not None
+        data = {"input": inputs} if has_input else {}
+        self._begin(run_type or "chain", data, inputs if has_input else None, serialized, kwargs)
 
     def on_chunk(self, run_id: UUID | None, chunk: object) -> None:
         """A piece of a run's output passed by."""
         info = self._runs.get(run_id) if run_id is not None else None
-        if info is not None and run_id is not None:
-            self._observed.add(run_id)
-            self._tell("stream", run_id, info, {"chunk": chunk})
+        if info is not None:
+            info["has_pieces"] = True
+            self._send_event("stream", info, {"chunk": chunk})
 
-    def on_root_piece(self, run_id: UUID, piece: Any) -> None:
-        """Take a piece that the root gave: one that tells its own runs, in a hand-written `astream`, shows none."""
+    def on_root_piece(self, run_id: UUID, piece: object) -> None:
+        """Send a piece of the root's output, unless its pieces were seen inside (not in a hand-written `astream`)."""
         info = self._runs.get(run_id)
-        if info is not None and info["run_type"] == "chain" and run_id not in self._observed:
-            self._tell("stream", run_id, info, {"chunk": piece})
+        if info is not None and info["run_type"] == "chain" and not info["has_pieces"]:
+            self._send_event("stream", info, {"chunk": piece})
 
     def on_chain_end(
         self, outputs: object, *, run_id: UUID, inputs: object = None, **kwargs: object
@@ -214,13 +222,13 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
     # -- tools and retrievers
 
     def on_tool_start(
-        self, serialized: object, input_str: str, *, inputs: object = None, **kwargs: object
+        self, serialized: dict[str, Any], input_str: str, *, inputs: object = None, **kwargs: object
     ) -> None:
         """A tool starts."""
         values = inputs if inputs is not None else {}
         self._begin("tool", {"input": values}, values, serialized, kwargs)
 
-    def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
+    def on_tool_end(self, output: object, *, run_id: UUID, **kwargs: object) -> None:
         """A tool returned."""
         self._end(run_id, {"output": output})
 
@@ -229,13 +237,13 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
         call_id = kwargs.get("tool_call_id")
         self._end(run_id, {"error": error, "tool_call_id": call_id}, "error")
 
-    def on_retriever_start(self, serialized: object, query: str, **kwargs: object) -> None:
+    def on_retriever_start(self, serialized: dict[str, Any], query: str, **kwargs: object) -> None:
         """A retriever starts."""
         inputs = {"query": query}
         self._begin("retriever", {"input": inputs}, inputs, serialized, kwargs)
 
     def on_retriever_end(self, documents: object, *, run_id: UUID, **kwargs: object) -> None:
-        """A retriever gave documents."""
+        """A retriever returned documents."""
         self._end(run_id, {"output": documents})
 
     # -- the rest
@@ -246,24 +254,26 @@ class EventStreamHandler(BaseCallbackHandler, StreamingHandler, StreamObserver):
         data: object,
         *,
         run_id: UUID,
-        tags: Any = None,
-        metadata: object = None,
+        tags: list[str] | None = None,
+        metadata: Metadata | None = None,
         **kwargs: object,
     ) -> None:
         """An event of the application's own."""
         if shows(self._filters, name, "on_custom_event", tags or []):
             self._send(
-                self._event(
-                    "on_custom_event",
-                    name,
-                    run_id,
-                    {"tags": tags or [], "metadata": metadata or {}},
-                    data,
-                )
+                {
+                    "event": "on_custom_event",
+                    "data": data,
+                    "name": name,
+                    "tags": list(tags or []),
+                    "run_id": run_key(run_id),
+                    "metadata": dict(metadata or {}),
+                    "parent_ids": self._above(run_id).copy(),
+                }
             )
 
     def _forget(self, error: BaseException, *, run_id: UUID, **kwargs: object) -> None:
-        """A run failed: no event says so, the caller gets the error itself."""
+        """A run failed: there is no event for it, the error is raised."""
         self._leave(run_id)
 
     on_chain_error: Callable[..., None] = _forget
@@ -277,7 +287,7 @@ def _class_name(serialized: dict[str, Any] | None) -> str:
     return str(serialized.get("name") or (serialized.get("id") or ["Unnamed"])[-1])
 
 
-def _piece(run_type: str, token: Any, chunk: Any) -> object:
+def _piece(run_type: str, token: Any, chunk: Any) -> object:  # noqa: ANN401  a text and a chunk; their classes are loaded below
     if run_type == "chat_model":
         from foldline.messages import AIMessageChunk  # noqa: PLC0415  streams of chains need no messages
 
@@ -296,7 +306,7 @@ async def events_of(
     filters: Filters,
     kwargs: dict[str, Any],
 ) -> AsyncGenerator[StreamEvent, None]:
-    """Stream a runnable and give what happens inside it."""
+    """Stream a runnable; yield the events inside it."""
     if version not in ("v1", "v2"):
         raise UsageError(
             f'astream_events knows the versions "v1" and "v2" (and "v3" of a chat model), not {version!r}'
@@ -313,33 +323,33 @@ async def events_of(
             if version == "v2" and event["run_id"] != root.run_id:
                 yield event
                 continue
-            for seen in root.translate(event):
-                yield seen
+            for translated in root.translate(event):
+                yield translated
 
 
 def astream_events(
-    runnable: Any,
-    value: Any,
+    runnable: Any,  # noqa: ANN401  a Runnable, whose layer is above this one
+    value: object,
     config: RunnableConfig | None = None,
     *,
     version: Literal["v1", "v2", "v3"] = "v2",
     **kwargs: Any,
-) -> Any:
-    """Return everything that happens inside a runnable, awaited; "v3" gives a chat model's stream of events."""
+) -> Any:  # noqa: ANN401  an async generator of events, or the stream of a chat model
+    """Return the events inside a runnable, async; "v3" is the event stream of a chat model."""
     if version == "v3":
         return runnable.astream_v2(value, config, **kwargs)
     return events_of(ASYNC, runnable, value, config, version, take_filters(kwargs), kwargs)
 
 
 def stream_events(
-    runnable: Any,
-    value: Any,
+    runnable: Any,  # noqa: ANN401  a Runnable, whose layer is above this one
+    value: object,
     config: RunnableConfig | None = None,
     *,
     version: Literal["v1", "v2", "v3"] = "v2",
     **kwargs: Any,
-) -> Any:
-    """Return everything that happens inside a runnable; "v3" gives a chat model's stream of events."""
+) -> Any:  # noqa: ANN401  a generator of events, or the stream of a chat model
+    """Return the events inside a runnable; "v3" is the event stream of a chat model."""
     if version == "v3":
         return runnable.stream_v2(value, config, **kwargs)
     return drive_each(
@@ -348,9 +358,9 @@ def stream_events(
 
 
 class _Root:
-    """Says the root's input as the caller gave it, and translates to v1 where asked."""
+    """Sets the root's input to the caller's, and translates events to v1."""
 
-    def __init__(self, run_id: str, value: Any, version: str) -> None:
+    def __init__(self, run_id: str, value: object, version: str) -> None:
         self.run_id, self._value, self._version = run_id, value, version
         self._is_tool = False
 
@@ -367,7 +377,7 @@ class _Root:
         return [*before, event] if self._version == "v2" else [*before, *self._v1(event)]
 
     def _streamed(self, end: StreamEvent, data: dict[str, Any]) -> list[StreamEvent]:
-        """In v1 a root that gives no pieces of its own (a tool) streams its output whole."""
+        """In v1 a root without pieces (a tool) streams its output as one piece."""
         kind = end["event"].removeprefix("on_").removesuffix("_end")
         if self._version == "v2" or kind not in ("tool", "retriever", "prompt"):
             return []

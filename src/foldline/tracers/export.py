@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any, Literal
 
 from foldline.exceptions import UsageError
@@ -139,15 +140,15 @@ def _events(run: StoredRun) -> list[dict[str, Any]]:
     return events
 
 
-def _nanoseconds(time: Any) -> str:
+def _nanoseconds(time: datetime) -> str:
     return str(int(time.timestamp() * 1_000_000) * 1_000)
 
 
-def _attribute(key: str, value: Any) -> dict[str, Any]:
+def _attribute(key: str, value: object) -> dict[str, Any]:
     return {"key": key, "value": _any_value(value)}
 
 
-def _any_value(value: Any) -> dict[str, Any]:
+def _any_value(value: object) -> dict[str, Any]:
     if isinstance(value, bool):
         return {"boolValue": value}
     if isinstance(value, int):
@@ -178,7 +179,7 @@ CALLS = json.loads(
 {calls}
 """
 )
-"""What the model was asked, and what it answered, call by call."""
+"""The messages to the model and its answers, by call."""
 
 
 def test_{slug}():

@@ -6,6 +6,7 @@ The client sends in the background; a service that is slow, down or refuses cost
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 from weakref import WeakSet
@@ -33,8 +34,8 @@ _tracers: WeakSet[LangChainTracer] = WeakSet()
 _clients: list[Client] = []
 
 
-def _langsmith() -> Any:
-    """Import the extra when it is used: whoever looks through the names of this package must not load it."""
+def _langsmith() -> ModuleType:
+    """Import the extra on first use, not when the names of this package are listed."""
     try:
         import langsmith  # noqa: PLC0415
         import langsmith.utils  # noqa: PLC0415
@@ -46,7 +47,7 @@ def _langsmith() -> Any:
 
 
 def get_client() -> Client:
-    """Return the client that tracers share which were given none; made when it is first needed."""
+    """Return the client of tracers without one of their own, made on first use."""
     if not _clients:
         _clients.append(_langsmith().Client())
     return _clients[0]
@@ -140,7 +141,7 @@ class LangChainTracer(BaseTracer):
     def _llm_outputs(self, response: LLMResult) -> dict[str, Any]:
         return llm_outputs(response, dump=False)  # `_written` dumps everything once
 
-    def _written(self, value: object) -> Any:
+    def _written(self, value: object) -> Any:  # noqa: ANN401  JSON
         """Write a value as the JSON that LangSmith reads, without secrets."""
         return self._redactor.json(_as_langchain(dumpd(value)))
 

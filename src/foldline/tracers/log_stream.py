@@ -1,4 +1,4 @@
-"""`astream_log`: a run and the runs inside it as a JSON document, told as patches while it grows."""
+"""`astream_log`: a run and the runs inside it as a JSON document, streamed as patches."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _when(time: datetime | None) -> str | None:
 
 
 class LogStreamCallbackHandler(BaseTracer, StreamingHandler):
-    """Turns runs into patches of a log and hands each to `send`; gathers them in `patches` where none is given."""
+    """Turns runs into patches of a log and passes each to `send`, by default to the list `patches`."""
 
     run_inline = True
     keep_tokens = False
@@ -135,7 +135,7 @@ class LogStreamCallbackHandler(BaseTracer, StreamingHandler):
         self._lock = mutex()
 
     def _persist_run(self, run: Run) -> None:
-        """The reader of the stream keeps what it wants."""
+        """Nothing to keep: the patches were sent."""
 
     def _llm_outputs(self, response: LLMResult) -> dict[str, Any]:
         return llm_outputs(response, dump=False)
@@ -234,9 +234,9 @@ class _RootOutput:
         self._send(RunLogPatch(*ops))
 
 
-def _plus(whole: Any, piece: Any) -> object:
+def _plus(total: Any, piece: Any) -> object:  # noqa: ANN401  values that may have no `+`
     try:
-        return whole + piece
+        return total + piece
     except TypeError:
         return piece
 
@@ -251,7 +251,7 @@ async def log_of(
     diff: bool,
     with_streamed_output_list: bool,
 ) -> AsyncGenerator[RunLogPatch, None]:
-    """Stream a runnable and give the patches of its log, or the log after each."""
+    """Stream a runnable; yield the patches of its log, or the log after each."""
     channel = io.channel()
     handler = LogStreamCallbackHandler(send=channel.put, **take_filters(kwargs))
     config = with_handler(config, handler)

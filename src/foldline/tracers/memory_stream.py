@@ -1,4 +1,4 @@
-"""Run a runnable beside a reader: its stream is read to the end, and what is sent meanwhile comes out here, in order.
+"""Run a runnable in the background: its stream is read to the end, and items sent meanwhile are yielded in order.
 
 The reader waits through `io` alone. When it leaves early, the runnable is stopped and waited for.
 """
@@ -10,7 +10,7 @@ from contextlib import aclosing
 from typing import Any
 
 from foldline._config import RunnableConfig, ensure_config
-from foldline._io import IO, Channel
+from foldline._io import IO, Channel, RunningBody
 from foldline.callbacks.base import BaseCallbackHandler, BaseCallbackManager
 
 _END = object()
@@ -51,14 +51,14 @@ class _Reading:
 
 async def beside(
     io: IO,
-    runnable: Any,
-    value: Any,
+    runnable: Any,  # noqa: ANN401  a Runnable, whose layer is above this one
+    value: object,
     config: RunnableConfig,
     kwargs: dict[str, Any],
     channel: Channel,
     on_piece: Callable[[Any], None] | None = None,
 ) -> AsyncGenerator[Any, None]:
-    """Stream a runnable; give what is put into the channel meanwhile; raise what it raised."""
+    """Stream a runnable; yield the items put into the channel meanwhile; raise its error."""
     reading = _Reading(channel, on_piece)
     stream = runnable.stream if io.blocking else runnable.astream
     job = io.start(reading.read(io.each(stream(value, config, **kwargs))))
@@ -74,11 +74,11 @@ async def beside(
             await _stop(job)
 
 
-async def _stop(job: Any) -> None:
+async def _stop(job: RunningBody) -> None:
     job.cancel()
     try:
         await job.result()
     except BaseException as error:
-        # Whatever it says on the way out, nobody asked to hear; but Ctrl-C and exit are for everybody.
+        # Errors of a stopped runnable are dropped, but not Ctrl-C and exit.
         if isinstance(error, KeyboardInterrupt | SystemExit):
             raise

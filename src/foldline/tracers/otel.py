@@ -1,15 +1,19 @@
 """Export runs as OpenTelemetry spans, by the GenAI semantic conventions (extra `otel`).
 
 A model call is a client span `chat <model>`, a tool `execute_tool <name>`, a retriever `retrieval <name>`; chains are
-internal spans under their own name. What was said is recorded only where `capture_content` asks for it.
+internal spans under their own name. Messages and values are recorded only with `capture_content`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import time
+from typing import TYPE_CHECKING, Any, Self, cast
 from uuid import UUID
 
-from foldline.exceptions import MissingExtraError, UsageError
+from foldline.callbacks.base import BaseCallbackHandler
+from foldline.callbacks.dispatch import inline
+from foldline.callbacks.stdout import name_of
+from foldline.exceptions import MissingExtraError, TracerException, UsageError
 from foldline.tracers._otel_attributes import (
     SCORE_EVENT,
     answer_attributes,
@@ -18,8 +22,8 @@ from foldline.tracers._otel_attributes import (
     score_attributes,
 )
 from foldline.tracers._redact import Redactor
-from foldline.tracers.base import BaseTracer
-from foldline.tracers.schemas import Run
+from foldline.tracers.core import llm_outputs
+from foldline.tracers.schemas import run_key, usage_of
 
 try:
     from opentelemetry import trace
@@ -32,13 +36,53 @@ except ImportError as error:
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, SpanContext, TracerProvider
 
+    from foldline.outputs import LLMResult
+    from foldline.protocol.events import Event
+
 __all__ = ["OpenTelemetryTracer"]
 
 REMEMBERED = 1_000
 """Ended runs that can still be scored."""
 
 
-class OpenTelemetryTracer(BaseTracer):
+class _SpanRun:
+    """A run that lasts, and its span."""
+
+    __slots__ = (
+        "extra", "id", "inputs", "is_streaming", "name", "outer", "outputs", "run_type", "serialized", "span", "start",
+        "tags",
+    )  # fmt: skip
+
+    span: Span
+
+    def __init__(
+        self,
+        run_type: str,
+        serialized: dict[str, Any] | None,
+        inputs: dict[str, Any],
+        extra: dict[str, Any],
+    ) -> None:
+        self.id: UUID = extra["run_id"]
+        self.run_type = run_type
+        self.serialized = serialized
+        self.inputs = inputs
+        self.outputs: dict[str, Any] | None = None
+        self.extra = extra
+        self.tags: list[str] | None = extra.get("tags")
+        self.name: str = extra.get("name") or name_of(serialized, {})
+        self.start: int = time.time_ns()
+        self.is_streaming: bool = False
+        """Whether the first piece has arrived."""
+        self.outer: _SpanRun | None = None
+        """A run of the same id that this one interrupts: a parent may have the id of its child."""
+
+    @property
+    def usage(self) -> dict[str, Any] | None:
+        """Tokens of a model run; None if its answers have none."""
+        return usage_of(self.outputs)
+
+
+class OpenTelemetryTracer(BaseCallbackHandler):
     """Makes a span of every run, nested as the runs are; under the span that is current when the root begins.
 
     ```python
@@ -59,78 +103,186 @@ class OpenTelemetryTracer(BaseTracer):
     """
 
     run_inline = True
-    keep_tokens = False
 
     def __init__(
         self, *, tracer_provider: TracerProvider | None = None, capture_content: bool = False
     ) -> None:
-        """Use a provider of spans, or the process's own; `capture_content` records what was said."""
-        super().__init__(_schema_format="streaming_events")
+        """Use a provider of spans, by default the global one; `capture_content` records messages and values."""
+        super().__init__()
         self._tracer = trace.get_tracer("foldline", tracer_provider=tracer_provider)
         self._capture_content = capture_content
         self._redactor = Redactor()
-        self._spans: dict[int, Span] = {}
-        """Of each run that lasts, by the run's identity: two may have one id."""
+        self._runs: dict[UUID, _SpanRun] = {}
+        """Runs that last, by id."""
         self._ended: dict[str, SpanContext] = {}
-        """Of the last runs that ended, by id: somebody may score them."""
+        """Span contexts of the last runs that ended, by id, for scores."""
 
-    def _persist_run(self, run: Run) -> None:
-        """Spans are exported by their provider."""
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self  # a config may be copied; the tracer in it stays the one the user holds
 
-    @staticmethod
-    def _add_child_run(parent_run: Run, child_run: Run) -> None:
-        """Spans know their parents."""
+    def __copy__(self) -> Self:
+        return self
 
-    # -- a run begins
+    # -- a run starts
 
-    def _on_run_create(self, run: Run) -> None:
-        parent = self._spans.get(id(run.parent_run))
+    def on_chat_model_start(
+        self, serialized: dict[str, Any], messages: list[list[Any]], **kwargs: Any
+    ) -> None:
+        """Start a span."""
+        self._start("llm", serialized, {"messages": messages}, kwargs)
+
+    def on_llm_start(self, serialized: dict[str, Any], prompts: list[str], **kwargs: Any) -> None:
+        """Start a span."""
+        self._start("llm", serialized, {"prompts": prompts}, kwargs)
+
+    def on_chain_start(
+        self,
+        serialized: dict[str, Any] | None,
+        inputs: object,
+        *,
+        run_type: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Start a span."""
+        self._start(run_type or "chain", serialized, {"input": inputs}, kwargs)
+
+    def on_tool_start(
+        self, serialized: dict[str, Any], input_str: str, *, inputs: object = None, **kwargs: Any
+    ) -> None:
+        """Start a span."""
+        self._start("tool", serialized, {"input": inputs}, kwargs)
+
+    def on_retriever_start(self, serialized: dict[str, Any], query: str, **kwargs: Any) -> None:
+        """Start a span."""
+        self._start("retriever", serialized, {"query": query}, kwargs)
+
+    def _start(
+        self,
+        run_type: str,
+        serialized: dict[str, Any] | None,
+        inputs: dict[str, Any],
+        details: dict[str, Any],
+    ) -> None:
+        run = _SpanRun(run_type, serialized, inputs, details)
+        parent_id: UUID | None = details.get("parent_run_id")
+        parent = self._runs.get(parent_id) if parent_id is not None else None
+        run.outer = self._runs.get(run.id)
         name, kind, attributes = open_span(run)
-        self._spans[id(run)] = self._tracer.start_span(
+        run.span = self._tracer.start_span(
             name,
-            context=trace.set_span_in_context(parent) if parent is not None else None,
+            context=None if parent is None else trace.set_span_in_context(parent.span),
             kind=SpanKind.CLIENT if kind == "client" else SpanKind.INTERNAL,
             attributes=attributes,
-            start_time=_nanoseconds(run.start_time),
+            start_time=run.start,
         )
+        self._runs[run.id] = run
 
     # -- a run ends
 
-    def _on_run_update(self, run: Run) -> None:
-        span = self._spans.pop(id(run), None)
-        if span is None:
-            return
-        if run.run_type == "llm":
-            span.set_attributes(answer_attributes(run))
+    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: object) -> None:
+        """End the span."""
+        self._end(run_id, llm_outputs(response, dump=False))
+
+    def on_chain_end(
+        self, outputs: object, *, run_id: UUID, inputs: object = None, **kwargs: object
+    ) -> None:
+        """End the span."""
+        self._end(run_id, {"output": outputs}, inputs)
+
+    def on_tool_end(self, output: object, *, run_id: UUID, **kwargs: object) -> None:
+        """End the span."""
+        self._end(run_id, {"output": output})
+
+    def on_retriever_end(self, documents: object, *, run_id: UUID, **kwargs: object) -> None:
+        """End the span."""
+        self._end(run_id, {"documents": documents})
+
+    def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+        """End the span with an error, and with the partial answer."""
+        response: LLMResult | None = kwargs.get("response")
+        has_answer = response is not None and bool(response.generations)
+        outputs = llm_outputs(cast("LLMResult", response), dump=False) if has_answer else None
+        self._end(run_id, outputs, error=error)
+
+    def on_chain_error(
+        self, error: BaseException, *, run_id: UUID, inputs: object = None, **kwargs: object
+    ) -> None:
+        """End the span with an error."""
+        self._end(run_id, None, inputs, error=error)
+
+    def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: object) -> None:
+        """End the span with an error."""
+        self._end(run_id, None, error=error)
+
+    def on_retriever_error(self, error: BaseException, *, run_id: UUID, **kwargs: object) -> None:
+        """End the span with an error."""
+        self._end(run_id, None, error=error)
+
+    def _end(
+        self,
+        run_id: UUID,
+        outputs: dict[str, Any] | None,
+        inputs: object = None,
+        *,
+        error: BaseException | None = None,
+    ) -> None:
+        end = time.time_ns()
+        run = self._runs.pop(run_id, None)
+        if run is None:
+            raise TracerException(
+                f"{type(self).__name__} was told of the run {run_id} but never of its start: attach it before the run"
+            )
+        if run.outer is not None:
+            self._runs[run_id] = run.outer
+        run.outputs = outputs
+        if inputs is not None:
+            run.inputs = {"input": inputs}
+        span = run.span
+        if run.run_type == "llm" and (attributes := answer_attributes(run)):
+            span.set_attributes(attributes)
         if self._capture_content:
             span.set_attributes(content_attributes(run, self._redactor))
-        if run.error is not None:
-            first_line = self._redactor.text(run.error.split("\n", 1)[0])
-            span.set_attribute("error.type", first_line.split("(", 1)[0])
-            span.set_status(Status(StatusCode.ERROR, first_line))
-        self._ended[str(run.id)] = span.get_span_context()
-        while len(self._ended) > REMEMBERED:
+        if error is not None:
+            self._set_error(span, error)
+        self._ended[run_key(run_id)] = span.get_span_context()
+        if len(self._ended) > REMEMBERED:
             del self._ended[next(iter(self._ended))]
-        span.end(_nanoseconds(run.end_time))
+        span.end(end)
 
-    def _on_llm_new_token(self, run: Run, token: object, chunk: object) -> None:
-        self._mark_first(run)
+    def _set_error(self, span: Span, error: BaseException) -> None:
+        try:
+            text = repr(error)
+        except Exception:  # noqa: BLE001  an error whose own text cannot be made still has a name
+            text = repr(type(error))
+        first_line = self._redactor.text(text.split("\n", 1)[0])
+        span.set_attribute("error.type", first_line.split("(", 1)[0])
+        span.set_status(Status(StatusCode.ERROR, first_line))
 
-    def _note_stream_event(self, event: dict[str, Any], run_id: UUID) -> None:
-        super()._note_stream_event(event, run_id)
-        run = self.run_map.get(str(run_id))
-        if run is not None and run.first_token_time is not None:
-            self._mark_first(run)
+    # -- the first piece
 
-    def _mark_first(self, run: Run) -> None:
-        span = self._spans.get(id(run))
-        if span is None or run.extra.get("_marked"):
+    def on_llm_new_token(self, token: object, *, run_id: UUID, **kwargs: object) -> None:
+        """Note the time of the first."""
+        self._mark_first(run_id)
+
+    @inline
+    def on_stream_event(self, event: Event, *, run_id: UUID, **kwargs: object) -> None:
+        """Note when the first content arrived."""
+        if event.get("event") == "content-block-delta":
+            self._mark_first(run_id)
+
+    def _mark_first(self, run_id: UUID) -> None:
+        run = self._runs.get(run_id)
+        if run is None or run.is_streaming:
             return
-        run.extra["_marked"] = True
-        span.add_event("gen_ai.first_token", timestamp=_nanoseconds(run.first_token_time))
-        span.set_attributes({"gen_ai.request.stream": True})
-        if run.time_to_first_token is not None:
-            span.set_attribute("gen_ai.response.time_to_first_chunk", run.time_to_first_token)
+        run.is_streaming = True
+        at = time.time_ns()
+        run.span.add_event("gen_ai.first_token", timestamp=at)
+        run.span.set_attributes(
+            {
+                "gen_ai.request.stream": True,
+                "gen_ai.response.time_to_first_chunk": (at - run.start) / 1_000_000_000,
+            }
+        )
 
     def add_score(
         self,
@@ -140,20 +292,15 @@ class OpenTelemetryTracer(BaseTracer):
         *,
         comment: str | None = None,
     ) -> None:
-        """Say how good a run was: an event of its span, or of a short span below it where that has ended."""
+        """Score a run: as an event of its span, or of a short child span if that has ended."""
         attributes = score_attributes(name, value, comment)
         key = str(run_id)
-        run = self.run_map.get(key)
-        span = self._spans.get(id(run)) if run is not None else None
-        if span is not None:
-            span.add_event(SCORE_EVENT, attributes)
+        run = next((run for run in self._runs.values() if run_key(run.id) == key), None)
+        if run is not None:
+            run.span.add_event(SCORE_EVENT, attributes)
             return
         if key not in self._ended:
             raise UsageError(f"there is no run {key!r} among the last {REMEMBERED} to score")
         parent = trace.set_span_in_context(trace.NonRecordingSpan(self._ended[key]))
         with self._tracer.start_span(SCORE_EVENT, context=parent, attributes=attributes) as late:
             late.add_event(SCORE_EVENT, attributes)
-
-
-def _nanoseconds(time: Any) -> int | None:
-    return None if time is None else int(time.timestamp() * 1_000_000) * 1_000

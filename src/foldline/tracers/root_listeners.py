@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import TypeVar
 from uuid import UUID
 
 from foldline._config import RunnableConfig
@@ -13,12 +13,13 @@ from foldline.tracers.schemas import Run
 
 __all__ = ["AsyncListener", "AsyncRootListenersTracer", "Listener", "RootListenersTracer"]
 
+Result = TypeVar("Result")
 Listener = Callable[[Run], None] | Callable[[Run, RunnableConfig], None]
 AsyncListener = Callable[[Run], Awaitable[None]] | Callable[[Run, RunnableConfig], Awaitable[None]]
 
 
-def _call(listener: Any, run: Run, config: RunnableConfig) -> Any:
-    """A listener takes the run, and the config too where it has a second place or names it."""
+def _call(listener: Callable[..., Result], run: Run, config: RunnableConfig) -> Result:
+    """Call a listener with the run, and with the config if it has a second parameter or one of that name."""
     try:
         parameters = inspect.signature(listener).parameters
     except (TypeError, ValueError):  # written in C
@@ -33,7 +34,7 @@ def _call(listener: Any, run: Run, config: RunnableConfig) -> Any:
 
 
 class RootListenersTracer(BaseTracer):
-    """Calls listeners for the first run it is told of."""
+    """Calls listeners for the first run that starts."""
 
     log_missing_parent = False
 
@@ -69,7 +70,7 @@ class RootListenersTracer(BaseTracer):
 
 
 class AsyncRootListenersTracer(AsyncBaseTracer):
-    """Awaits listeners for the first run it is told of."""
+    """Awaits listeners for the first run that starts."""
 
     log_missing_parent = False
 

@@ -1,4 +1,4 @@
-"""`Run`: what a tracer knows of one run. Plain data, the field names of LangChain; children hang below their parent."""
+"""`Run`: the record of one run. Plain data, the field names of LangChain; children hang below their parent."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Run(BaseModel):
 
     @classmethod
     def trusted(cls, **fields: object) -> Run:
-        """Make a run from values known to be right, without validation; what is not given is as if new."""
+        """Return a run from trusted values, without validation; other fields have their defaults."""
         fields = {
             "end_time": None,
             "first_token_time": None,
@@ -82,13 +82,13 @@ class Run(BaseModel):
         return build_trusted(cls, fields, set(fields))
 
     def note(self, **fields: Any) -> None:
-        """Set fields to values known to be right, at a quarter of the cost of setting them one by one."""
+        """Set fields to trusted values, at a quarter of the cost of setting them one by one."""
         self.__dict__.update(fields)
         self.__pydantic_fields_set__.update(fields)
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What the caller said of this run; kept in `extra`, as LangChain does."""
+        """The metadata of the call, in `extra` as in LangChain."""
         metadata: dict[str, Any] = self.extra.setdefault("metadata", {})
         return metadata
 
@@ -118,12 +118,12 @@ class Run(BaseModel):
 
     @property
     def usage(self) -> dict[str, Any] | None:
-        """Tokens of a model run, as its answers say; None where they do not."""
+        """Tokens of a model run; None if its answers have none."""
         return usage_of(self.outputs)
 
 
 def usage_of(outputs: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Find the tokens in what a model run gave: the first answer to each prompt carries the bill."""
+    """Return the tokens in the outputs of a model run: those of the first answer to each prompt."""
     total: dict[str, Any] | None = None
     for generations in (outputs or {}).get("generations") or []:
         message = generations[0].get("message") if generations else None

@@ -15,19 +15,19 @@ __all__ = ["ConsoleCallbackHandler", "FunctionCallbackHandler", "elapsed", "try_
 
 MILLISECONDS_PER_SECOND = 1000
 WORDS = {"llm": "LLM", "chain": "Chain", "tool": "Tool", "retriever": "Retriever"}
-"""Kind of run -> how it is printed; others (prompts, parsers) are marked as chains, as they are told as chains."""
+"""Kind of run -> how it is printed; others (prompts, parsers) are printed as chains."""
 
 
 def try_json_stringify(obj: object, fallback: str) -> str:
-    """Write as JSON; what is no JSON gives the fallback."""
+    """Return a value as JSON, or the fallback if it has no JSON form."""
     try:
         return json.dumps(obj, indent=2, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError):
         return fallback
 
 
-def elapsed(run: Any) -> str:
-    """How long a run took, in words for people: `12ms`, `1.50s`."""
+def elapsed(run: Run) -> str:
+    """Return how long a run took, for people: `12ms`, `1.50s`."""
     if run.end_time is None:
         return "still running"
     seconds = (run.end_time - run.start_time).total_seconds()
@@ -39,7 +39,7 @@ def _bold(text: str) -> str:
 
 
 class FunctionCallbackHandler(BaseTracer):
-    """Tells a function, in sentences, of every run that begins, ends or fails."""
+    """Passes a sentence about every run that starts, ends or fails to a function."""
 
     name: str = "function_callback_handler"
 
@@ -48,7 +48,7 @@ class FunctionCallbackHandler(BaseTracer):
         self.function_callback = function
 
     def _persist_run(self, run: Run) -> None:
-        """Everything was said when it happened."""
+        """Nothing to do: everything was printed."""
 
     def get_parents(self, run: Run) -> list[Run]:
         """The runs above, nearest first."""
@@ -61,7 +61,8 @@ class FunctionCallbackHandler(BaseTracer):
     def get_breadcrumbs(self, run: Run) -> str:
         """The way from the root to a run: `chain:RunnableSequence > llm:ChatOpenAI`."""
         return " > ".join(
-            f"{one.run_type}:{one.name}" for one in [*reversed(self.get_parents(run)), run]
+            f"{ancestor.run_type}:{ancestor.name}"
+            for ancestor in [*reversed(self.get_parents(run)), run]
         )
 
     def _start(self, run: Run) -> None:

@@ -76,7 +76,7 @@ class TraceStore:
         return self._database.exists()
 
     def close(self) -> None:
-        """Close connections that nobody uses; the next call opens new ones."""
+        """Close idle connections; the next call opens new ones."""
         self._database.close()
 
     # -- whole runs
@@ -194,7 +194,7 @@ class TraceStore:
         self, start: float, end: float, step: float, model: str | None = None
     ) -> list[dict[str, Any]]:
         """Return model calls in steps of time: count, errors, tokens, cost, and latencies at 50 and 95 percent."""
-        # Where nothing was called, the figures of no model are asked for: zeros.
+        # Without calls there are no figures by model: zeros.
         models = [model] if model else self.values("model") or [""]
         return self._read(lambda statements: read_figures(statements, models, start, end, step))
 
@@ -250,12 +250,14 @@ class TraceStore:
         comment: str | None = None,
         author: str | None = None,
     ) -> str:
-        """Note what somebody or something says of a run; return the score's id."""
+        """Add a score to a run; return the id of the score."""
         row = (str(uuid7()), str(run_id), name, value, comment, author, time.time())
 
         def write(statements: Statements) -> None:
-            known = statements.execute("SELECT 1 FROM runs WHERE id = ?", (str(run_id),)).fetchone()
-            if known is None:
+            run_row = statements.execute(
+                "SELECT 1 FROM runs WHERE id = ?", (str(run_id),)
+            ).fetchone()
+            if run_row is None:
                 raise UsageError(f"there is no run {str(run_id)!r} to score")
             statements.execute(
                 "INSERT INTO scores VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", row
@@ -419,14 +421,14 @@ class TraceStore:
 def _tree(runs: list[StoredRun]) -> StoredRun | None:
     if not runs:
         return None
-    known = {run.id: run for run in runs}
-    root = next((run for run in runs if run.parent_run_id not in known), runs[0])
+    by_id = {run.id: run for run in runs}
+    root = next((run for run in runs if run.parent_run_id not in by_id), runs[0])
     for run in runs:
         if run is root:
             continue
-        # A parent whose row was dropped or not yet written: its children hang below the root. So does a run that was
-        # given the id of its own parent, of which there is one row.
-        parent = known.get(run.parent_run_id, root) if run.parent_run_id else root
+        # A parent whose row was dropped or not yet written: its children are put below the root. So is a run with
+        # the id of its parent, for which there is one row.
+        parent = by_id.get(run.parent_run_id, root) if run.parent_run_id else root
         parent = root if parent is run else parent
         run.parent_run = parent
         parent.child_runs.append(run)

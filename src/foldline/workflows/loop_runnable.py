@@ -88,7 +88,7 @@ class LoopRunnable(Runnable[Input, Output]):
                         observer.on_chunk(run.id, piece)
                     yield piece
         except GeneratorExit:
-            await run.leave(loops[0].partial_result() if loops else None)
+            await run.end_stream(loops[0].partial_result() if loops else None)
             raise
         except BaseException as error:
             await run.dispatch("on_chain_error", error)

@@ -198,7 +198,7 @@ class ChatCall:
             self.stream = listeners.choose_stream(stream=self.stream, can_stream=hooks.streams)
         request = model._request(self.value, run, stream=self.stream)
         structured = take_format(request.options) if request.options else None
-        self.settings = take_settings(model, request, run.given.get("configurable") or {})
+        self.settings = take_settings(model, request, run.call_config.get("configurable") or {})
         if listeners is not None:
             listeners.choose_events(stream=request.stream, generates=hooks.generates)
             if (waiting := listeners.dispatch_start(request, structured)) is not None:

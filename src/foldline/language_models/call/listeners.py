@@ -1,4 +1,4 @@
-"""`CallListeners`: who listens to a call, and what they are told of it while it runs. A call without any has none."""
+"""`CallListeners`: calls the handlers of a model call while it runs. A call without handlers has none."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Hooks = list[tuple[BaseCallbackHandler, Callable[..., Any]]]
 
 
 class CallListeners:
-    """The handlers of a call's run: whether they want a stream, its events or its tokens."""
+    """The handlers of a call's run, and whether they need a stream, its events or its tokens."""
 
     __slots__ = (
         "_direct", "_emits_tokens", "_is_chunks", "_is_first", "_is_invoke", "_model", "_run", "_shows_events", "_view",
@@ -44,40 +44,43 @@ class CallListeners:
         self._view: ChunkView | None = None
         self._direct: _DirectTokens | None = None
         self._is_first = True
-        """Whether no batch has come yet."""
+        """Whether there was no batch yet."""
         self.tells_events: bool = False
         self.tells_tokens: bool = False
         self.chunks: list[AIMessageChunk] = []
-        """The chunks of the last batch of which handlers were told: the reader gets the same."""
+        """The chunks of the last batch that handlers got: the reader gets the same objects."""
 
     @property
     def need_events(self) -> bool:
-        """Whether anybody wants to hear of single events."""
+        """Whether a handler needs single events."""
         return self.tells_events or self.tells_tokens
 
     def choose_stream(self, *, stream: bool, can_stream: bool) -> bool:
-        """Return whether to ask for a stream: as the caller does, or under `invoke` where a handler shows one."""
+        """Return whether to request a stream: as the caller does, or under `invoke` for a handler that needs one."""
         if not self._is_invoke:
             return stream
-        can_stream = can_stream and not self._model._streaming_disabled(self._run.kwargs)
-        fields_set = getattr(self._model, "model_fields_set", ())
-        if "streaming" in fields_set and not getattr(self._model, "streaming", None):
-            can_stream = (
-                False  # the program said so (`streaming=False`): it wins over a handler's wish
-            )
         for handler in self._run.handlers:
             if isinstance(handler, V2StreamingHandler):
                 self._shows_events = True
-                return can_stream
-            if can_stream and isinstance(handler, StreamingHandler):
+                return can_stream and self._may_stream()
+            if isinstance(handler, StreamingHandler) and can_stream and self._may_stream():
                 self._emits_tokens = stream = True
         return stream
 
-    def choose_events(self, *, stream: bool, generates: bool) -> None:
-        """Find out who wants to hear of single events: of an answer that comes whole, nobody.
+    def _may_stream(self) -> bool:
+        """Whether a handler may turn on streaming: not if the program set `streaming=False`."""
+        model = self._model
+        if model._streaming_disabled(self._run.kwargs):
+            return False
+        return "streaming" not in getattr(model, "model_fields_set", ()) or bool(
+            getattr(model, "streaming", None)
+        )
 
-        `on_stream_event` is told under `stream_v2`, and under `invoke` where a `V2StreamingHandler` listens; never
-        under v1 `stream()`, so that a handler with both hooks hears nothing twice.
+    def choose_events(self, *, stream: bool, generates: bool) -> None:
+        """Set whether handlers get events or tokens: none of an answer that is not streamed.
+
+        `on_stream_event` is called under `stream_v2`, and under `invoke` with a `V2StreamingHandler`; never under v1
+        `stream()`, so that a handler with both hooks gets nothing twice.
         """
         if self._is_invoke and generates and not (stream or self._shows_events):
             return
@@ -96,16 +99,16 @@ class CallListeners:
     def dispatch_start(
         self, request: ChatRequest, structured: StructuredFormat
     ) -> Awaitable[None] | None:
-        """Tell that the call starts, or give what is to be waited for where a handler takes time."""
+        """Dispatch the start of the call; return an awaitable where a handler takes time."""
         model, run = self._model, self._run
         stop, options = request.stop, request.options
-        if run.manager is not None:  # a trace shows which model it was, as LangChain's do
+        if run.manager is not None:  # a trace names the model, as in LangChain
             described = model._get_ls_params(stop, **options)
             run.manager = run.manager.with_metadata(cast("Metadata", described))
         details: dict[str, Any] = {
             "invocation_params": model._get_invocation_params(stop, **options),
             "options": {"stop": stop, **options},
-            "name": run.given.get("run_name") or model.get_name(),
+            "name": run.call_config.get("run_name") or model.get_name(),
             "batch_size": 1,
         }
         if structured:
@@ -114,7 +117,7 @@ class CallListeners:
         return run.begin_now("on_chat_model_start", started, details)
 
     def dispatch_batch(self, batch: Batch) -> Awaitable[None] | None:
-        """Tell of every event and of the tokens that show it, or give what is to be waited for."""
+        """Dispatch every event and its tokens; return an awaitable where a handler takes time."""
         if self._is_first:
             self._is_first = False
             if self._view is not None and not self.tells_events:
@@ -136,7 +139,7 @@ class CallListeners:
 
 
 class _DirectTokens:
-    """Tells tokens to hooks that are called at once, with nothing looked up for each."""
+    """Passes tokens to hooks that are plain functions, with nothing looked up for each."""
 
     __slots__ = ("_handlers", "_hooks", "_io", "_manager", "_run_id", "_show", "waiting")
 
@@ -148,18 +151,18 @@ class _DirectTokens:
         self._hooks = hooks
         self._show = view.show
         self.waiting: list[tuple[BaseCallbackHandler, Awaitable[Any]]] = []
-        """What hooks returned, against their kind, that an async call must await."""
+        """Awaitables that sync hooks returned, for an async call to await."""
 
     @classmethod
     def of(cls, run: Run, view: ChunkView) -> _DirectTokens | None:
-        """Find the hooks of a run; None where one of them must be waited for."""
+        """Return the hooks of a run; None where one of them takes time."""
         manager = run.manager
         if manager is None or (hooks := direct_hooks(run.io, manager.handlers, TOKEN)) is None:
             return None
         return cls(run, manager, view, hooks)
 
     def dispatch_chunks(self, batch: Batch) -> list[AIMessageChunk] | None:
-        """Tell of the chunks that show a batch, and return them; None where a hook has changed the handlers."""
+        """Dispatch the chunks of a batch, and return them; None where a hook has changed the handlers."""
         manager, run_id = self._manager, self._run_id
         if manager.handlers is not self._handlers:
             return None
@@ -167,7 +170,7 @@ class _DirectTokens:
         chunks = self._show(batch)
         for chunk in chunks:
             piece = piece_of(chunk)
-            text = said if type(said := chunk.content) is str else str(chunk.text)
+            text = content if type(content := chunk.content) is str else str(chunk.text)
             for handler, hook in self._hooks:
                 try:
                     result = hook(
@@ -175,15 +178,15 @@ class _DirectTokens:
                     )
                     if result is not None and (waiting := settled(self._io, result)) is not None:
                         self.waiting.append((handler, waiting))
-                except Exception as error:  # noqa: BLE001  the handler says whether it is raised
+                except Exception as error:  # noqa: BLE001  raised if the handler has `raise_error`
                     hook_failed(handler, TOKEN, error)
         return chunks
 
     async def wait(self) -> None:
-        """Await what hooks returned."""
+        """Await the results of hooks."""
         waiting, self.waiting = self.waiting, []
         for handler, result in waiting:
             try:
                 await result
-            except Exception as error:  # noqa: BLE001  the handler says whether it is raised
+            except Exception as error:  # noqa: BLE001  raised if the handler has `raise_error`
                 hook_failed(handler, TOKEN, error)

@@ -25,6 +25,8 @@ def llm_output_of(result: ChatResult) -> dict[str, Any] | None:
     if result.llm_output or not isinstance(message, AIMessage):
         return result.llm_output
     metadata = message.response_metadata
+    if not metadata and message.usage_metadata is None:
+        return result.llm_output
     output = {key: metadata[key] for key in METADATA_KEYS if metadata.get(key)}
     if usage := _token_usage(message):
         output["token_usage"] = usage

@@ -71,7 +71,8 @@ class CacheConfig:
 
 def cache_control_of(value: object) -> dict[str, Any] | None:
     """Return the mark on a block, a message or a tool, in any form."""
-    if isinstance(value, BaseMessage):
+    is_block = type(value) is dict  # first: asking whether a dict is a Pydantic model takes longer
+    if not is_block and isinstance(value, BaseMessage):
         control = value.additional_kwargs.get(CONTROL)
     elif isinstance(value, Mapping):
         function, extras = value.get("function"), value.get("extras")

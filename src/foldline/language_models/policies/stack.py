@@ -54,14 +54,24 @@ def policies_for(call: CallContext, request: ChatRequest) -> list[Policy]:
     """Return the policies that a call needs; a plain call has none."""
     settings, options = call.settings, request.options
     profile = call.model.profile or NO_PROFILE
-    is_hooked = settings.hooks is not None  # a hook may add anything to the request
-    names_tools = bool(options) or not MESSAGES_WITHOUT_TOOLS.issuperset(
-        map(type, request.messages)
-    )
     has_blocks = list in map(type, map(CONTENT, request.messages))
     takes_names = call.model._tool_name_pattern or profile.get("tool_name_pattern")
     is_in_scope = SCOPE.get() is not None
     is_counted = is_in_scope or call.model.rate_limiter is not None or "prices" in profile
+    if settings is NO_SETTINGS and not (
+        has_blocks
+        or takes_names
+        or is_counted
+        or options
+        or request.stop
+        or profile
+        or request.output_file_type
+    ):  # as most calls are
+        return []
+    is_hooked = settings.hooks is not None  # a hook may add anything to the request
+    names_tools = bool(options) or not MESSAGES_WITHOUT_TOOLS.issuperset(
+        map(type, request.messages)
+    )
     is_known = profile or takes_names or is_in_scope
     has_options = options or request.stop
     applies = (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import weakref
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
 
@@ -35,12 +34,15 @@ def tools_of(tools: Sequence[Any], *, strict: bool | None = None) -> list[Descri
             f"bind_tools takes a list of tools, not {type(tools).__name__}: write bind_tools([…])"
         )
     descriptions: list[Description] = []
+    by_name: dict[str | None, list[Description]] = {}
+    """The same, so that a tool is compared only with those of its name."""
     for tool in tools:
         description = _with_extras(tool, _describe(tool, strict))
-        if not any(_is_same(description, other) for other in descriptions):
+        namesakes = by_name.setdefault(tool_name(description), [])
+        if not any(_is_same(description, other) for other in namesakes):
+            namesakes.append(description)
             descriptions.append(description)
-    names = Counter(name for tool in descriptions if (name := tool_name(tool)))
-    duplicates = sorted(name for name, count in names.items() if count > 1)
+    duplicates = sorted(name for name, same in by_name.items() if name and len(same) > 1)
     if duplicates:
         raise UsageError(
             f"two tools are named {duplicates[0]!r}: the model could not tell them apart, rename one"
@@ -49,9 +51,7 @@ def tools_of(tools: Sequence[Any], *, strict: bool | None = None) -> list[Descri
 
 
 def _is_same(tool: Description, other: Description) -> bool:
-    """Return whether two descriptions are of the same tool: such as a class and its JSON Schema."""
-    if tool_name(tool) != tool_name(other):
-        return False
+    """Return whether two descriptions of one name are of the same tool: such as a class and its JSON Schema."""
     return tool == other or remove_titles(tool) == remove_titles(other)
 
 

@@ -26,7 +26,7 @@ from foldline.messages.block_translators.pipeline import (
 )
 from foldline.protocol.blocks import ContentBlock
 
-__all__ = ["get_translator", "register_translator", "standard_blocks"]
+__all__ = ["get_translator", "register_translator", "standard_blocks", "translates_text"]
 
 MessageTranslator: TypeAlias = Callable[[Any], list[ContentBlock]]
 
@@ -56,6 +56,11 @@ METADATA_STEPS[google_genai.translate] = google_genai.add_citations
 
 CUSTOM_TRANSLATORS: dict[str, dict[str, MessageTranslator]] = {}
 """Translators of messages registered by programs."""
+
+
+def translates_text(provider: str) -> bool:
+    """Whether the plain text of a provider's message may become more than one block of text."""
+    return provider in CUSTOM_TRANSLATORS or TRANSLATORS.get(provider) in METADATA_STEPS
 
 
 def get_translator(provider: str) -> dict[str, MessageTranslator] | None:

@@ -84,11 +84,14 @@ def standard_blocks(
     message_id: str | None = None,
 ) -> list[ContentBlock]:
     """Return content as standard blocks, including reasoning and tool calls that are stored outside it."""
+    own_translator = translate or TRANSLATORS.get(provider or "")
+    has_more = calls or additional_kwargs or own_translator in METADATA_STEPS
+    if isinstance(content, str) and not has_more:  # as most messages are
+        return [{"type": "text", "text": content}] if content else []
     items = [content] if isinstance(content, str) else content
     blocks: list[Block] = []
     metadata = metadata or {}
     is_standard = metadata.get("output_version") == "v1"
-    own_translator = translate or TRANSLATORS.get(provider or "")
     translators = (
         (own_translator, *FALLBACK_TRANSLATORS) if own_translator else FALLBACK_TRANSLATORS
     )

@@ -16,7 +16,14 @@ from foldline.messages import AIMessage, BaseMessage, HumanMessage, SystemMessag
 from foldline.messages.openai import convert_to_openai_data_block, openai_role
 from foldline.protocol.blocks import BlockKind
 from foldline.providers._completions.host import Host
-from foldline.providers._foreign import ForeignBlocks, add_note, blocks_for, is_own, note_title
+from foldline.providers._foreign import (
+    ForeignBlocks,
+    add_note,
+    blocks_for,
+    is_own,
+    note_title,
+    plain_text,
+)
 from foldline.providers._wire import dump_text
 
 __all__ = ["MessageEncoder"]
@@ -112,10 +119,16 @@ class MessageEncoder:
         return {**head, "content": texts}
 
     def _assistant(self, message: AIMessage) -> Body:
-        blocks = blocks_for(message, self._providers, self._policy, self._notes)
         body: Body = {"role": "assistant"}
         if message.name:
             body["name"] = message.name
+        if (text := plain_text(message)) is None:
+            return self._assistant_blocks(message, body)
+        body["content"] = text
+        return body
+
+    def _assistant_blocks(self, message: AIMessage, body: Body) -> Body:
+        blocks = blocks_for(message, self._providers, self._policy, self._notes)
         texts: list[str] = []
         calls: list[Body] = []
         for block in blocks:

@@ -14,7 +14,7 @@ from foldline.exceptions import UsageError
 from foldline.language_models.policies.prompt_caching import cache_control_of
 from foldline.messages import AIMessage, BaseMessage, ToolMessage
 from foldline.protocol.blocks import BlockKind
-from foldline.providers._foreign import ForeignBlocks, blocks_for
+from foldline.providers._foreign import ForeignBlocks, blocks_for, plain_text
 from foldline.providers._turns import TurnEncoder
 from foldline.providers._wire import plain_id
 from foldline.providers.anthropic.blocks import (
@@ -67,6 +67,8 @@ class MessageEncoder(TurnEncoder):
     # -- messages of users, systems and tools
 
     def _encode_user(self, message: BaseMessage) -> list[Block]:
+        if (text := plain_text(message)) is not None:
+            return _text_blocks(text)
         blocks = [self._input(dict(block)) for block in message.content_blocks]
         return _mark_last_block([block for block in blocks if block is not None], message)
 
@@ -123,6 +125,8 @@ class MessageEncoder(TurnEncoder):
     # -- messages of the model
 
     def _encode_assistant(self, message: AIMessage) -> list[Block]:
+        if (text := plain_text(message)) is not None:
+            return _text_blocks(text)
         blocks = blocks_for(message, self._providers, self._policy, self._notes)
         is_signed = message.response_metadata.get("model_provider") in self._providers
         encoded = [self._encode_block(block, is_signed=is_signed) for block in blocks]
@@ -191,6 +195,12 @@ class MessageEncoder(TurnEncoder):
             "name": block.get("name") or "unknown",
             "input": {"INVALID_JSON": block.get("args") or ""},
         }
+
+
+def _text_blocks(text: str) -> list[Block]:
+    return (
+        [{"type": "text", "text": text}] if text.strip() else []
+    )  # blank text is refused by the API
 
 
 def encode_call_id(id: str) -> str:
