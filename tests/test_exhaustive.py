@@ -37,7 +37,7 @@ READERS = {
     "providers/google/messages.py": ("BlockKind",),
     "providers/_completions/messages.py": ("BlockKind",),
     "providers/openai/input_items.py": ("BlockKind",),
-    "providers/_foreign.py": ("BlockKind",),
+    "providers/_foreign_messages.py": ("BlockKind",),
 }
 
 
@@ -77,7 +77,7 @@ def checked(source: str, folder: Path) -> str:
             id="a delta",
         ),
         pytest.param(
-            "providers/_foreign.py",
+            "providers/_foreign_messages.py",
             'case "reasoning" | "server_tool_call" | "server_tool_result" | "non_standard":',
             'case "reasoning" | "server_tool_call" | "non_standard":',
             id="a block",

@@ -33,7 +33,7 @@ from foldline.callbacks.manager import (
     CallbackManager,
     child_manager,
 )
-from foldline.tracers import _switch as _switch  # registers the environment's tracer
+from foldline.tracers import _environment as _environment  # registers the environment's tracer
 from foldline.utils.suggest import warn_of_typo
 from foldline.utils.uuid import uuid7
 

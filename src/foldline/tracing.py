@@ -12,12 +12,12 @@ from pathlib import Path
 
 from foldline.callbacks import hooks
 from foldline.exceptions import StoreError, UsageError
+from foldline.tracers._environment import file_tracer
 from foldline.tracers._open import open_tracer
 from foldline.tracers._rows import RedactHook
-from foldline.tracers._switch import file_tracer
-from foldline.tracers.database import DatabaseTracer
+from foldline.tracers.database_tracer import DatabaseTracer
 from foldline.tracers.store import TraceStore
-from foldline.utils.places import sessions_file, traces_place
+from foldline.utils.data_places import sessions_file, traces_place
 
 __all__ = ["disable", "enable", "flush", "forget", "is_enabled", "prune"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import h11
 
-from foldline.transports._http1 import BadHttp, CutShort, HeadTooLarge, Reader
+from foldline.transports._http1 import BadHttp, CutShort, HeadTooLarge, ResponseReader
 
 LIMIT = 64 * 1024
 
@@ -24,7 +24,7 @@ class Outcome:
 
 
 def read_by_foldline(data: bytes) -> Outcome:
-    reader, body = Reader("POST", LIMIT), b""
+    reader, body = ResponseReader("POST", LIMIT), b""
     try:
         body = reader.feed(data)
         reader.end()

@@ -33,7 +33,7 @@ SUBJECTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("tests/test_sse.py", "tests/providers/test_shared_reading.py"),
     ),
     "assembler": (
-        ("protocol/fold.py", "protocol/folded.py"),
+        ("protocol/fold.py", "protocol/folded_message.py"),
         ("tests/protocol/test_fold.py", "tests/protocol/test_replay.py", "tests/protocol/test_writer.py",
          "tests/protocol/test_merge.py"),
     ),

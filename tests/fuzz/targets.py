@@ -24,7 +24,7 @@ from foldline.protocol.grammar import check
 from foldline.providers._reading import StreamReading, guarded
 from foldline.providers.google import GoogleGenerativeAIEmbeddings
 from foldline.providers.openai import OpenAIEmbeddings
-from foldline.transports._http1 import BadHttp, CutShort, HeadTooLarge, Reader
+from foldline.transports._http1 import BadHttp, CutShort, HeadTooLarge, ResponseReader
 from foldline.utils.formatting import compile_template
 from foldline.utils.json import (
     JsonError,
@@ -285,11 +285,11 @@ def mustache(data: bytes) -> None:
 
 
 def http1(data: bytes) -> None:
-    whole, cut = Reader("POST", 64 * 1024), Reader("POST", 64 * 1024)
+    whole, cut = ResponseReader("POST", 64 * 1024), ResponseReader("POST", 64 * 1024)
     hold(read_all(whole, [data]) == read_all(cut, halves(data)), "cut in two: another response")
 
 
-def read_all(reader: Reader, pieces: list[bytes]) -> tuple[Any, ...]:
+def read_all(reader: ResponseReader, pieces: list[bytes]) -> tuple[Any, ...]:
     body, refused = b"", ""
     try:
         for piece in pieces:

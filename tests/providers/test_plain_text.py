@@ -8,9 +8,9 @@ import pytest
 
 from foldline.language_models.call.request import ChatRequest
 from foldline.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
-from foldline.providers import _foreign
+from foldline.providers import _foreign_messages
 from foldline.providers._completions import messages as completions
-from foldline.providers._foreign import plain_text
+from foldline.providers._foreign_messages import plain_text
 from foldline.providers.anthropic import ChatAnthropic
 from foldline.providers.anthropic import messages as anthropic
 from foldline.providers.openai import ChatOpenAI
@@ -68,4 +68,4 @@ def test_a_translator_that_a_program_registered_sees_plain_text_too(
     from foldline.messages import block_translators
 
     monkeypatch.setitem(block_translators.CUSTOM_TRANSLATORS, "acme", {})
-    assert _foreign.plain_text(AIMessage("x", response_metadata={"model_provider": "acme"})) is None
+    assert _foreign_messages.plain_text(AIMessage("x", response_metadata={"model_provider": "acme"})) is None

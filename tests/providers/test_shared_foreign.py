@@ -9,7 +9,7 @@ import pytest
 from foldline.callbacks import BaseCallbackHandler
 from foldline.exceptions import UsageError
 from foldline.messages import AIMessage, HumanMessage, ToolMessage
-from foldline.providers._foreign import blocks_for, is_own
+from foldline.providers._foreign_messages import blocks_for, is_own
 from foldline.providers._wire import check_tool_results
 from foldline.providers.anthropic import ChatAnthropic
 from foldline.providers.google import ChatGoogle

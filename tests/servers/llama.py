@@ -12,7 +12,7 @@ import pytest
 
 from foldline.providers.local.fetch import model_path
 from foldline.providers.local.prompt_state import PromptState, state_folder
-from foldline.providers.local.runtime import Runtime, Settings
+from foldline.providers.local.runtime import Runtime, RuntimeSettings
 from foldline.providers.local.template import tools_template
 
 
@@ -52,7 +52,7 @@ WARM_UP = {
 
 @pytest.fixture(scope="session")
 def llama() -> LlamaServer:
-    settings = Settings(template=tools_template(), state_folder=state_folder())
+    settings = RuntimeSettings(template=tools_template(), state_folder=state_folder())
     runtime = Runtime.of(model_path(), settings)
     PromptState(runtime).prepare(WARM_UP)
     return LlamaServer(runtime.address, runtime.api_key, runtime.name, runtime)

@@ -16,7 +16,7 @@ import pytest
 
 from foldline.exceptions import StoreError
 from foldline.tracers import TraceStore
-from foldline.tracers.store import Filters
+from foldline.tracers.store import TraceFilters
 from tests.servers.databases import postgres_server, postgres_url
 from tests.studio.test_page import until
 from tests.tracers.test_version2 import ask, version_1
@@ -125,7 +125,7 @@ def test_a_file_that_may_only_be_read_is_listed_and_searched(open_folder: Path):
 
     with reading_only(open_folder):
         assert [one.question for one in store.find()] == ["Why is the sky blue?"]
-        assert store.count(Filters(text="scattered")) == 1
+        assert store.count(TraceFilters(text="scattered")) == 1
         assert store.trace(store.recent()[0].id) is not None
         assert sum(step["calls"] for step in store.figures(0, time.time(), time.time())) == 1
         with pytest.raises(StoreError, match="readonly"):

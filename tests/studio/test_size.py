@@ -11,7 +11,7 @@ import pytest
 from foldline.tracers import TraceStore
 from foldline.tracers._index import index_words
 from foldline.tracers._sqlite_database import SqliteTraces
-from foldline.tracers.store import Filters
+from foldline.tracers.store import TraceFilters
 from tests.studio.test_page import write_many
 
 pytestmark = [pytest.mark.slow, pytest.mark.timing, pytest.mark.timeout(1200)]
@@ -44,8 +44,8 @@ def test_a_hundred_thousand_runs_are_listed_and_searched_at_once(tmp_path: Path)
 
     assert quickest(lambda: store.find(limit=50)) < 0.05
     assert quickest(lambda: store.find(limit=50, offset=99_000)) < 0.2
-    assert quickest(lambda: store.find(Filters(text="lorem dolor"), limit=50)) < 0.5
-    assert quickest(lambda: store.find(Filters(model="model-3"), limit=50)) < 0.5
+    assert quickest(lambda: store.find(TraceFilters(text="lorem dolor"), limit=50)) < 0.5
+    assert quickest(lambda: store.find(TraceFilters(model="model-3"), limit=50)) < 0.5
     assert quickest(lambda: store.values("model")) < 0.05
 
 
@@ -81,9 +81,9 @@ def test_a_million_runs_are_listed_and_searched_at_once(tmp_path: Path):
     store = TraceStore(path)
 
     assert quickest(lambda: store.find(limit=50)) < 0.05
-    assert quickest(lambda: store.find(Filters(text="lorem dolor"), limit=50)) < 0.5
-    assert quickest(lambda: store.find(Filters(text="question 999999"), limit=50)) < 0.5
-    assert quickest(lambda: store.find(Filters(model="model-3"), limit=50)) < 0.5
+    assert quickest(lambda: store.find(TraceFilters(text="lorem dolor"), limit=50)) < 0.5
+    assert quickest(lambda: store.find(TraceFilters(text="question 999999"), limit=50)) < 0.5
+    assert quickest(lambda: store.find(TraceFilters(model="model-3"), limit=50)) < 0.5
     assert quickest(store.under_way) < 0.05
     assert quickest(store.newest_place) < 0.05
     day = time.time()

@@ -21,8 +21,8 @@ from foldline.serve.log.run_log import RunLog
 from foldline.tracers import TraceStore
 from foldline.tracers._open import open_tracer
 from foldline.tracers.export import all_runs
-from foldline.tracers.store import Filters
-from foldline.utils.places import TracePlace, is_url
+from foldline.tracers.store import TraceFilters
+from foldline.utils.data_places import TracePlace, is_url
 from tests.servers.databases import postgres_server, postgres_url
 from tests.studio.test_api import asking_agent
 from tests.tracers.test_version2 import ask
@@ -47,7 +47,7 @@ def test_traces_are_found_by_what_any_of_their_runs_said(place: TracePlace):
     store = TraceStore(place)
 
     def found(**filters: Any) -> list[str | None]:
-        return [one.question for one in store.find(Filters(**filters))]
+        return [one.question for one in store.find(TraceFilters(**filters))]
 
     assert found(text="short") == ["Was ist die Größe?", "Why is the sky blue?"]
     assert found(text="scatt") == ["Why is the sky blue?"]
@@ -63,8 +63,8 @@ def test_traces_are_found_by_what_any_of_their_runs_said(place: TracePlace):
     assert found(only_errors=True) == []
     assert found(tag="t") == found()
     assert found(since=time.time() + 1) == []
-    assert store.count() == store.count(Filters(text="short")) == 2
-    assert store.count(Filters(text="scatt")) == 1
+    assert store.count() == store.count(TraceFilters(text="short")) == 2
+    assert store.count(TraceFilters(text="scatt")) == 1
     assert [one.question for one in store.find(limit=1, offset=1)] == ["Why is the sky blue?"]
     assert store.values("model") == ["gpt-4o-mini"]
 
@@ -74,14 +74,14 @@ def test_what_ended_late_is_found(place: TracePlace):
 
     def look(x: str) -> str:
         tracer.flush()
-        seen.append(TraceStore(place).count(Filters(text="zanzibar")))
+        seen.append(TraceStore(place).count(TraceFilters(text="zanzibar")))
         return "to zanzibar"
 
     with open_tracer(place) as tracer:
         RunnableLambda(look).invoke("where?", {"callbacks": [tracer]})
 
     assert seen == [0]
-    assert TraceStore(place).count(Filters(text="zanzibar")) == 1
+    assert TraceStore(place).count(TraceFilters(text="zanzibar")) == 1
 
 
 def test_figures_over_time(place: TracePlace):
@@ -123,7 +123,7 @@ def test_an_agent_that_waits_for_an_answer_has_not_failed(place: TracePlace):
     [tool] = [run for run in all_runs(store.trace(one.id)) if run.run_type == "tool"]
 
     assert (one.failed_runs, one.error_class) == (0, None)
-    assert store.count(Filters(only_errors=True)) == 0
+    assert store.count(TraceFilters(only_errors=True)) == 0
     assert tool.end_time is not None
     assert "FlowInterrupt" in tool.error
 
@@ -135,12 +135,12 @@ def test_what_is_deleted_is_gone_from_the_file_and_the_index(place: TracePlace):
     ask(place, "Where is the xylophone?", "Here.", user_id="ada")
     ask(place, "Where is the piano?", "There.", user_id="bob")
     store = TraceStore(place)
-    assert store.count(Filters(text="xylophone")) == 1
+    assert store.count(TraceFilters(text="xylophone")) == 1
 
     assert store.delete(user="ada") == 4
 
-    assert store.count(Filters(text="xylophone")) == 0
-    assert store.count(Filters(text="piano")) == 1
+    assert store.count(TraceFilters(text="xylophone")) == 0
+    assert store.count(TraceFilters(text="piano")) == 1
     assert len(store.by_tag("t")) == 4
     assert store._all("SELECT count(*) FROM tags") == [(7,)]
     store._database.shrink()

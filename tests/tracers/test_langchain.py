@@ -19,7 +19,7 @@ from foldline.runnables import RunnableLambda
 from foldline.testing import Call, ScriptedChatModel
 from foldline.tools import tool
 from foldline.tracers import LangChainTracer
-from foldline.tracers._switch import langsmith_tracer, tracing_variable
+from foldline.tracers._environment import langsmith_tracer, tracing_variable
 from foldline.tracers.context import tracing_v2_enabled
 from foldline.tracers.langchain import get_client, wait_for_all_tracers
 

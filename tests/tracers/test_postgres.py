@@ -20,8 +20,8 @@ from foldline.exceptions import StoreError, UsageError
 from foldline.runnables import RunnableLambda
 from foldline.tracers import PostgresTracer, SQLiteTracer, TraceStore
 from foldline.tracers._postgres_database import write_lexemes
-from foldline.tracers.store import Filters
-from foldline.utils.places import place_name
+from foldline.tracers.store import TraceFilters
+from foldline.utils.data_places import place_name
 from tests.servers.databases import Server, _accepts, postgres_server, postgres_url, wait_until
 from tests.tracers.test_version2 import PROGRAM, ask
 
@@ -57,7 +57,7 @@ def test_what_postgres_cannot_hold_costs_no_row(postgres_url: str):
     assert tracer.dropped == 0
     assert run.inputs == {"question": "nul \0 and half \ud83d a character"}
     assert run.question == "nul \ufffd and half \\ud83d a character"
-    assert store.count(Filters(text="word")) == 1
+    assert store.count(TraceFilters(text="word")) == 1
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_a_role_that_may_only_read_reads_and_searches(postgres_url: str):
     store = TraceStore(postgres_url.replace("foldline@", "reader@"))
 
     assert [one.question for one in store.find()] == ["Why is the sky blue?"]
-    assert store.count(Filters(text="scattered")) == 1
+    assert store.count(TraceFilters(text="scattered")) == 1
     with pytest.raises(StoreError, match="permission denied"):
         store.delete(before=time.time())
 

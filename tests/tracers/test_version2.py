@@ -25,8 +25,8 @@ from foldline.tracers import SQLiteTracer, TraceStore
 from foldline.tracers import _schema as schema
 from foldline.tracers._open import open_tracer
 from foldline.tracers._rows import dump_message
-from foldline.tracers.store import Filters
-from foldline.utils.places import TracePlace
+from foldline.tracers.store import TraceFilters
+from foldline.utils.data_places import TracePlace
 
 DATA = Path(__file__).parent / "data"
 USAGE = {
@@ -100,7 +100,7 @@ def test_a_file_of_version_1_is_brought_along_without_loss(path: Path):
     assert model.cost is not None
     assert (tree.thread_id, tree.user_id) == ("t-1", "ada")
     assert (tree.question, tree.answer) == ("Why is the sky blue?", "Blue light is scattered more.")
-    assert [one.id for one in store.find(Filters(text="scattered"))] == [str(root.id)]
+    assert [one.id for one in store.find(TraceFilters(text="scattered"))] == [str(root.id)]
     assert [run.name for run in store.by_tag("seq:step:2")] == [model.name]
 
 

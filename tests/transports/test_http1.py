@@ -15,7 +15,7 @@ from foldline.transports._http1 import (
     BadHttp,
     CutShort,
     HeadTooLarge,
-    Reader,
+    ResponseReader,
     with_body,
     write_connect,
     write_head,
@@ -29,8 +29,8 @@ CHUNKED = (
 )
 
 
-def read(wire: bytes, cuts: list[int], method: str = "POST") -> tuple[Reader, bytes]:
-    reader, body = Reader(method, 64 * 1024), b""
+def read(wire: bytes, cuts: list[int], method: str = "POST") -> tuple[ResponseReader, bytes]:
+    reader, body = ResponseReader(method, 64 * 1024), b""
     edges = [0, *sorted(cut % (len(wire) + 1) for cut in cuts), len(wire)]
     for start, end in itertools.pairwise(edges):
         if start != end:
@@ -76,7 +76,7 @@ def test_garbage_is_refused_or_waited_for_but_never_crashes(data: bytes) -> None
         b"HTTP/1.1 200 OK\r\n",
         b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n",
     ):
-        reader = Reader("POST", 1024)
+        reader = ResponseReader("POST", 1024)
         try:
             reader.feed(prefix + data)
             reader.end()
@@ -100,7 +100,7 @@ def test_garbage_is_refused_or_waited_for_but_never_crashes(data: bytes) -> None
 )
 def test_a_head_that_could_be_read_two_ways_is_refused(head: bytes) -> None:
     with pytest.raises(BadHttp):
-        Reader("POST", 1024).feed(head + b"\r\n\r\n")
+        ResponseReader("POST", 1024).feed(head + b"\r\n\r\n")
 
 
 def test_what_comes_before_the_answer_is_passed_over() -> None:
@@ -140,14 +140,14 @@ def test_a_connection_in_doubt_is_not_used_again(wire: bytes) -> None:
 
 def test_F_S09_endless_lines_are_stopped() -> None:
     with pytest.raises(HeadTooLarge):
-        Reader("POST", 1000).feed(b"HTTP/1.1 200 OK\r\nX: " + b"y" * 2000)
+        ResponseReader("POST", 1000).feed(b"HTTP/1.1 200 OK\r\nX: " + b"y" * 2000)
     chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
     with pytest.raises(BadHttp, match="size"):
-        Reader("POST", 1000).feed(chunked + b"1" * 9000)
+        ResponseReader("POST", 1000).feed(chunked + b"1" * 9000)
     with pytest.raises(HeadTooLarge):
-        Reader("POST", 1000).feed(chunked + b"0\r\n" + b"T: x\r\n" * 2000)
+        ResponseReader("POST", 1000).feed(chunked + b"0\r\n" + b"T: x\r\n" * 2000)
     with pytest.raises(BadHttp, match="longer"):
-        Reader("POST", 1000).feed(chunked + b"1\r\nxyz\r\n")
+        ResponseReader("POST", 1000).feed(chunked + b"1\r\nxyz\r\n")
 
 
 def test_a_request_is_written_for_a_server_and_for_a_proxy() -> None:
@@ -165,7 +165,7 @@ def test_a_request_is_written_for_a_server_and_for_a_proxy() -> None:
     "line", [b"a:" + b" " * 60_000 + b"\0", b"a:" + b" \t" * 30_000 + b"x", b"a" * 60_000]
 )
 def test_F_U08_a_header_made_to_be_slow_is_not(line: bytes):
-    reader = Reader("POST", 64 * 1024)
+    reader = ResponseReader("POST", 64 * 1024)
     began = time.process_time()
     with contextlib.suppress(BadHttp):
         reader.feed(b"HTTP/1.1 200 OK\r\n" + line + b"\r\n\r\n")
@@ -177,7 +177,7 @@ def test_a_line_that_came_before_says_the_same_again_and_no_more_are_kept_than_s
     answer = b"HTTP/1.1 200 OK\r\nX-A:  one \r\nSet-Cookie: secret\r\nX-Long: %b\r\n\r\n" % (
         b"l" * 200
     )
-    readers = [Reader("POST", 4096), Reader("POST", 4096)]
+    readers = [ResponseReader("POST", 4096), ResponseReader("POST", 4096)]
     for reader in readers:
         reader.feed(answer)
 
@@ -186,7 +186,7 @@ def test_a_line_that_came_before_says_the_same_again_and_no_more_are_kept_than_s
     assert known == {"X-A:  one ": ("x-a", "one")}  # no secret, nothing long
 
     for place in range(_http1.MAX_CACHED_LINES + 10):
-        Reader("POST", 4096).feed(b"HTTP/1.1 200 OK\r\nX-Id: %d\r\n\r\n" % place)
+        ResponseReader("POST", 4096).feed(b"HTTP/1.1 200 OK\r\nX-Id: %d\r\n\r\n" % place)
     assert len(known) <= _http1.MAX_CACHED_LINES
 
 

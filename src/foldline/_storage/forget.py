@@ -9,7 +9,7 @@ from pathlib import Path
 
 from foldline._storage.postgres import PostgresConnection, PostgresServer
 from foldline.exceptions import StoreError
-from foldline.utils.places import is_url
+from foldline.utils.data_places import is_url
 
 __all__ = ["delete_checkpoints", "delete_messages", "delete_served_runs"]
 

@@ -12,7 +12,7 @@ from contextlib import aclosing
 from typing import Final
 
 from foldline._io import IO
-from foldline.batches.provider import BatchAnswer, BatchApi, BatchStatus
+from foldline.batches.batch_api import BatchAnswer, BatchApi, BatchStatus
 from foldline.batches.records import ItemOutcome, Part
 from foldline.batches.store.job_store import JobStore
 from foldline.batches.targets.base import BatchRequest, Target, error_text

@@ -12,13 +12,13 @@ from time import perf_counter
 from typing import Final
 
 from foldline._io import IO
+from foldline.batches.batch_api import BatchApi
 from foldline.batches.budget import JobBudget
 from foldline.batches.executors import PortableTarget
 from foldline.batches.input_reader import InputReader
 from foldline.batches.live import LiveCalls, not_begun
 from foldline.batches.options import BatchOptions, Mode
 from foldline.batches.progress import JobProgress
-from foldline.batches.provider import BatchApi
 from foldline.batches.provider_batches import ProviderBatches
 from foldline.batches.records import BatchItem, BatchReport, ItemOutcome
 from foldline.batches.store.job_store import JobStore

@@ -247,8 +247,8 @@ def open_log(stack: ExitStack, *, is_wanted: bool, is_needed: bool = False) -> l
     """Open the trace file, where the run is logged; a log that cannot be written is only a warning."""
     if not is_wanted:
         return []
+    from foldline.tracers._environment import file_tracer
     from foldline.tracers._open import open_tracer
-    from foldline.tracers._switch import file_tracer
 
     if file_tracer() is not None:  # FOLDLINE_TRACES has added the tracer already
         return []

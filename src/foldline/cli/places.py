@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from foldline.exceptions import StoreError
-from foldline.utils.places import data_dir, place_name, sessions_file, traces_place
+from foldline.utils.data_places import data_dir, place_name, sessions_file, traces_place
 from foldline.utils.private_files import make_private_folder
 
 __all__ = ["data_dir", "make_folder_of", "place_name", "sessions_file", "traces_place"]

@@ -95,13 +95,13 @@ def serve(
 
 def make_from_environment() -> ServeApp:
     """Make the app from the environment variable; called in each worker."""
-    from foldline.serve import Settings, create_app
+    from foldline.serve import ServeSettings, create_app
     from foldline.serve.gateway import make_apps, read_config
 
     plan = json.loads(os.environ[PASSED_ON])
     config = read_config(plan["config"]) if plan["config"] else {}
     apps = make_apps(plan["targets"], plan["models"], config)
-    return create_app(apps, settings=Settings(**plan["settings"]))
+    return create_app(apps, settings=ServeSettings(**plan["settings"]))
 
 
 def _check_address(address: str, options: dict[str, Any]) -> str:

@@ -17,7 +17,7 @@ from foldline.cli.trace_tree import money, seconds, trace_lines
 from foldline.exceptions import UsageError
 from foldline.tracers import TraceStore
 from foldline.tracers.export import all_runs, export_trace, run_to_json
-from foldline.tracers.store import Filters, StoredRun, TraceSummary
+from foldline.tracers.store import StoredRun, TraceFilters, TraceSummary
 from foldline.tracing import forget
 
 __all__ = ["TraceOptions", "traces"]
@@ -54,9 +54,9 @@ class TraceOptions:
     prune_size: str | None = None
     delete: bool = False
 
-    def filters(self) -> Filters:
+    def filters(self) -> TraceFilters:
         """Return the filters of the options."""
-        return Filters(
+        return TraceFilters(
             text=self.search,
             only_errors=self.only_errors,
             model=self.model,

@@ -17,7 +17,7 @@ from foldline.graph.drawing import draw_plan
 from foldline.graph.loop import GraphLoop
 from foldline.graph.nodes import NodeSpec
 from foldline.graph.plan import GraphPlan
-from foldline.graph.records import GraphThread, Outcome, encode_target, record
+from foldline.graph.records import GraphThread, TaskOutcome, encode_target, record
 from foldline.graph.runtime import Runtime
 from foldline.graph.schema import ROOT
 from foldline.graph.store.base import BaseStore
@@ -298,7 +298,7 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
                 goto = await loop.ask_branches(
                     plan.branches[node], node, values_after, run, Runtime(store=graph.store)
                 )
-            outcome = Outcome(node, update, goto)
+            outcome = TaskOutcome(node, update, goto)
             targets, waiting, deferred = plan.next_targets(
                 [outcome], thread.waiting, thread.deferred
             )

@@ -18,7 +18,7 @@ from foldline.utils.short_repr import short_repr
 from foldline.workflows.flow import Workflow
 from foldline.workflows.flow_run import Arguments
 from foldline.workflows.scope import FlowContext, Scope, current_scope
-from foldline.workflows.steps import Call, Step, digest_of, run_call
+from foldline.workflows.steps import Step, StepCall, digest_of, run_call
 from foldline.workflows.values import pack, unpack
 
 __all__ = ["EntrypointFlow", "TaskFunction", "TaskFuture", "entrypoint", "task"]
@@ -30,7 +30,7 @@ R = TypeVar("R")
 class TaskFuture(Awaitable[R], Generic[R]):
     """A running task: `.result()` waits for it in a sync entrypoint, `await` in an async one."""
 
-    def __init__(self, call: Call[R], *, is_async: bool) -> None:
+    def __init__(self, call: StepCall[R], *, is_async: bool) -> None:
         io = ASYNC if is_async else BLOCKING
         self._is_async = is_async
         self._work = io.start(run_call(call, io)) if is_async else _StartedCall(call)
@@ -49,7 +49,7 @@ class TaskFuture(Awaitable[R], Generic[R]):
 
 
 class _StartedCall:
-    def __init__(self, call: Call[Any]) -> None:
+    def __init__(self, call: StepCall[Any]) -> None:
         self._job = BLOCKING.start(run_call(call, BLOCKING))
 
     async def result(self) -> Any:  # noqa: ANN401  the result of the task's function

@@ -14,9 +14,9 @@ from foldline.graph.nodes import call_function
 from foldline.graph.plan import Branch
 from foldline.graph.records import (
     GraphThread,
-    Outcome,
     Target,
     Task,
+    TaskOutcome,
     decode_target,
     encode_target,
     record,
@@ -130,7 +130,7 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
         self._step_count += 1
         await self._commit(await self._run_tasks())
 
-    async def _run_tasks(self) -> list[Outcome]:
+    async def _run_tasks(self) -> list[TaskOutcome]:
         """Run the unfinished tasks; raise one interrupt with the questions of all of them."""
         finished = self.thread.finished
         unfinished = [task for task in self.tasks if task.id not in finished]
@@ -157,7 +157,7 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
             )
         return [finished[task.id] for task in self.tasks]
 
-    async def _run_one(self, task: Task) -> Outcome:
+    async def _run_one(self, task: Task) -> TaskOutcome:
         try:
             outcome = await TaskRun(self, task).outcome()
         except FlowInterrupt as stop:
@@ -185,7 +185,7 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
 
     # -- storing
 
-    async def _commit(self, outcomes: list[Outcome]) -> None:
+    async def _commit(self, outcomes: list[TaskOutcome]) -> None:
         """Merge the updates of a step into the state, and store it with the tasks of the next step."""
         thread, plan = self.thread, self.plan
         updates = [(f"the node {outcome.name!r}", outcome.update) for outcome in outcomes]
@@ -224,7 +224,7 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
             self.is_stopped = True
             self._publish_pause()
 
-    def _encode(self, outcome: Outcome) -> dict[str, Any]:
+    def _encode(self, outcome: TaskOutcome) -> dict[str, Any]:
         where = f"the update of {outcome.name!r}"
         body: dict[str, Any] = {"name": outcome.name}
         if outcome.update:
@@ -233,15 +233,15 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
             body["goto"] = [encode_target(target, self.plan.keys) for target in outcome.goto]
         return body
 
-    def encode_cached(self, outcome: Outcome) -> str:
+    def encode_cached(self, outcome: TaskOutcome) -> str:
         """Return the result of a task as text for a cache."""
         return json.dumps(self._encode(outcome))
 
-    def decode_cached(self, name: str, text: str) -> Outcome:
+    def decode_cached(self, name: str, text: str) -> TaskOutcome:
         """Return the cached result of a task."""
         body, keys = json.loads(text), self.plan.keys
         update = keys.decode(body.get("update", {}), f"the cache of {name!r}")
-        return Outcome(
+        return TaskOutcome(
             name, update, [decode_target(target, keys) for target in body.get("goto", ())]
         )
 

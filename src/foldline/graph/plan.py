@@ -8,7 +8,7 @@ from typing import Any
 
 from foldline.exceptions import InvalidRouteError, UsageError
 from foldline.graph.nodes import InputShape, NodeSpec
-from foldline.graph.records import Outcome, Target
+from foldline.graph.records import Target, TaskOutcome
 from foldline.graph.schema import StateKeys
 from foldline.graph.types import END, START, Send
 
@@ -95,7 +95,7 @@ class GraphPlan:
     # -- the next nodes
 
     def next_targets(
-        self, outcomes: Sequence[Outcome], waiting: dict[str, list[str]], deferred: list[str]
+        self, outcomes: Sequence[TaskOutcome], waiting: dict[str, list[str]], deferred: list[str]
     ) -> tuple[list[Target], dict[str, list[str]], list[str]]:
         """Return the targets after a step, the waiting edges, and the deferred nodes, which run when no others do."""
         candidates: list[Target] = []

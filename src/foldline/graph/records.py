@@ -29,7 +29,7 @@ from foldline.workflows.journal import VERSION, decode_error, read_body
 from foldline.workflows.thread_state import ThreadState
 from foldline.workflows.values import pack, unpack
 
-__all__ = ["GraphThread", "Outcome", "Task", "decode_target", "encode_target", "record"]
+__all__ = ["GraphThread", "Task", "TaskOutcome", "decode_target", "encode_target", "record"]
 
 Values = dict[str, Any]
 Target = str | Send
@@ -53,7 +53,7 @@ class Task:
 
 
 @dataclass(slots=True)
-class Outcome:
+class TaskOutcome:
     """The result of a task: an update of the state, and targets in addition to its edges."""
 
     name: str
@@ -75,7 +75,7 @@ class GraphThread(ThreadState):
     """The seed of the ids of the next step's tasks."""
     base_parent: str | None = None
     source: str = "input"
-    finished: dict[str, Outcome] = field(default_factory=dict)
+    finished: dict[str, TaskOutcome] = field(default_factory=dict)
     """Results of the finished tasks of the current step."""
     failures: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Errors of its failed tasks, until the run continues."""
@@ -183,8 +183,8 @@ class GraphThread(ThreadState):
         self.chain = set() if id is None else {id}
         self.is_paused = False
 
-    def _outcome(self, body: Mapping[str, Any], where: str) -> Outcome:
-        return Outcome(
+    def _outcome(self, body: Mapping[str, Any], where: str) -> TaskOutcome:
+        return TaskOutcome(
             body["name"],
             self.keys.decode(body.get("update", {}), where),
             [decode_target(target, self.keys) for target in body.get("goto", ())],

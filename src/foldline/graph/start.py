@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from foldline.exceptions import UsageError
 from foldline.graph.plan import check_target
-from foldline.graph.records import GraphThread, Outcome, Target, encode_target, record
+from foldline.graph.records import GraphThread, Target, TaskOutcome, encode_target, record
 from foldline.graph.runtime import Runtime
 from foldline.graph.threads import load_thread
 from foldline.graph.types import START
@@ -76,7 +76,7 @@ class GraphStart(ThreadStart[RunContext[GraphThread]]):
                 branches, START, values, self.loop.run, runtime
             )
         targets, waiting, deferred = self.plan.next_targets(
-            [Outcome(START, {}, start_targets)], {}, []
+            [TaskOutcome(START, {}, start_targets)], {}, []
         )
         id = None
         if self.context.log is not None:

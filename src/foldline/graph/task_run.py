@@ -14,7 +14,7 @@ from foldline.exceptions import InvalidUpdateError
 from foldline.graph.cache import cache_key
 from foldline.graph.nodes import NodeSpec
 from foldline.graph.plan import check_target
-from foldline.graph.records import Outcome, Target, Task
+from foldline.graph.records import Target, Task, TaskOutcome
 from foldline.graph.runtime import ExecutionInfo, Runtime, current_task
 from foldline.graph.types import Send
 from foldline.workflows.interrupts import Command, FlowInterrupt, InterruptScope
@@ -47,7 +47,7 @@ class TaskRun:
         self.spec: NodeSpec = loop.plan.nodes[task.name]
         self.handler: TokenHandler | None = None
 
-    async def outcome(self) -> Outcome:
+    async def outcome(self) -> TaskOutcome:
         """Run the node; return its update and its targets."""
         loop, task = self.loop, self.task
         value = self._input()
@@ -57,7 +57,7 @@ class TaskRun:
             return await self._run_traced(value)
         return await self._attempts(value, run, loop.current(is_alone=len(loop.tasks) == 1))
 
-    async def _run_traced(self, value: object) -> Outcome:
+    async def _run_traced(self, value: object) -> TaskOutcome:
         """Run the task as a child run in the traces."""
         loop = self.loop
         run = loop.run.child(f"graph:step:{loop.thread.step + 1}").patched()
@@ -98,7 +98,7 @@ class TaskRun:
 
     async def _attempts(
         self, value: object, run: Run, current: AbstractContextManager[None]
-    ) -> Outcome:
+    ) -> TaskOutcome:
         spec, loop = self.spec, self.loop
         if not spec.retry and spec.timeout is None and spec.cache_policy is None:
             return await self._call_node(value, run, current)
@@ -118,7 +118,7 @@ class TaskRun:
 
     async def _call_node(
         self, value: object, run: Run, current: AbstractContextManager[None]
-    ) -> Outcome:
+    ) -> TaskOutcome:
         loop, task = self.loop, self.task
         runtime = self._runtime(run)
         parent, interrupts = self._parent(), self._interrupt_scope()
@@ -132,7 +132,7 @@ class TaskRun:
             if result is given:
                 result = update  # its messages have the ids that the state knows them by
             goto += await self._branches(update, run, runtime)
-        return Outcome(task.name, update, goto, result)
+        return TaskOutcome(task.name, update, goto, result)
 
     # -- the input of the node
 

@@ -54,7 +54,7 @@ from foldline.messages.output_version import output_version
 from foldline.outputs import ChatGenerationChunk, ChatResult, LLMResult
 from foldline.prices.types import check_prices
 from foldline.prompt_values import ChatPromptValue, PromptValue, StringPromptValue
-from foldline.protocol.folded import Bounds
+from foldline.protocol.folded_message import Bounds
 from foldline.rate_limiters import BaseRateLimiter
 from foldline.runnables import _trace
 from foldline.runnables._stream_call import StreamCall

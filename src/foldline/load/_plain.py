@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 __all__ = ["CODECS", "codec_of"]
 
 
-class Codec(NamedTuple):
+class ValueCodec(NamedTuple):
     """How one Python type is encoded; `nested` parts contain values that are encoded in turn."""
 
     name: str
@@ -51,47 +51,47 @@ def _decode_integer(text: str) -> int:
     return int(text, 16)
 
 
-CODECS: dict[str, Codec] = {
+CODECS: dict[str, ValueCodec] = {
     codec.name: codec
     for codec in (
-        Codec("tuple", tuple, list, tuple, nested=True),
-        Codec("set", set, list, set, nested=True),
-        Codec("frozenset", frozenset, list, frozenset, nested=True),
-        Codec("bytes", bytes, lambda value: base64.b64encode(value).decode(), _decode_bytes),
-        Codec(
+        ValueCodec("tuple", tuple, list, tuple, nested=True),
+        ValueCodec("set", set, list, set, nested=True),
+        ValueCodec("frozenset", frozenset, list, frozenset, nested=True),
+        ValueCodec("bytes", bytes, lambda value: base64.b64encode(value).decode(), _decode_bytes),
+        ValueCodec(
             "bytearray",
             bytearray,
             lambda value: base64.b64encode(value).decode(),
             lambda text: bytearray(_decode_bytes(text)),
         ),
         # A datetime is also a date: it must come first.
-        Codec(
+        ValueCodec(
             "datetime",
             datetime.datetime,
             datetime.datetime.isoformat,
             datetime.datetime.fromisoformat,
         ),
-        Codec("date", datetime.date, datetime.date.isoformat, datetime.date.fromisoformat),
-        Codec("time", datetime.time, datetime.time.isoformat, datetime.time.fromisoformat),
-        Codec(
+        ValueCodec("date", datetime.date, datetime.date.isoformat, datetime.date.fromisoformat),
+        ValueCodec("time", datetime.time, datetime.time.isoformat, datetime.time.fromisoformat),
+        ValueCodec(
             "timedelta",
             datetime.timedelta,
             lambda value: [value.days, value.seconds, value.microseconds],
             _decode_timedelta,
         ),
-        Codec("uuid", uuid.UUID, str, uuid.UUID),
-        Codec("decimal", decimal.Decimal, str, decimal.Decimal),
+        ValueCodec("uuid", uuid.UUID, str, uuid.UUID),
+        ValueCodec("decimal", decimal.Decimal, str, decimal.Decimal),
         # The last three are JSON types; the writer uses these codecs only for values that JSON text would change.
-        Codec("str", str, _encode_text, _decode_text),
-        Codec("float", float, repr, _decode_float),
-        Codec("int", int, hex, _decode_integer),
+        ValueCodec("str", str, _encode_text, _decode_text),
+        ValueCodec("float", float, repr, _decode_float),
+        ValueCodec("int", int, hex, _decode_integer),
     )
 }
 
 _BY_KIND = {codec.kind: codec for codec in CODECS.values()}
 
 
-def codec_of(value: object) -> Codec | None:
+def codec_of(value: object) -> ValueCodec | None:
     """Return the codec for `value`, also if its type is a subclass (it comes back equal, as the base type)."""
     exact = _BY_KIND.get(type(value))
     if exact is not None:

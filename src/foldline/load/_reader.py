@@ -22,7 +22,7 @@ from foldline.load.dump import ESCAPE_KEY, MAX_DEPTH, MAX_VALUES
 from foldline.load.registry import Allowance, ClassId, is_message
 from foldline.load.serializable import FORMAT_VERSION, argument_name
 
-__all__ = ["InitValidator", "Reader", "Secrets"]
+__all__ = ["DumpReader", "InitValidator", "Secrets"]
 
 InitValidator = Callable[[tuple[str, ...], dict[str, Any]], None]
 
@@ -61,7 +61,7 @@ class _Skipped:
 _SKIPPED = _Skipped()
 
 
-class Reader:
+class DumpReader:
     """Reads one dump, and tracks the path to the current value."""
 
     def __init__(

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from foldline.exceptions import SchemaError
-from foldline.load._reader import InitValidator, Reader, Secrets
+from foldline.load._reader import DumpReader, InitValidator, Secrets
 from foldline.load.registry import (
     Allowance,
     AllowedObjects,
@@ -112,7 +112,7 @@ class Reviver:
 
     def __call__(self, value: object) -> Any:  # noqa: ANN401  any value that was dumped
         """Return the value of a dump of `dumpd`."""
-        reader = Reader(
+        reader = DumpReader(
             self._allowance, self._secrets, self._validator, skips_marks=self._skips_marks
         )
         try:

@@ -27,15 +27,15 @@ ModelClass = TypeVar("ModelClass", bound=type[BaseModel])
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class RegistryEntry:
     """One row: where the class is (`"module:Class"`, or the class itself) and who may build it."""
 
     target: str | type[BaseModel]
     group: Group
 
 
-REGISTRY: dict[ClassId, Entry] = {
-    (*module.split("."), name): Entry(
+REGISTRY: dict[ClassId, RegistryEntry] = {
+    (*module.split("."), name): RegistryEntry(
         f"{HOMES.get(f'{module}.{name}') or HOMES.get(module, module)}:{name}", group
     )
     for group, modules in LOADABLE.items()
@@ -76,7 +76,7 @@ def register_loadable(
             f"{'.'.join(key)} is already registered for another class. "
             "Give yours its own `get_lc_namespace`."
         )
-    REGISTRY[key] = Entry(cls, group)
+    REGISTRY[key] = RegistryEntry(cls, group)
     return cls
 
 
@@ -197,7 +197,7 @@ class Allowance:
     def _allows(self, mapped: type[BaseModel] | None) -> bool:
         return self._classes is None or mapped in self._classes.values()
 
-    def _is_open(self, key: ClassId, entry: Entry) -> bool:
+    def _is_open(self, key: ClassId, entry: RegistryEntry) -> bool:
         if any(key[: len(namespace)] == namespace for namespace in self._namespaces):
             return True
         return self._classes is None and entry.group in self._groups

@@ -21,8 +21,8 @@ from foldline.protocol.merge import (
 from foldline.utils.json import mend_surrogates
 
 __all__ = [
+    "BlockSum",
     "ContentGrowth",
-    "GrowingBlock",
     "grow_id",
     "id_rank",
     "merge_content",
@@ -39,7 +39,7 @@ APPENDED = frozenset(field for field, rule in RULES.items() if rule is append)
 merge_kwargs = merge_dicts
 
 
-class GrowingBlock:
+class BlockSum:
     """A block whose texts are stored as pieces until it is read."""
 
     __slots__ = ("fields", "pieces")
@@ -85,8 +85,8 @@ class ContentGrowth:
     __slots__ = ("_is_list", "_items", "_open")
 
     def __init__(self) -> None:
-        self._items: list[list[str] | GrowingBlock] = []
-        self._open: dict[str, list[GrowingBlock]] = {}  # by index, newest last
+        self._items: list[list[str] | BlockSum] = []
+        self._open: dict[str, list[BlockSum]] = {}  # by index, newest last
         self._is_list = False
 
     def add(self, content: Content) -> None:
@@ -109,7 +109,7 @@ class ContentGrowth:
         if not self._is_list:
             return self._run(0) if self._items else ""
         return [
-            item.value() if isinstance(item, GrowingBlock) else self._run(place)
+            item.value() if isinstance(item, BlockSum) else self._run(place)
             for place, item in enumerate(self._items)
         ]
 
@@ -131,7 +131,7 @@ class ContentGrowth:
 
     def _adopt_text(
         self, content: list[str | dict[Any, Any]]
-    ) -> tuple[dict[Any, Any], GrowingBlock] | None:
+    ) -> tuple[dict[Any, Any], BlockSum] | None:
         # An indexed text block that starts empty absorbs the plain text before it: this is how a stream that began
         # as plain text continues as blocks (see `_view`). Only blocks with lower indexes may precede it.
         preceding: list[Any] = []
@@ -144,7 +144,7 @@ class ContentGrowth:
                     type(previous) is type(index) and previous < index for previous in preceding
                 ):
                     return None
-                block = GrowingBlock({"type": "text", "text": self._run(0), "index": index})
+                block = BlockSum({"type": "text", "text": self._run(0), "index": index})
                 self._items.clear()
                 self._open[str(index)] = [block]
                 return item, block
@@ -154,14 +154,14 @@ class ContentGrowth:
     def _add_block(self, item: dict[str, Any]) -> None:
         index = item.get("index")
         if index is None:
-            self._items.append(GrowingBlock(item))
+            self._items.append(BlockSum(item))
             return
         same_index = self._open.setdefault(str(index), [])
         for block in reversed(same_index):
             if _continues(block.fields, item):
                 block.grow(item)
                 return
-        block = GrowingBlock(item)
+        block = BlockSum(item)
         same_index.append(block)
         self._items.append(block)
 

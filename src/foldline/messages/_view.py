@@ -17,7 +17,7 @@ from foldline.messages.ai_message import is_plain
 from foldline.messages.native_content import has_calls_in_content
 from foldline.messages.usage import complete_usage
 from foldline.protocol.events import DELTA_FIELDS, DeltaKind, EventKind
-from foldline.protocol.folded import MESSAGE_KEYS, RESPONSE_KEYS
+from foldline.protocol.folded_message import MESSAGE_KEYS, RESPONSE_KEYS
 from foldline.protocol.merge import (
     append,
     copy_json,
@@ -27,7 +27,7 @@ from foldline.protocol.merge import (
     merge_block,
     merge_deep,
 )
-from foldline.protocol.promote import is_server_call
+from foldline.protocol.tool_call_text import is_server_call
 from foldline.utils.trusted import bare
 
 __all__ = ["ChunkView"]

@@ -20,7 +20,7 @@ from foldline.output_parsers.string import text_of
 from foldline.output_parsers.transform import (
     BaseCumulativeTransformOutputParser,
     CumulativeReader,
-    Reader,
+    PieceReader,
     Results,
 )
 from foldline.outputs import Generation
@@ -114,7 +114,7 @@ class JsonOutputParser(BaseCumulativeTransformOutputParser[Value], Generic[Value
             return "Answer with one JSON object and nothing else."
         return JSON_FORMAT_INSTRUCTIONS.format(schema=schema_for_prompt(self.pydantic_object))
 
-    def _reader(self) -> Reader:
+    def _reader(self) -> PieceReader:
         cls = type(self)
         is_plain = (
             cls.parse_result is JsonOutputParser.parse_result

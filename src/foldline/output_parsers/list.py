@@ -12,7 +12,7 @@ from typing import TypeVar
 from foldline.messages import BaseMessage
 from foldline.output_parsers._csv import CsvReader
 from foldline.output_parsers.string import text_of
-from foldline.output_parsers.transform import BaseTransformOutputParser, Reader
+from foldline.output_parsers.transform import BaseTransformOutputParser, PieceReader
 
 __all__ = [
     "CommaSeparatedListOutputParser",
@@ -63,7 +63,7 @@ class ListOutputParser(BaseTransformOutputParser[Texts]):
         """Find the items, each as the first group of a match."""
         raise NotImplementedError(f"{type(self).__name__} has no pattern that finds items")
 
-    def _reader(self) -> Reader:
+    def _reader(self) -> PieceReader:
         return _ListReader(self)
 
 
@@ -121,7 +121,7 @@ class CommaSeparatedListOutputParser(ListOutputParser):
         reader = CsvReader()
         return [*reader.feed(text), *reader.finish()]
 
-    def _reader(self) -> Reader:
+    def _reader(self) -> PieceReader:
         is_plain = type(self).parse is CommaSeparatedListOutputParser.parse
         return _CommaReader() if is_plain else super()._reader()
 
@@ -156,7 +156,7 @@ class _PatternList(ListOutputParser):
         """Find the items."""
         return _compile(self.pattern).finditer(text)
 
-    def _reader(self) -> Reader:
+    def _reader(self) -> PieceReader:
         cls = type(self)
         is_plain = cls.parse is _PatternList.parse and cls.parse_iter is _PatternList.parse_iter
         if is_plain and self.pattern in LINEAR_PATTERNS:

@@ -17,7 +17,7 @@ from foldline.output_parsers.json import (
     schema_for_prompt,
     shorten,
 )
-from foldline.output_parsers.transform import CumulativeReader, Reader
+from foldline.output_parsers.transform import CumulativeReader, PieceReader
 from foldline.outputs import Generation
 
 __all__ = ["PydanticBaseModel", "PydanticOutputParser", "TBaseModel"]
@@ -97,7 +97,7 @@ class PydanticOutputParser(JsonOutputParser[TBaseModel], Generic[TBaseModel]):
     def _diff(self, prev: object, next: object) -> TBaseModel:
         return super()._diff(_json_fields(prev), _json_fields(next))
 
-    def _reader(self) -> Reader:
+    def _reader(self) -> PieceReader:
         cls = type(self)
         is_plain = (
             cls.parse_result is PydanticOutputParser.parse_result

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from foldline._run import Run
 from foldline.messages import BaseMessage
 from foldline.output_parsers.base import generation_of
-from foldline.output_parsers.transform import BaseTransformOutputParser, Reader
+from foldline.output_parsers.transform import BaseTransformOutputParser, PieceReader
 
 __all__ = ["StrOutputParser"]
 
@@ -40,7 +40,7 @@ class StrOutputParser(BaseTransformOutputParser[str]):
     async def _invoke_body(self, input: object, run: Run) -> str:
         return text_of(input) if self._is_ours else await super()._invoke_body(input, run)
 
-    def _reader(self) -> Reader:
+    def _reader(self) -> PieceReader:
         return _TextReader() if self._is_ours else super()._reader()
 
     def _transform(self, input: Iterator[str | BaseMessage]) -> Iterator[str]:

@@ -18,12 +18,12 @@ from foldline.messages.dicts import message_to_chunk
 from foldline.output_parsers.base import PACKAGE_PREFIX, BaseOutputParser, generation_of
 from foldline.outputs import ChatGenerationChunk, GenerationChunk
 
-__all__ = ["BaseCumulativeTransformOutputParser", "BaseTransformOutputParser", "Reader"]
+__all__ = ["BaseCumulativeTransformOutputParser", "BaseTransformOutputParser", "PieceReader"]
 
 T = TypeVar("T")
 
 
-class Reader(Protocol):
+class PieceReader(Protocol):
     """Parses a stream piece by piece."""
 
     def feed(self, piece: str | BaseMessage) -> Iterable[Any]:
@@ -48,7 +48,7 @@ class BaseTransformOutputParser(BaseOutputParser[T], Generic[T]):
         if "_atransform" in cls.__dict__:
             cls._has_async_transform = True
 
-    def _reader(self) -> Reader:
+    def _reader(self) -> PieceReader:
         return _PieceReader(self)
 
     def _transform(self, input: Iterator[str | BaseMessage]) -> Iterator[T]:
@@ -132,7 +132,7 @@ class BaseCumulativeTransformOutputParser(BaseTransformOutputParser[T], Generic[
             f"{type(self).__name__} cannot stream differences: use diff=False"
         )
 
-    def _reader(self) -> Reader:
+    def _reader(self) -> PieceReader:
         return CumulativeReader(self)
 
 

@@ -12,7 +12,7 @@ from foldline.output_parsers._xml_stream import TAG, XmlError, XmlStreamParser, 
 from foldline.output_parsers.format_instructions import XML_FORMAT_INSTRUCTIONS
 from foldline.output_parsers.json import shorten
 from foldline.output_parsers.string import text_of
-from foldline.output_parsers.transform import BaseTransformOutputParser, Reader
+from foldline.output_parsers.transform import BaseTransformOutputParser, PieceReader
 from foldline.runnables.utils import AddableDict
 
 __all__ = ["XMLOutputParser", "nested_element"]
@@ -65,7 +65,7 @@ class XMLOutputParser(BaseTransformOutputParser[dict[str, Any]]):
             raise _no_xml_error(text, error) from error
         return tree.root
 
-    def _reader(self) -> Reader:
+    def _reader(self) -> PieceReader:
         is_plain = type(self).parse is XMLOutputParser.parse
         return _XmlReader() if is_plain else super()._reader()
 

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
         ToolCallDelta,
     )
     from foldline.protocol.fold import MessageBuilder, fold
-    from foldline.protocol.folded import FoldedMessage, FoldLimits, normalize_finish_reason
+    from foldline.protocol.folded_message import FoldedMessage, FoldLimits, normalize_finish_reason
     from foldline.protocol.grammar import (
         GrammarChecker,
         Violation,
@@ -84,7 +84,6 @@ if TYPE_CHECKING:
         merge_metadata,
         replace_usage,
     )
-    from foldline.protocol.promote import is_growing_call, is_server_call, parse_tool_args, promote
     from foldline.protocol.published import (
         BlockDeltaFields,
         ContentBlockDeltaData,
@@ -109,6 +108,12 @@ if TYPE_CHECKING:
         describe,
         message_to_events,
         replay,
+    )
+    from foldline.protocol.tool_call_text import (
+        is_growing_call,
+        is_server_call,
+        parse_tool_args,
+        promote,
     )
     from foldline.protocol.writer import EventWriter
 

@@ -16,8 +16,8 @@ from foldline.protocol.clean import clean_json
 from foldline.protocol.events import DELTA_FIELDS, Event
 from foldline.protocol.identity import CALL_KINDS, BlockRegistry, GrowingBlock, Key, kind_of
 from foldline.protocol.merge import copy_json, grow_name, leaf_rule
-from foldline.protocol.promote import parse_tool_args, promote
 from foldline.protocol.shapes import type_problem
+from foldline.protocol.tool_call_text import parse_tool_args, promote
 from foldline.utils._base64 import Base64Joiner
 from foldline.utils.json import SurrogateJoiner, has_surrogates
 

@@ -22,7 +22,7 @@ from foldline.protocol.events import (
     Role,
     StreamError,
 )
-from foldline.protocol.folded import (
+from foldline.protocol.folded_message import (
     EMPTY_TEXT,
     EMPTY_VALUE,
     MESSAGE_KEYS,
@@ -35,7 +35,7 @@ from foldline.protocol.folded import (
     weight,
 )
 from foldline.protocol.merge import copy_json
-from foldline.protocol.promote import promote
+from foldline.protocol.tool_call_text import promote
 from foldline.utils.json import mend_surrogates
 from foldline.utils.short_repr import short_repr
 

@@ -14,9 +14,8 @@ from foldline.exceptions import FoldlineError, MalformedStreamError
 from foldline.protocol.blocks import HEAVY_FIELDS
 from foldline.protocol.events import DELTA_FIELDS, EVENT_KINDS, Event, EventKind
 from foldline.protocol.fold import MessageBuilder, fold
-from foldline.protocol.folded import FoldedMessage
+from foldline.protocol.folded_message import FoldedMessage
 from foldline.protocol.merge import GROWING_CALLS, copy_json
-from foldline.protocol.promote import parse_tool_args
 from foldline.protocol.replay import MessageLike, describe, replay
 from foldline.protocol.shapes import (
     DELTA_SHAPES,
@@ -28,6 +27,7 @@ from foldline.protocol.shapes import (
     json_problem,
     shape_problem,
 )
+from foldline.protocol.tool_call_text import parse_tool_args
 from foldline.utils.short_repr import short_repr
 
 ENDS: Final = frozenset({"message-finish", "error"})

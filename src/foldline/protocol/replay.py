@@ -19,9 +19,9 @@ from foldline.protocol.events import (
     FinishReason,
     Role,
 )
-from foldline.protocol.folded import RESPONSE_KEYS, FoldedMessage
+from foldline.protocol.folded_message import RESPONSE_KEYS, FoldedMessage
 from foldline.protocol.merge import copy_json
-from foldline.protocol.promote import promote
+from foldline.protocol.tool_call_text import promote
 from foldline.protocol.writer import EventWriter
 
 ROLES_OF: Final[dict[str, Role]] = {

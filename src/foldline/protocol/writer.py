@@ -24,7 +24,7 @@ from foldline.protocol.events import (
     Role,
     StreamError,
 )
-from foldline.protocol.folded import counts_of, normalize_finish_reason
+from foldline.protocol.folded_message import counts_of, normalize_finish_reason
 from foldline.protocol.identity import CALL_KINDS, Key, kind_of
 from foldline.protocol.merge import add_usage, copy_json, grow_metadata, merge_dicts, replace_usage
 from foldline.utils.json import mend_surrogates, to_jsonable

@@ -185,7 +185,7 @@ class Endpoint(BaseModel):
         except JsonError as error:
             raise self._malformed(f"the provider sent what is not JSON: {error}") from error
 
-    def _batch_api(self) -> Any:  # noqa: ANN401  a `foldline.batches.provider.BatchApi`, imported when used
+    def _batch_api(self) -> Any:  # noqa: ANN401  a `foldline.batches.batch_api.BatchApi`, imported when used
         """Return the client of the provider's batch API, or None if there is none."""
         module, _, name = self.batches.partition(":")
         return getattr(import_module(module), name)(self) if module else None

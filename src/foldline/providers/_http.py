@@ -32,10 +32,10 @@ from foldline.language_models.call.request import ChatRequest
 from foldline.language_models.call.retry import RetryPolicy
 from foldline.outputs import ChatGeneration, ChatResult
 from foldline.protocol.events import Event
-from foldline.protocol.folded import Bounds
+from foldline.protocol.folded_message import Bounds
 from foldline.providers._endpoint import Body, Endpoint
 from foldline.providers._explain import Explained, prepare
-from foldline.providers._foreign import ForeignBlocks
+from foldline.providers._foreign_messages import ForeignBlocks
 from foldline.providers._keys import MASK, chosen_key, public_url, resolve_key
 from foldline.providers._names import read_names
 from foldline.providers._playback import PlaybackTransport

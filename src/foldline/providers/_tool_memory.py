@@ -6,7 +6,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from typing import Any, Concatenate, ParamSpec
 
-from foldline.providers._foreign import add_note
+from foldline.providers._foreign_messages import add_note
 
 __all__ = ["remember_tools"]
 

@@ -17,7 +17,7 @@ from foldline.messages import (
     SystemMessage,
     ToolMessage,
 )
-from foldline.providers._foreign import ForeignBlocks, add_note
+from foldline.providers._foreign_messages import ForeignBlocks, add_note
 from foldline.providers._wire import TYPES_WITHOUT_CALLS
 
 __all__ = ["TurnEncoder"]

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from foldline.serve.app import ServeApp, create_app
     from foldline.serve.apps import ServedApp
     from foldline.serve.client import RemoteRunnable
-    from foldline.serve.settings import Settings
+    from foldline.serve.settings import ServeSettings
 
-__all__ = ["RemoteRunnable", "ServeApp", "ServedApp", "Settings", "create_app"]
+__all__ = ["RemoteRunnable", "ServeApp", "ServeSettings", "ServedApp", "create_app"]
 
 __getattr__ = lazy_exports(
     __name__,
@@ -23,6 +23,6 @@ __getattr__ = lazy_exports(
         ".app": "ServeApp create_app",
         ".apps": "ServedApp",
         ".client": "RemoteRunnable",
-        ".settings": "Settings",
+        ".settings": "ServeSettings",
     },
 )

@@ -21,7 +21,7 @@ from foldline.serve.log.run_log import RunLog
 from foldline.serve.metrics import Metrics
 from foldline.serve.openapi import openapi_json
 from foldline.serve.server import JsonResponse, Server, WireCall
-from foldline.serve.settings import Settings
+from foldline.serve.settings import ServeSettings
 from foldline.serve.studio_mount import studio_routes
 from foldline.serve.wires import (
     agui,
@@ -59,7 +59,7 @@ class ServeApp(Starlette):
 def create_app(
     apps: Servable | Mapping[str, Servable],
     *,
-    settings: Settings | None = None,
+    settings: ServeSettings | None = None,
     callbacks: Sequence[BaseCallbackHandler] = (),
     **options: Any,
 ) -> ServeApp:
@@ -68,7 +68,7 @@ def create_app(
     Options are those of `Settings`: `create_app({"weather": agent}, log="runs.db")`. Served alone or mounted into
     another app. Where that app does not run the lifespan of mounted apps, the first request opens the run log.
     """
-    settings = settings or Settings(**options)
+    settings = settings or ServeSettings(**options)
     served: dict[str, ServedApp] = as_apps(apps)
     log = RunLog(settings.log)
     handlers = list(callbacks)

@@ -28,7 +28,7 @@ from foldline.chat_models import init_chat_model
 from foldline.exceptions import UsageError
 from foldline.runnables.base import Runnable
 from foldline.serve.apps import ServedApp
-from foldline.serve.settings import Settings
+from foldline.serve.settings import ServeSettings
 from foldline.utils.strings import suggestion
 
 __all__ = ["load_object", "make_alias", "make_apps", "read_config"]
@@ -36,7 +36,7 @@ __all__ = ["load_object", "make_alias", "make_apps", "read_config"]
 THEN: Final = re.compile(r"\s*,\s*(?:then\s+)?|\s+then\s+")
 MODEL_KEYS: Final = frozenset({"use", "retries", "cache", "timeout", "options", "on_disconnect"})
 SECTIONS: Final = frozenset({"serve", "models", "apps", "on_disconnect"})
-SERVE_KEYS: Final = frozenset(Settings.__dataclass_fields__) | {"host", "port", "workers"}
+SERVE_KEYS: Final = frozenset(ServeSettings.__dataclass_fields__) | {"host", "port", "workers"}
 
 
 def load_object(place: str) -> object:

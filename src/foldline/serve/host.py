@@ -26,7 +26,7 @@ from foldline.serve.log.run_log import RunLog
 from foldline.serve.metrics import Metrics
 from foldline.serve.quotas import QuotaReservation, Quotas
 from foldline.serve.running import run_app
-from foldline.serve.settings import Settings
+from foldline.serve.settings import ServeSettings
 from foldline.utils.uuid import uuid7
 
 __all__ = ["RunHost"]
@@ -55,7 +55,7 @@ class RunHost:
     def __init__(
         self,
         log: RunLog,
-        settings: Settings,
+        settings: ServeSettings,
         metrics: Metrics,
         callbacks: list[BaseCallbackHandler],
     ) -> None:

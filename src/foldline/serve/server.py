@@ -21,7 +21,7 @@ from foldline.serve.json_object import JsonObject
 from foldline.serve.keys import Caller, KeyStore
 from foldline.serve.live import Events, LiveRun
 from foldline.serve.log.records import RunRecord
-from foldline.serve.settings import Settings
+from foldline.serve.settings import ServeSettings
 from foldline.serve.sse import SseResponse, cancel_on_disconnect, dump
 from foldline.utils.strings import suggestion
 from foldline.utils.uuid import uuid7
@@ -219,7 +219,7 @@ class Server:
     """The apps, the runs and the keys of one server."""
 
     def __init__(
-        self, apps: dict[str, ServedApp], settings: Settings, host: RunHost, keys: KeyStore
+        self, apps: dict[str, ServedApp], settings: ServeSettings, host: RunHost, keys: KeyStore
     ) -> None:
         self.apps = apps
         self.settings = settings

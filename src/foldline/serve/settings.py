@@ -8,13 +8,13 @@ from typing import Final
 
 from foldline.exceptions import UsageError
 
-__all__ = ["MEBIBYTE", "Settings"]
+__all__ = ["MEBIBYTE", "ServeSettings"]
 
 MEBIBYTE: Final = 1024 * 1024
 
 
 @dataclass(slots=True)
-class Settings:
+class ServeSettings:
     """The limits, addresses and files of a server."""
 
     log: str = ":memory:"

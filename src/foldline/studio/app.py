@@ -30,7 +30,7 @@ from foldline.studio.settings import StudioSettings
 from foldline.studio.threads import ThreadRoutes
 from foldline.studio.traces import TraceRoutes
 from foldline.tracers.store import TraceStore
-from foldline.utils.places import is_url
+from foldline.utils.data_places import is_url
 
 __all__ = ["create_app"]
 

@@ -12,7 +12,7 @@ from foldline.agents import Agent, create_agent
 from foldline.checkpoint import SqliteSaver
 from foldline.testing import ScriptedChatModel
 from foldline.tools import tool
-from foldline.utils.places import data_dir
+from foldline.utils.data_places import data_dir
 from foldline.workflows import interrupt
 
 __all__ = ["make_booking_agent"]

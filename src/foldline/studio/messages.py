@@ -7,8 +7,8 @@ from pathlib import PurePath
 from typing import Any
 
 from foldline.messages import BaseMessage, convert_to_messages
-from foldline.tracers._facts import field_of
 from foldline.tracers._otel_content import ROLES, is_message
+from foldline.tracers._run_fields import field_of
 from foldline.tracers.store import StoredRun
 from foldline.utils.json import to_jsonable
 

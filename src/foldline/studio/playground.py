@@ -35,7 +35,7 @@ from foldline.studio.messages import message_to_json, messages_from_json
 from foldline.studio.settings import StudioSettings
 from foldline.tracers._open import open_tracer
 from foldline.tracers._redact import Redactor
-from foldline.tracers.database import DatabaseTracer
+from foldline.tracers.database_tracer import DatabaseTracer
 from foldline.utils.json import to_jsonable
 
 __all__ = ["PARAMETERS", "Playground"]

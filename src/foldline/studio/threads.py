@@ -18,7 +18,7 @@ from foldline.studio.answers import answer_json, endpoint, read_body, threaded
 from foldline.studio.messages import message_to_json
 from foldline.studio.playground import Playground
 from foldline.studio.settings import Snapshot, StudioSettings, ThreadApp
-from foldline.tracers.store import Filters, TraceStore
+from foldline.tracers.store import TraceFilters, TraceStore
 from foldline.utils.json import to_jsonable
 from foldline.workflows.interrupts import Command
 
@@ -101,12 +101,12 @@ class ThreadRoutes:
         if not self._traces.exists():
             return threads
         for thread in self._traces.values("thread_id")[:200]:
-            newest = self._traces.find(Filters(thread_id=thread), limit=1)
+            newest = self._traces.find(TraceFilters(thread_id=thread), limit=1)
             last = newest[0] if newest else None
             threads.append(
                 {
                     "id": thread,
-                    "traces": self._traces.count(Filters(thread_id=thread)),
+                    "traces": self._traces.count(TraceFilters(thread_id=thread)),
                     "last": None if last is None else last.start_time,
                     "question": None if last is None else last.question,
                 }

@@ -25,7 +25,7 @@ from foldline.studio.answers import (
 from foldline.studio.messages import run_content
 from foldline.studio.settings import StudioSettings
 from foldline.tracers.export import all_runs, export_trace
-from foldline.tracers.store import Filters, StoredRun, TraceStore
+from foldline.tracers.store import StoredRun, TraceFilters, TraceStore
 from foldline.tracing import forget
 
 __all__ = ["TraceRoutes"]
@@ -232,11 +232,11 @@ class TraceRoutes:
         return newest, {"traces": traces, "new": len(new)}, running
 
 
-def _filters(query: QueryParams) -> Filters:
+def _filters(query: QueryParams) -> TraceFilters:
     def text(name: str) -> str | None:
         return query.get(name) or None
 
-    return Filters(
+    return TraceFilters(
         text=text("q"),
         only_errors=query.get("errors") in ("1", "true"),
         model=text("model"),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from foldline.utils.places import TracePlace, is_url
+from foldline.utils.data_places import TracePlace, is_url
 
 __all__ = ["Search", "Session", "Statements", "TraceDatabase", "marks", "open_database"]
 

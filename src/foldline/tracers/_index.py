@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pydantic_core import from_json
 
 from foldline.tracers._database import Session, Statements, TraceDatabase, marks
-from foldline.tracers._facts import search_text
+from foldline.tracers._run_fields import search_text
 
 __all__ = ["index_words", "unindex"]
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from foldline.exceptions import StoreError
 from foldline.tracers._rows import RedactHook
-from foldline.tracers.database import DatabaseTracer
+from foldline.tracers.database_tracer import DatabaseTracer
 from foldline.tracers.postgres import PostgresTracer
 from foldline.tracers.sqlite import SQLiteTracer
-from foldline.utils.places import TracePlace, is_url
+from foldline.utils.data_places import TracePlace, is_url
 from foldline.utils.private_files import make_private_folder
 
 __all__ = ["make_folder", "open_tracer"]

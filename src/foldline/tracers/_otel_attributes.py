@@ -8,9 +8,9 @@ from uuid import UUID
 
 from foldline.prices.cost import cost_of, service_of
 from foldline.prices.table import find_prices
-from foldline.tracers._facts import field_of
 from foldline.tracers._otel_content import input_messages, output_messages, plain_content
 from foldline.tracers._redact import Redactor
+from foldline.tracers._run_fields import field_of
 from foldline.tracers.schemas import run_key
 from foldline.utils.json import to_jsonable
 

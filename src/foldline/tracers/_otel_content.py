@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from foldline.tracers._facts import field_of
+from foldline.tracers._run_fields import field_of
 
 ROLES = {
     "human": "user",

@@ -14,8 +14,8 @@ from foldline._storage.postgres import PostgresConnection, PostgresServer
 from foldline.exceptions import StoreError
 from foldline.tracers._columns import VERSION
 from foldline.tracers._database import Cursor, Search, Session, Statements
-from foldline.tracers._words import parse_search, split_words
-from foldline.utils.places import place_name
+from foldline.tracers._search_words import parse_search, split_words
+from foldline.utils.data_places import place_name
 
 __all__ = ["PostgresTraces"]
 

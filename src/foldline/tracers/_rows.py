@@ -22,14 +22,14 @@ from foldline.messages import AIMessage, HumanMessage, SystemMessage, ToolMessag
 from foldline.messages.base import BaseMessage
 from foldline.prompt_values import ChatPromptValue
 from foldline.tracers._columns import COLUMNS, ENDS, form_key
-from foldline.tracers._facts import (
+from foldline.tracers._redact import Redactor
+from foldline.tracers._run_fields import (
     ANSWER_KEYS,
     QUESTION_KEYS,
     describe_end,
     describe_start,
     first_words,
 )
-from foldline.tracers._redact import Redactor
 from foldline.tracers.schemas import Run
 from foldline.utils._surrogates import mend_surrogates
 

@@ -18,7 +18,7 @@ from typing import Any
 from foldline._storage.sqlite import create_privately, schema_version, set_schema_version
 from foldline.exceptions import StoreError
 from foldline.tracers._columns import COLUMNS, UPSERT, VERSION, form_key
-from foldline.tracers._facts import describe_run
+from foldline.tracers._run_fields import describe_run
 
 logger = logging.getLogger("foldline.tracers")
 

@@ -15,7 +15,7 @@ from typing import TypeVar
 from foldline.exceptions import StoreError
 from foldline.tracers import _schema as schema
 from foldline.tracers._database import Search, Session, Statements
-from foldline.tracers._words import parse_search
+from foldline.tracers._search_words import parse_search
 
 __all__ = ["SqliteTraces"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from foldline.tracers._database import Search, Statements, TraceDatabase, marks
 
-__all__ = ["Filters", "TraceSummary", "summarize"]
+__all__ = ["TraceFilters", "TraceSummary", "summarize"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class TraceSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class Filters:
+class TraceFilters:
     """Selects traces with a matching run. None matches everything."""
 
     text: str | None = None

@@ -25,7 +25,7 @@ from foldline.tracers._index import index_words
 from foldline.tracers._redact import Redactor
 from foldline.tracers._rows import RedactHook, Row, RowWriter, RunRecord
 from foldline.tracers.core import describe_retry, llm_outputs
-from foldline.utils.places import TracePlace
+from foldline.utils.data_places import TracePlace
 
 __all__ = ["Action", "TraceWriter"]
 

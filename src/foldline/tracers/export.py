@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Any, Literal
 
 from foldline.exceptions import UsageError
-from foldline.tracers._facts import field_of
 from foldline.tracers._otel_attributes import (
     COST,
     SCORE_EVENT,
@@ -19,6 +18,7 @@ from foldline.tracers._otel_attributes import (
 )
 from foldline.tracers._redact import Redactor
 from foldline.tracers._rows import StoredRun
+from foldline.tracers._run_fields import field_of
 from foldline.utils.json import to_jsonable
 
 __all__ = ["Format", "all_runs", "export_trace", "run_to_json"]

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from foldline.exceptions import UsageError
 from foldline.tracers._rows import RedactHook
-from foldline.tracers.database import DatabaseTracer
-from foldline.utils.places import is_url
+from foldline.tracers.database_tracer import DatabaseTracer
+from foldline.utils.data_places import is_url
 
 __all__ = ["PostgresTracer"]
 

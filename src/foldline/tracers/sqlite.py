@@ -7,8 +7,8 @@ from pathlib import Path
 
 from foldline.exceptions import UsageError
 from foldline.tracers._rows import RedactHook
-from foldline.tracers.database import DatabaseTracer
-from foldline.utils.places import is_url, place_name
+from foldline.tracers.database_tracer import DatabaseTracer
+from foldline.utils.data_places import is_url, place_name
 
 __all__ = ["SQLiteTracer"]
 

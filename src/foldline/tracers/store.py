@@ -19,14 +19,14 @@ from foldline._io import ASYNC
 from foldline.exceptions import StoreError, UsageError
 from foldline.tracers._columns import COLUMNS
 from foldline.tracers._database import Statements, TraceDatabase, marks, open_database
-from foldline.tracers._figures import read_figures
 from foldline.tracers._index import index_words, unindex
 from foldline.tracers._rows import StoredRun, runs_of
-from foldline.tracers._summary import Filters, TraceSummary, summarize
-from foldline.utils.places import is_url
+from foldline.tracers._statistics import read_figures
+from foldline.tracers._summary import TraceFilters, TraceSummary, summarize
+from foldline.utils.data_places import is_url
 from foldline.utils.uuid import uuid7
 
-__all__ = ["Filters", "StoredRun", "TraceStore", "TraceSummary"]
+__all__ = ["StoredRun", "TraceFilters", "TraceStore", "TraceSummary"]
 
 T = TypeVar("T")
 SELECT = (
@@ -127,13 +127,13 @@ class TraceStore:
     # -- lists
 
     def find(
-        self, filters: Filters | None = None, *, limit: int = 50, offset: int = 0
+        self, filters: TraceFilters | None = None, *, limit: int = 50, offset: int = 0
     ) -> list[TraceSummary]:
         """Return the newest traces that fit, newest first, as short summaries: no long value is read.
 
         A trace fits where one of its runs does; a search (`text`) brings the full-text index up to date first.
         """
-        chosen = filters or Filters()
+        chosen = filters or TraceFilters()
         self._index_for(chosen)
 
         def read(statements: Statements) -> list[TraceSummary]:
@@ -142,13 +142,13 @@ class TraceStore:
 
         return self._read(read)
 
-    def count(self, filters: Filters | None = None) -> int:
+    def count(self, filters: TraceFilters | None = None) -> int:
         """Return how many traces fit."""
-        chosen = filters or Filters()
+        chosen = filters or TraceFilters()
         self._index_for(chosen)
         return self._read(lambda statements: chosen.count(self._database, statements))
 
-    def _index_for(self, filters: Filters) -> None:
+    def _index_for(self, filters: TraceFilters) -> None:
         """Bring the full-text index up to date for a search."""
         if not filters.text:
             return
@@ -408,7 +408,7 @@ class TraceStore:
         return await self._awaited(partial(self.by_tag, tag, limit))
 
     async def afind(
-        self, filters: Filters | None = None, *, limit: int = 50, offset: int = 0
+        self, filters: TraceFilters | None = None, *, limit: int = 50, offset: int = 0
     ) -> list[TraceSummary]:
         """Return the newest traces that fit, newest first, as short summaries."""
         return await self._awaited(partial(self.find, filters, limit=limit, offset=offset))

@@ -14,7 +14,7 @@ from collections.abc import Awaitable
 from typing import Generic
 
 from foldline.transports import _faults
-from foldline.transports._http1 import CutShort, Reader, write_connect
+from foldline.transports._http1 import CutShort, ResponseReader, write_connect
 from foldline.transports._loops import PerLoop
 from foldline.transports._pool import W
 from foldline.transports._route import Route
@@ -67,7 +67,7 @@ class NativeExchange(ABC, Generic[W, S]):
         self._message = message
         self._connections: SharedConnections[W, S] | None = connections
         self._tls = tls
-        self._reader = Reader(request.method, request.limits.headers)
+        self._reader = ResponseReader(request.method, request.limits.headers)
         self._wire: W | None = None
         self._first = b""
         """The part of the body that was received with the head."""
@@ -182,7 +182,7 @@ class NativeExchange(ABC, Generic[W, S]):
                 await self._secure(wire, tls, limit.left())
             if tls is not None and route.proxy is not None:
                 self._write(wire, write_connect(route.host, route.port, route.proxy), limit.left())
-                reader = Reader("HEAD", self._request.limits.headers)
+                reader = ResponseReader("HEAD", self._request.limits.headers)
                 while not reader.has_head:
                     reader.feed(await self._receive(wire, limit.left()) or raise_closed_by_proxy())
                 check_tunnel(reader)

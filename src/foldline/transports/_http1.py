@@ -43,7 +43,7 @@ class CutShort(ValueError):
     """The connection ended before the message did."""
 
 
-class Reader:
+class ResponseReader:
     """Reads one response."""
 
     __slots__ = (

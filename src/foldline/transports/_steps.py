@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 
 from foldline.exceptions import FoldlineError
 from foldline.transports import _faults
-from foldline.transports._http1 import BadHttp, CutShort, HeadTooLarge, Reader
+from foldline.transports._http1 import BadHttp, CutShort, HeadTooLarge, ResponseReader
 from foldline.transports._pool import Pool, W
 from foldline.transports._wait import DeadlineTimer, Expired
 from foldline.transports._wires import AsyncWire
@@ -92,7 +92,7 @@ def limit_connecting(request: Request, budget: Budget) -> Iterator[None]:
         raise _faults.timed_out(request, "connect", limit) from None
 
 
-def check_tunnel(reader: Reader) -> None:
+def check_tunnel(reader: ResponseReader) -> None:
     """Raise if a proxy refused CONNECT."""
     if reader.status != 200:
         raise CutShort(f"the proxy answered {reader.status}")

@@ -100,8 +100,8 @@ class HttpxTransport:
             self._tls.after_fork()
             self._proxy_tls.after_fork()
         if blocking:
-            return BlockingExchange(request, self._message(request), self._pool(request), self)
-        return AsyncExchange(request, self._message(request), self)
+            return HttpxExchange(request, self._message(request), self._pool(request), self)
+        return AsyncHttpxExchange(request, self._message(request), self)
 
     def _message(self, request: Request) -> dict[str, Any]:
         options = self.options
@@ -201,7 +201,7 @@ def _missing(package: str, feature: str) -> MissingExtraError:
     )
 
 
-class BlockingExchange:
+class HttpxExchange:
     """One request in progress in this thread."""
 
     def __init__(
@@ -251,7 +251,7 @@ class BlockingExchange:
             self._response.close()
 
 
-class AsyncExchange:
+class AsyncHttpxExchange:
     """One request in progress on the running loop."""
 
     def __init__(

@@ -28,11 +28,10 @@ if TYPE_CHECKING:
         write,
     )
     from foldline.workflows.retry import RetryPolicy
-    from foldline.workflows.steps import Call, Step, agather, gather, step
+    from foldline.workflows.steps import Step, StepCall, agather, gather, step
     from foldline.workflows.temporal import TemporalDurability
 
 __all__ = [
-    "Call",
     "Command",
     "DbosDurability",
     "Durability",
@@ -45,6 +44,7 @@ __all__ = [
     "JournalRecord",
     "RetryPolicy",
     "Step",
+    "StepCall",
     "StepTimeoutError",
     "TemporalDurability",
     "Workflow",

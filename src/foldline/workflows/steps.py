@@ -27,7 +27,7 @@ from foldline.workflows.retry import RetryPolicy, policies_of, run_attempts
 from foldline.workflows.scope import Scope, current_scope, enter_scope
 from foldline.workflows.values import pack, unpack
 
-__all__ = ["Call", "Step", "agather", "gather", "step"]
+__all__ = ["Step", "StepCall", "agather", "gather", "step"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -36,7 +36,7 @@ RETURN_KEY = "__return__"
 
 
 @dataclass(slots=True)
-class Call(Generic[R]):
+class StepCall(Generic[R]):
     """A call of a step that has a place and has not run yet; `gather` runs it."""
 
     step: Step[Any, R]
@@ -99,10 +99,10 @@ class Step(Generic[P, R]):
         value: R = await run_call(self.later(*args, **kwargs), ASYNC)
         return value
 
-    def later(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
+    def later(self, *args: P.args, **kwargs: P.kwargs) -> StepCall[R]:
         """Return a call for `gather`; its place is assigned now."""
         scope = current_scope.get()
-        return Call(
+        return StepCall(
             self, args, kwargs, scope, scope.place(self.name) if scope is not None else self.name
         )
 
@@ -110,7 +110,7 @@ class Step(Generic[P, R]):
         """Call the function; a subclass may return a cached result."""
         return await io.call(self.function, *args, **kwargs)
 
-    def each(self, items: Iterable[Any]) -> list[Call[R]]:
+    def each(self, items: Iterable[Any]) -> list[StepCall[R]]:
         """Return a call for each item, for `gather`."""
         return [self.later(item) for item in items]  # type: ignore[call-arg]
 
@@ -162,7 +162,7 @@ def step(function: Callable[..., Any] | None = None, /, **options: Any) -> objec
 # -- one call
 
 
-async def run_call(call: Call[Any], io: IO) -> Any:  # noqa: ANN401  the result of the step's function
+async def run_call(call: StepCall[Any], io: IO) -> Any:  # noqa: ANN401  the result of the step's function
     """Return the result of a call: from the journal, or by running it and storing the result."""
     scope = call.scope
     if scope is None:
@@ -202,7 +202,7 @@ def _check_order(scope: Scope, journal: Journal, place: str) -> None:
         )
 
 
-def _replay(call: Call[Any], scope: Scope, record: dict[str, Any]) -> object:
+def _replay(call: StepCall[Any], scope: Scope, record: dict[str, Any]) -> object:
     if record["kind"] == "fail":
         error = decode_error(record.get("error") or {}, call.place)
         scope.flow.failures[id(error)] = (error, call.place)
@@ -212,12 +212,14 @@ def _replay(call: Call[Any], scope: Scope, record: dict[str, Any]) -> object:
     return value
 
 
-def _add_compensation(call: Call[Any], scope: Scope, value: object) -> None:
+def _add_compensation(call: StepCall[Any], scope: Scope, value: object) -> None:
     if call.step.on_failure is not None:
         scope.flow.undo.append((call.place, call.step.on_failure, value))
 
 
-async def _run_live(call: Call[Any], io: IO, scope: Scope, journal: Journal, digest: str) -> object:
+async def _run_live(
+    call: StepCall[Any], io: IO, scope: Scope, journal: Journal, digest: str
+) -> object:
     try:
         value = await _publish_task(call, io, scope)
         packed = pack(value, f"the result of {call.place}", call.step.returns)
@@ -236,11 +238,11 @@ async def _run_live(call: Call[Any], io: IO, scope: Scope, journal: Journal, dig
     return value
 
 
-def _publish_value(call: Call[Any], scope: Scope, value: object) -> None:
+def _publish_value(call: StepCall[Any], scope: Scope, value: object) -> None:
     scope.flow.publish("updates", call.step.name, {"node": call.step.name, "values": value})
 
 
-async def _publish_task(call: Call[Any], io: IO, scope: Scope) -> object:
+async def _publish_task(call: StepCall[Any], io: IO, scope: Scope) -> object:
     """Run a call; publish its start and its result."""
     flow, name = scope.flow, call.step.name
     if "tasks" not in flow.wants:
@@ -271,7 +273,7 @@ async def _publish_task(call: Call[Any], io: IO, scope: Scope) -> object:
     return value
 
 
-async def _attempt(call: Call[Any], io: IO, scope: Scope | None) -> object:
+async def _attempt(call: StepCall[Any], io: IO, scope: Scope | None) -> object:
     step = call.step
 
     async def run(attempt: int) -> object:
@@ -323,7 +325,10 @@ Branch = Callable[[], Any]
 
 
 def gather(
-    calls: Iterable[Call[R] | Branch], *, limit: int | None = None, return_exceptions: bool = False
+    calls: Iterable[StepCall[R] | Branch],
+    *,
+    limit: int | None = None,
+    return_exceptions: bool = False,
 ) -> list[R]:
     """Run calls of steps concurrently, at most `limit` at a time; return the results in order.
 
@@ -337,7 +342,7 @@ def gather(
 
 
 async def agather(
-    calls: Iterable[Call[R] | Branch | Awaitable[R]],
+    calls: Iterable[StepCall[R] | Branch | Awaitable[R]],
     *,
     limit: int | None = None,
     return_exceptions: bool = False,
@@ -380,9 +385,12 @@ async def _gather(
 
 
 async def _run_one(
-    call: Call[Any] | Awaitable[Any] | Callable[..., Any], io: IO, scope: Scope | None, place: str
+    call: StepCall[Any] | Awaitable[Any] | Callable[..., Any],
+    io: IO,
+    scope: Scope | None,
+    place: str,
 ) -> object:
-    if isinstance(call, Call):
+    if isinstance(call, StepCall):
         return await run_call(call, io)
     if inspect.isawaitable(call):
         return await io.settle(call)

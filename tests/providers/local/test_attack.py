@@ -28,7 +28,7 @@ from foldline.exceptions import (
     UsageError,
 )
 from foldline.language_models import Limits, usage_scope
-from foldline.providers.local import ChatLlamaCpp, LocalEmbeddings, Settings, model_path
+from foldline.providers.local import ChatLlamaCpp, LocalEmbeddings, RuntimeSettings, model_path
 from foldline.providers.local._chunk_stream import ChunkStream
 from tests.conftest import open_files
 from tests.faults.cancelling import Stepped
@@ -133,7 +133,7 @@ def test_settings_that_llama_cpp_hangs_on_are_refused(settings: dict[str, int], 
 
 def test_an_encoder_needs_some_context() -> None:
     with pytest.raises(UsageError, match="context"):
-        Settings(context=0, embedding=True)
+        RuntimeSettings(context=0, embedding=True)
 
 
 @pytest.mark.slow
@@ -249,7 +249,7 @@ def test_a_producer_that_fails_late_is_told_alike(call: Any) -> None:
     from foldline.providers.local import runtime as module
 
     dying = object.__new__(module.Runtime)
-    dying.name, dying._server, dying.settings = "m", Dying(), Settings()
+    dying.name, dying._server, dying.settings = "m", Dying(), RuntimeSettings()
     feed: ChunkStream[Any] = dying.complete({"messages": []})
     assert next(feed)["choices"][0]["delta"]["content"] == "Hel"
     with pytest.raises(FoldlineError, match="backend is gone"):

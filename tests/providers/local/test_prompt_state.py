@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from foldline.providers.local import Runtime, Settings
+from foldline.providers.local import Runtime, RuntimeSettings
 from foldline.providers.local.prompt_state import (
     MAX_FILES,
     PromptState,
@@ -31,7 +31,7 @@ REQUEST = {"messages": [{"role": "user", "content": "hello"}], "tools": [TOOL]}
 
 @pytest.mark.slow
 def test_a_beginning_is_saved_and_read_back(runtime, tmp_path):
-    settings = Settings(context=1024, slots=1, template=TEMPLATE, state_folder=tmp_path)
+    settings = RuntimeSettings(context=1024, slots=1, template=TEMPLATE, state_folder=tmp_path)
     model = Runtime.of(runtime.path, settings)
     state = PromptState(model)
 
@@ -47,7 +47,7 @@ def test_a_beginning_is_saved_and_read_back(runtime, tmp_path):
 
 @pytest.mark.slow
 def test_a_damaged_state_costs_time_only(runtime, tmp_path):
-    settings = Settings(context=1024, slots=1, template=TEMPLATE, state_folder=tmp_path)
+    settings = RuntimeSettings(context=1024, slots=1, template=TEMPLATE, state_folder=tmp_path)
     model = Runtime.of(runtime.path, settings)
     PromptState(model).prepare(REQUEST)
     for file in tmp_path.glob("*.state"):

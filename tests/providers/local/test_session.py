@@ -13,7 +13,7 @@ import pytest
 from foldline._io import ASYNC, BLOCKING
 from foldline._io.drive import drive_each
 from foldline.exceptions import ModelError, ModelNotFoundError
-from foldline.providers.local import LocalModel, Settings, fetch, model_path, session, unload
+from foldline.providers.local import LocalModel, RuntimeSettings, fetch, model_path, session, unload
 
 pytestmark = pytest.mark.timing
 
@@ -155,7 +155,7 @@ def test_a_damaged_file_that_looked_whole_is_fetched_again(tmp_path, monkeypatch
     os.utime(path, ns=times)
     monkeypatch.setattr(fetch, "_fetch", lambda *_: shutil.copyfile(whole, path))
 
-    runtime = session.load("smollm2-135m", Settings(context=256, slots=1))
+    runtime = session.load("smollm2-135m", RuntimeSettings(context=256, slots=1))
 
     assert runtime.path == path
     unload(path)
@@ -169,4 +169,4 @@ def test_a_whole_file_that_does_not_load_is_not_fetched_again(monkeypatch):
     monkeypatch.setattr(fetch, "_fetch", lambda *_: pytest.fail("fetched again"))
 
     with pytest.raises(ModelError, match="too large"):
-        session.load("smollm2-135m", Settings(context=300))
+        session.load("smollm2-135m", RuntimeSettings(context=300))

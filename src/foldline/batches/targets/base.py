@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from foldline._config import RunnableConfig
 from foldline._io import IO
-from foldline.batches.provider import BatchAnswer, BatchApi
+from foldline.batches.batch_api import BatchAnswer, BatchApi
 from foldline.batches.records import ItemOutcome
 from foldline.exceptions import FoldlineError, SchemaError
 from foldline.language_models.policies.usage_scope import Limits, UsageScope

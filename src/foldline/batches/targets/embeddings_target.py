@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 from foldline._io import IO
-from foldline.batches.provider import BatchAnswer, BatchApi
+from foldline.batches.batch_api import BatchAnswer, BatchApi
 from foldline.batches.records import ItemOutcome
 from foldline.batches.targets.base import BatchRequest, Target, digest_of, error_text
 from foldline.embeddings.base import Embeddings

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from foldline._io import IO
 from foldline._run import Run
-from foldline.batches.provider import BatchAnswer, BatchApi
+from foldline.batches.batch_api import BatchAnswer, BatchApi
 from foldline.batches.records import AnswerSource, ItemOutcome
 from foldline.batches.targets.base import BatchRequest, Target, error_text
 from foldline.exceptions import BudgetExceeded, UsageError

@@ -38,7 +38,7 @@ from foldline.language_models.call.retry_accounting import reset_event, usage_of
 from foldline.language_models.policies.base import Policy
 from foldline.language_models.policies.checks import ChecksPolicy
 from foldline.language_models.policies.guards import GuardsPolicy
-from foldline.language_models.policies.received import ReceivedMessage
+from foldline.language_models.policies.received_message import ReceivedMessage
 from foldline.language_models.policies.stack import find_policy
 from foldline.language_models.policies.tool_names import ToolNamesPolicy
 from foldline.language_models.policies.usage import UsagePolicy, time_left
@@ -55,7 +55,7 @@ CONTENT_EVENTS = frozenset(
 KNOWN_EVENTS = CONTENT_EVENTS | {"message-start", "error"}
 
 
-class Call(Protocol):
+class AttemptCall(Protocol):
     """The parts of a `ChatCall` that its attempts read and write."""
 
     model: CallModel
@@ -85,7 +85,7 @@ class Call(Protocol):
     ) -> CompleteAnswer | Exception: ...
 
 
-async def attempts(call: Call, request: ChatRequest) -> AsyncGenerator[Batch, None]:
+async def attempts(call: AttemptCall, request: ChatRequest) -> AsyncGenerator[Batch, None]:
     """Yield the answer to a request, from the first attempt that does not fail."""
     while True:
         attempt, policies = _Attempt(call, request), call.event_policies
@@ -147,7 +147,7 @@ class _Attempt:
         "usage",
     )  # fmt: skip
 
-    def __init__(self, call: Call, request: ChatRequest) -> None:
+    def __init__(self, call: AttemptCall, request: ChatRequest) -> None:
         self._call = call
         self._request = request
         self.usage = find_policy(call.policies, UsagePolicy) if call.policies else None
@@ -417,7 +417,7 @@ class _Attempt:
         return request.replace(messages=[*request.messages, *messages])
 
 
-async def _wait(call: Call, error: Exception) -> None:
+async def _wait(call: AttemptCall, error: Exception) -> None:
     """Dispatch the retry, and wait; a rejected answer is retried at once."""
     is_rejection = isinstance(error, StructuredOutputError)
     delay = 0.0 if is_rejection else call.retry_policy.delay(call.attempts, error)

@@ -10,7 +10,7 @@ from foldline.exceptions import ModelError
 from foldline.messages import AIMessage
 from foldline.protocol.events import Event
 from foldline.protocol.fold import MessageBuilder
-from foldline.protocol.promote import promote
+from foldline.protocol.tool_call_text import promote
 
 
 def open_message(event: Mapping[str, Any], id: str) -> Event:

@@ -14,7 +14,7 @@ from foldline.language_models.count import TokenCount
 from foldline.language_models.profile import ModelProfile
 from foldline.messages import BaseMessage
 from foldline.outputs import ChatResult
-from foldline.protocol.folded import Bounds
+from foldline.protocol.folded_message import Bounds
 from foldline.rate_limiters import BaseRateLimiter
 
 __all__ = ["CallModel"]

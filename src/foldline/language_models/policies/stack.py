@@ -16,7 +16,7 @@ from foldline.language_models.policies.hooks import HooksPolicy
 from foldline.language_models.policies.options import OptionsPolicy
 from foldline.language_models.policies.prompt_caching import PromptCachingPolicy
 from foldline.language_models.policies.reasoning import ReasoningPolicy
-from foldline.language_models.policies.received import ReceivedMessage
+from foldline.language_models.policies.received_message import ReceivedMessage
 from foldline.language_models.policies.settings import NO_SETTINGS
 from foldline.language_models.policies.tool_names import ToolNamesPolicy
 from foldline.language_models.policies.usage import SCOPE, UsagePolicy

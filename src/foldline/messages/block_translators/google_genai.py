@@ -11,7 +11,7 @@ from foldline.messages.block_translators.common import Block, media, unread_fiel
 from foldline.messages.block_translators.pipeline import Translate, message_translator
 from foldline.protocol.blocks import Citation
 from foldline.protocol.merge import copy_json
-from foldline.protocol.promote import promote
+from foldline.protocol.tool_call_text import promote
 
 __all__ = [
     "add_citations",

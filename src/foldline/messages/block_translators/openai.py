@@ -17,7 +17,7 @@ from foldline.messages.block_translators.common import (
 )
 from foldline.messages.block_translators.pipeline import Translate, message_translator
 from foldline.protocol.merge import copy_json
-from foldline.protocol.promote import promote
+from foldline.protocol.tool_call_text import promote
 from foldline.utils.media_types import media_type_of_block
 
 __all__ = [

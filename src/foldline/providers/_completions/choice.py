@@ -12,7 +12,7 @@ from foldline.exceptions import MalformedStreamError
 from foldline.messages.block_translators import openai as translator
 from foldline.messages.block_translators.kwargs_blocks import blocks_of_kwargs
 from foldline.protocol.events import Event
-from foldline.protocol.promote import parse_tool_args
+from foldline.protocol.tool_call_text import parse_tool_args
 from foldline.protocol.writer import EventWriter
 from foldline.providers._completions.host import Host
 from foldline.providers._completions.wire import (

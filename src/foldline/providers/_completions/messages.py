@@ -16,7 +16,7 @@ from foldline.messages import AIMessage, BaseMessage, HumanMessage, SystemMessag
 from foldline.messages.openai import convert_to_openai_data_block, openai_role
 from foldline.protocol.blocks import BlockKind
 from foldline.providers._completions.host import Host
-from foldline.providers._foreign import (
+from foldline.providers._foreign_messages import (
     ForeignBlocks,
     add_note,
     blocks_for,

@@ -13,7 +13,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from foldline._io import IO
-from foldline.batches.provider import BatchAnswer, BatchStatus
+from foldline.batches.batch_api import BatchAnswer, BatchStatus
 from foldline.batches.records import Part
 from foldline.providers._batch_client import BatchClient
 from foldline.providers._wire import dump_body

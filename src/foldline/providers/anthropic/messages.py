@@ -14,7 +14,7 @@ from foldline.exceptions import UsageError
 from foldline.language_models.policies.prompt_caching import cache_control_of
 from foldline.messages import AIMessage, BaseMessage, ToolMessage
 from foldline.protocol.blocks import BlockKind
-from foldline.providers._foreign import ForeignBlocks, blocks_for, plain_text
+from foldline.providers._foreign_messages import ForeignBlocks, blocks_for, plain_text
 from foldline.providers._turns import TurnEncoder
 from foldline.providers._wire import plain_id
 from foldline.providers.anthropic.blocks import (

@@ -17,7 +17,7 @@ from foldline.language_models.policies.call_options import ToolChoice, tool_choi
 from foldline.language_models.policies.prompt_caching import CacheConfig, with_cache_control
 from foldline.language_models.policies.reasoning import AppliedEffort, apply_effort
 from foldline.language_models.profile import ModelProfile
-from foldline.providers._foreign import ForeignBlocks, add_note
+from foldline.providers._foreign_messages import ForeignBlocks, add_note
 from foldline.providers._wire import check_tool_results, merge_settings
 from foldline.providers.bedrock.messages import MessageEncoder, guard_last_turn
 from foldline.providers.bedrock.tools import (

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from foldline._io import IO
-from foldline.batches.provider import BatchAnswer, BatchStatus
+from foldline.batches.batch_api import BatchAnswer, BatchStatus
 from foldline.batches.records import Part
 from foldline.providers._batch_client import UPLOAD, BatchClient
 from foldline.providers._endpoint import Body

@@ -13,7 +13,7 @@ from foldline.exceptions import MalformedStreamError, StreamTruncatedError
 from foldline.messages import AIMessage
 from foldline.protocol.events import Event
 from foldline.protocol.fold import fold
-from foldline.protocol.folded import counts_of
+from foldline.protocol.folded_message import counts_of
 from foldline.protocol.writer import EventWriter
 from foldline.providers._readable import blocks_so_far
 from foldline.providers._wire import Fail

@@ -14,7 +14,7 @@ from foldline.language_models.call.request import ChatRequest
 from foldline.language_models.policies.call_options import ToolChoice, read_tool_choice
 from foldline.language_models.policies.reasoning import apply_effort
 from foldline.language_models.profile import ModelProfile
-from foldline.providers._foreign import ForeignBlocks, add_note
+from foldline.providers._foreign_messages import ForeignBlocks, add_note
 from foldline.providers._tool_memory import remember_tools
 from foldline.providers._wire import check_tool_results, merge_settings
 from foldline.providers.google.messages import MessageEncoder

@@ -14,7 +14,7 @@ from foldline.exceptions import UsageError
 from foldline.messages import AIMessage, BaseMessage, ToolMessage
 from foldline.messages.block_translators.common import data_url
 from foldline.protocol.blocks import BlockKind
-from foldline.providers._foreign import ForeignBlocks, blocks_for, is_own, note_title
+from foldline.providers._foreign_messages import ForeignBlocks, blocks_for, is_own, note_title
 from foldline.providers._turns import TurnEncoder
 from foldline.providers.google.wire import GENERATED_ID_PREFIX, Part, camel
 from foldline.utils.media_types import media_type_of_block

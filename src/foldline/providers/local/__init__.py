@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from foldline.providers.local.chat import ChatLlamaCpp
     from foldline.providers.local.embeddings import LocalEmbeddings
     from foldline.providers.local.fetch import MODELS, cache_dir, is_fetched, model_path
-    from foldline.providers.local.runtime import Runtime, Settings, unload
+    from foldline.providers.local.runtime import Runtime, RuntimeSettings, unload
     from foldline.providers.local.session import LocalModel
     from foldline.providers.local.text import LlamaCpp
 
@@ -21,7 +21,7 @@ __all__ = [
     "LocalEmbeddings",
     "LocalModel",
     "Runtime",
-    "Settings",
+    "RuntimeSettings",
     "cache_dir",
     "is_fetched",
     "model_path",

@@ -23,8 +23,8 @@ from foldline.providers._completions.decode import CompletionsDecoder
 from foldline.providers._completions.encode import encode_completion
 from foldline.providers._completions.host import Host
 from foldline.providers._explain import Explained, prepare
-from foldline.providers._foreign import ForeignBlocks
-from foldline.providers.local.runtime import Settings
+from foldline.providers._foreign_messages import ForeignBlocks
+from foldline.providers.local.runtime import RuntimeSettings
 from foldline.providers.local.session import SMOLLM2, LocalModel
 
 __all__ = ["ChatLlamaCpp"]
@@ -143,7 +143,7 @@ class ChatLlamaCpp(BaseChatModel):
     @property
     def local(self) -> LocalModel:
         """The local model with these settings; loaded on first use."""
-        settings = Settings(
+        settings = RuntimeSettings(
             context=self.context,
             slots=self.slots,
             threads=self.threads,

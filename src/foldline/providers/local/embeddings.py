@@ -5,7 +5,7 @@ from __future__ import annotations
 from foldline._io import IO
 from foldline.exceptions import MalformedStreamError
 from foldline.providers._embedding import BatchedEmbeddings, read_vector
-from foldline.providers.local.runtime import PROVIDER, Runtime, Settings
+from foldline.providers.local.runtime import PROVIDER, Runtime, RuntimeSettings
 from foldline.providers.local.session import load
 
 CONTEXT = 512
@@ -36,7 +36,7 @@ class LocalEmbeddings(BatchedEmbeddings):
         self.model = model
         self.truncate = truncate
         """Whether to cut a text that is longer than the context; otherwise `ContextOverflowError` is raised."""
-        self._settings = Settings(context=context, slots=1, threads=threads, embedding=True)
+        self._settings = RuntimeSettings(context=context, slots=1, threads=threads, embedding=True)
 
     async def _embed_some(self, texts: list[str], io: IO, *, is_query: bool) -> list[list[float]]:
         vectors: list[list[float]] = await io.call(self.embed_now, texts)

@@ -50,7 +50,7 @@ MAX_THREADS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class RuntimeSettings:
     """How a model is loaded. Callers with equal settings share one server."""
 
     context: int = 8192
@@ -89,7 +89,7 @@ class Runtime:
 
     __repr__ = short_repr
 
-    def __init__(self, path: Path, settings: Settings) -> None:
+    def __init__(self, path: Path, settings: RuntimeSettings) -> None:
         self.path = path
         self.settings = settings
         self.name: str = path.stem
@@ -99,9 +99,9 @@ class Runtime:
         self._server = _start(path, settings, self._key, self.name)
 
     @classmethod
-    def of(cls, path: str | Path, settings: Settings | None = None) -> Runtime:
+    def of(cls, path: str | Path, settings: RuntimeSettings | None = None) -> Runtime:
         """Return this process's runtime of a file, loading it the first time."""
-        key = (Path(path).expanduser().absolute(), settings or Settings())
+        key = (Path(path).expanduser().absolute(), settings or RuntimeSettings())
         with _table.lock:
             if key not in _table.loaded:
                 _table.loaded[key] = cls(*key)
@@ -220,7 +220,7 @@ class _Table:
     """The runtimes of this process."""
 
     def __init__(self) -> None:
-        self.loaded: dict[tuple[Path, Settings], Runtime] = {}
+        self.loaded: dict[tuple[Path, RuntimeSettings], Runtime] = {}
         self.lock = Lock()
         self.is_forked = False
         """Whether this process was forked from one that had a model loaded: llama.cpp cannot clean up here."""
@@ -315,7 +315,7 @@ def load_library() -> ModuleType:
     return library
 
 
-def _start(path: Path, settings: Settings, key: str, alias: str) -> Any:  # noqa: ANN401  a server of xllamacpp, an extra
+def _start(path: Path, settings: RuntimeSettings, key: str, alias: str) -> Any:  # noqa: ANN401  a server of xllamacpp, an extra
     library = load_library()
     _check_file(path)
     params = library.CommonParams()

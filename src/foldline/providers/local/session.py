@@ -14,13 +14,13 @@ from foldline.providers.local._cache import is_complete
 from foldline.providers.local._chunk_stream import ChunkStream, Emit
 from foldline.providers.local.fetch import MODELS, Progress, is_fetched, model_path
 from foldline.providers.local.prompt_state import PromptState, state_folder
-from foldline.providers.local.runtime import Chunk, Request, Runtime, Settings
+from foldline.providers.local.runtime import Chunk, Request, Runtime, RuntimeSettings
 from foldline.providers.local.template import tools_template
 from foldline.providers.local.tools import THRESHOLD, encode_tools, keep_named_tool, needs_routing
 
 SMOLLM2 = "smollm2-135m"
 MINILM = "minilm-l6"
-ENCODER = Settings(context=512, slots=1, embedding=True)
+ENCODER = RuntimeSettings(context=512, slots=1, embedding=True)
 
 _states: weakref.WeakKeyDictionary[Runtime, PromptState] = weakref.WeakKeyDictionary()
 
@@ -31,7 +31,7 @@ class LocalModel:
 
     model: str = SMOLLM2
     """A name that foldline can fetch, or the path of a GGUF file."""
-    settings: Settings = field(default_factory=Settings)
+    settings: RuntimeSettings = field(default_factory=RuntimeSettings)
     threshold: float = THRESHOLD
     """The minimum similarity of a question and a tool's description for an automatic call."""
     progress: Progress | bool | None = None
@@ -100,7 +100,7 @@ class LocalModel:
 
 def load(
     model: str | Path,
-    settings: Settings,
+    settings: RuntimeSettings,
     progress: Progress | bool | None = None,  # noqa: FBT001  true shows a bar
 ) -> Runtime:
     """Load a model by name or path; a damaged fetched file is fetched again."""

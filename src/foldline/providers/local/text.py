@@ -16,7 +16,7 @@ from foldline.providers._endpoint import Body
 from foldline.providers._names import read_names
 from foldline.providers._text import WireLLM
 from foldline.providers._text_metering import metered_pieces
-from foldline.providers.local.runtime import PROVIDER, Settings
+from foldline.providers.local.runtime import PROVIDER, RuntimeSettings
 from foldline.providers.local.session import SMOLLM2, LocalModel
 
 __all__ = ["LlamaCpp"]
@@ -92,7 +92,7 @@ class LlamaCpp(WireLLM):
     @property
     def local(self) -> LocalModel:
         """The local model with these settings; loaded on first use."""
-        settings = Settings(
+        settings = RuntimeSettings(
             context=self.context,
             slots=self.slots,
             threads=self.threads,

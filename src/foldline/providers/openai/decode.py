@@ -13,7 +13,7 @@ from foldline.protocol.events import Event
 from foldline.protocol.writer import EventWriter
 from foldline.providers._wire import Fail
 from foldline.providers.openai.item_index import ItemIndex
-from foldline.providers.openai.items import Item, item_reader
+from foldline.providers.openai.message_items import Item, item_reader
 from foldline.providers.openai.wire import (
     CANCELLED_ERROR,
     FAILURE_EVENTS,

@@ -10,7 +10,7 @@ from foldline.language_models.call.request import ChatRequest
 from foldline.messages import AIMessage, BaseMessage
 from foldline.providers._completions.encode import encode_tool_choice, encode_tools, schema_format
 from foldline.providers._completions.host import Host
-from foldline.providers._foreign import ForeignBlocks, add_note, is_own
+from foldline.providers._foreign_messages import ForeignBlocks, add_note, is_own
 from foldline.providers._wire import check_tool_results, merge_settings
 from foldline.providers.openai.input_items import ItemEncoder
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, assert_never
 from foldline.messages import AIMessage, BaseMessage, ToolMessage
 from foldline.messages.openai import convert_to_openai_data_block, openai_role
 from foldline.protocol.blocks import BlockKind
-from foldline.providers._foreign import ForeignBlocks, add_note, blocks_for, note_title
+from foldline.providers._foreign_messages import ForeignBlocks, add_note, blocks_for, note_title
 from foldline.providers._wire import dump_text
 from foldline.providers.openai.wire import INPUT_ITEMS, ITEM_OF_TOOL, OBJECT_ARGUMENTS, SERVER_TOOLS
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from foldline.providers.openai.item import Item, Native
+from foldline.providers.openai.base_item import Item, Native
 
 __all__ = ["ItemIndex"]
 

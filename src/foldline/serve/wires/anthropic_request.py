@@ -7,7 +7,7 @@ from typing import Any
 from foldline.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from foldline.serve.body import Body
 from foldline.serve.json_object import JsonObject
-from foldline.serve.settings import Settings
+from foldline.serve.settings import ServeSettings
 from foldline.serve.wires.media import block_of_data
 from foldline.serve.wires.options import (
     MOST_TOKENS,
@@ -30,7 +30,7 @@ from foldline.serve.wires.request_parts import (
 __all__ = ["decode_messages", "decode_options"]
 
 
-def decode_messages(body: Body, settings: Settings) -> list[BaseMessage]:
+def decode_messages(body: Body, settings: ServeSettings) -> list[BaseMessage]:
     """Return the messages of a request, the system message first."""
     messages: list[BaseMessage] = []
     if body.get("system") is not None:
@@ -127,7 +127,7 @@ def _decode_source(part: Body, kind: str) -> JsonObject:
     raise source.refuse("type", "must be base64 or url")
 
 
-def decode_options(body: Body, settings: Settings, *, counts: bool = False) -> JsonObject:
+def decode_options(body: Body, settings: ServeSettings, *, counts: bool = False) -> JsonObject:
     """Return the options of a request."""
     longest = body.integer("max_tokens", 1, MOST_TOKENS)
     if longest is None and not counts:

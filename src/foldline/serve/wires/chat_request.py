@@ -7,7 +7,7 @@ from typing import Any, Final
 from foldline.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from foldline.serve.body import Body
 from foldline.serve.json_object import JsonObject
-from foldline.serve.settings import Settings
+from foldline.serve.settings import ServeSettings
 from foldline.serve.wires.media import AUDIO_TYPES, block_of_data, block_of_url
 from foldline.serve.wires.options import MOST_TOKENS, check_tool_name, effort_of, sampling, stops_of
 from foldline.serve.wires.request_parts import (
@@ -29,7 +29,7 @@ UNSUPPORTED_FIELDS: Final = ("functions", "function_call", "audio", "prediction"
 MOST_LOGPROBS: Final = 20
 
 
-def decode_messages(body: Body, settings: Settings) -> list[BaseMessage]:
+def decode_messages(body: Body, settings: ServeSettings) -> list[BaseMessage]:
     """Return the messages of a request."""
     items = body.objects("messages", most=settings.max_messages, least=1)
     return [_decode_message(item) for item in items]
@@ -112,7 +112,7 @@ def _decode_file(inner: Body) -> JsonObject:
     return {**block, "extras": {"filename": name}} if name else block
 
 
-def decode_options(body: Body, settings: Settings) -> JsonObject:
+def decode_options(body: Body, settings: ServeSettings) -> JsonObject:
     """Return the options of a request."""
     for name in UNSUPPORTED_FIELDS:
         if body.get(name):

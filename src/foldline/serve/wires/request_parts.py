@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from foldline.protocol.promote import parse_tool_args
+from foldline.protocol.tool_call_text import parse_tool_args
 from foldline.serve.body import Body
 from foldline.serve.json_object import JsonObject
-from foldline.serve.settings import Settings
+from foldline.serve.settings import ServeSettings
 from foldline.serve.wires.options import check_tool_name
 
 __all__ = [
@@ -70,7 +70,7 @@ def function_tool(body: Body, schema_field: str = "parameters") -> JsonObject:
 
 
 def decode_tools(
-    body: Body, settings: Settings, decode_tool: Callable[[Body], JsonObject]
+    body: Body, settings: ServeSettings, decode_tool: Callable[[Body], JsonObject]
 ) -> list[JsonObject]:
     """Return the client's tools."""
     return [decode_tool(tool) for tool in body.objects("tools", most=settings.max_tools)]

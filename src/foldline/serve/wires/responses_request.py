@@ -7,7 +7,7 @@ from typing import Any
 from foldline.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from foldline.serve.body import Body
 from foldline.serve.json_object import JsonObject
-from foldline.serve.settings import Settings
+from foldline.serve.settings import ServeSettings
 from foldline.serve.wires.media import block_of_url
 from foldline.serve.wires.options import MOST_TOKENS, check_tool_name, effort_of, sampling
 from foldline.serve.wires.request_parts import (
@@ -25,7 +25,7 @@ from foldline.serve.wires.request_parts import (
 __all__ = ["decode_items", "decode_options"]
 
 
-def decode_items(body: Body, settings: Settings) -> list[BaseMessage]:
+def decode_items(body: Body, settings: ServeSettings) -> list[BaseMessage]:
     """Return the input items of a request as messages; calls of one turn are one message."""
     value = body.get("input")
     if isinstance(value, str):
@@ -109,7 +109,7 @@ def _decode_file(part: Body) -> JsonObject:
     return {**block, "extras": {"filename": name}} if name else block
 
 
-def decode_options(body: Body, settings: Settings) -> JsonObject:
+def decode_options(body: Body, settings: ServeSettings) -> JsonObject:
     """Return the options of a request."""
     for name in ("background", "prompt", "conversation"):
         if body.get(name):

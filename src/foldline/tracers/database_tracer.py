@@ -22,7 +22,7 @@ from foldline.tracers._redact import Redactor
 from foldline.tracers._rows import RedactHook
 from foldline.tracers._streaming import StreamObserver
 from foldline.tracers._writer import Action, TraceWriter
-from foldline.utils.places import TracePlace
+from foldline.utils.data_places import TracePlace
 
 if TYPE_CHECKING:
     from foldline.outputs import LLMResult

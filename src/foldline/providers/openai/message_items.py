@@ -7,8 +7,8 @@ from typing import Any, Final
 from foldline.messages.block_translators import openai as translator
 from foldline.protocol.events import Event
 from foldline.protocol.writer import EventWriter
+from foldline.providers.openai.base_item import Item, Native, StreamedText, identity
 from foldline.providers.openai.call_items import CallItem, CustomCallItem, ImageItem, ServerCallItem
-from foldline.providers.openai.item import Item, Native, StreamedText, identity
 from foldline.providers.openai.wire import SERVER_TOOLS
 
 __all__ = ["Item", "item_reader"]
