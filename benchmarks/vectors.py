@@ -35,7 +35,7 @@ def _filled() -> tuple[InMemoryVectorStore, Any, Any]:
     rows = rng.standard_normal((COUNT, SIZE), dtype=np.float32)
     store = InMemoryVectorStore(DeterministicFakeEmbedding(size=SIZE))
     documents = [Document(f"text {n}", id=str(n), metadata={"n": n % 100}) for n in range(COUNT)]
-    store._keep(documents, rows)
+    store._upsert(documents, rows)
     units = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     return store, units, rng.standard_normal(SIZE).astype(np.float32)
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from foldline._display.parts import Value
-from foldline._display.show import Shown, html_of
+from foldline._display.show import NotebookView, html_of
 
 __all__ = ["load_ipython_extension", "show", "unload_ipython_extension"]
 
 
-def show(value: Value) -> Shown:
+def show(value: Value) -> NotebookView:
     """Return a view of a value for notebooks: messages, documents, tool calls, tokens, runs, an agent's result.
 
     ```python
@@ -26,7 +26,7 @@ def show(value: Value) -> Shown:
     #> True
     ```
     """
-    return Shown(value)
+    return NotebookView(value)
 
 
 def load_ipython_extension(shell: Any) -> None:  # noqa: ANN401  IPython's

@@ -140,7 +140,7 @@ def test_decisions_that_do_not_fit_are_an_error_and_can_be_given_again(call):
     )
     call.invoke(agent, "?", THREAD)
 
-    with pytest.raises(UsageError, match="1 decisions are needed and 2 came"):
+    with pytest.raises(UsageError, match="1 decisions are needed and 2 were passed"):
         call.invoke(agent, Command(resume={"decisions": [{"type": "approve"}] * 2}), THREAD)
     state = call.invoke(agent, Command(resume={"decisions": [{"type": "approve"}]}), THREAD)
 
@@ -297,7 +297,7 @@ def test_FK04_of_two_runs_on_one_thread_one_is_told_and_nothing_is_lost(saver):
     entry = Entry("a", None, json.dumps({"v": 1, "kind": "claim", "at": "now"}))
     saver.append("t1", "", [entry], after=None)
 
-    with pytest.raises(ThreadConflictError, match="carried on by somebody else"):
+    with pytest.raises(ThreadConflictError, match="continued by another process"):
         saver.append("t1", "", [entry._replace(id="b")], after=None)
 
     assert [one.id for one in saver.read("t1", "")] == ["a"]

@@ -297,7 +297,7 @@ def test_any_runnable_that_gives_messages_may_be_the_model(call):
         "message-start",
         "message-finish",
     ]
-    with pytest.raises(UsageError, match="gave a str, not an AIMessage"):
+    with pytest.raises(UsageError, match="returned a str, not an AIMessage"):
         call.invoke(create_agent(RunnableLambda(lambda messages: "text")), "?")
 
 

@@ -143,7 +143,7 @@ def test_FU09_two_calls_with_one_id_are_refused(call):
 
     agent = create_agent(Twice(responses=[AIMessage("", tool_calls=calls)]), [add])
 
-    with pytest.raises(MalformedStreamError, match="two tool calls the id 'x'"):
+    with pytest.raises(MalformedStreamError, match="two tool calls with the id 'x'"):
         call.invoke(agent, "?")
 
 
@@ -248,7 +248,7 @@ def test_a_time_limit_in_the_middle_of_parallel_tools_keeps_the_finished_ones(ca
     agent = create_agent(scripted(turn, "ok"), [nap], limits=Limits(timeout=0.4))
     begun = time.monotonic()
 
-    with pytest.raises(BudgetExceeded, match="time of this run is over") as caught:
+    with pytest.raises(BudgetExceeded, match="time of this run has run out") as caught:
         call.invoke(agent, "?")
 
     assert time.monotonic() - begun < 1.8
@@ -411,7 +411,7 @@ def test_tools_read_and_write_the_state(call):
 
 
 def test_an_input_key_nobody_declared_is_an_error(call):
-    with pytest.raises(UsageError, match="'basket', which is no key of the state"):
+    with pytest.raises(UsageError, match="'basket', which is not a key of the state"):
         call.invoke(create_agent(scripted("x")), {"messages": "?", "basket": []})
 
 
@@ -451,7 +451,7 @@ def test_a_given_conversation_with_open_calls_is_closed_where_they_are(call):
     [
         ({"model": 3}, "needs a chat model or its name"),
         ({"tools": [3]}, "a tool is a function"),
-        ({"middleware": [str]}, "give an instance"),
+        ({"middleware": [str]}, "pass an instance"),
         ({"checkpointer": "memory"}, "checkpointer must be a saver"),
         ({"tools": [add, add]}, "two tools are named 'add'"),
     ],

@@ -44,7 +44,7 @@ def test_a_list_is_kept_in_the_state(call):
     agent = create_agent(
         model, [], system_prompt="Be brief.", middleware=[TodoListMiddleware(), watch]
     )
-    if call.__class__.__name__ == "Async":
+    if call.mode == "async":
         agent = create_agent(model, [], middleware=[TodoListMiddleware()])
 
     state = call.invoke(agent, {"messages": "do it"})
@@ -135,7 +135,7 @@ def test_a_request_takes_the_text_of_its_system_message():
     assert request.override(tools=[add]).system_prompt == "Be brief."
     with pytest.raises(UsageError, match="not both"):
         ModelRequest(model=None, messages=[], system_prompt="a", system_message=SystemMessage("b"))
-    with pytest.raises(TypeError, match="takes no colour"):
+    with pytest.raises(TypeError, match="has no field colour"):
         ModelRequest(model=None, messages=[], colour="red")
 
 

@@ -68,11 +68,11 @@ def test_the_answer_is_read(parser, text, output):
         (REACT, "nothing", "Missing 'Action:'"),
         (REACT, "Action: look", "Missing 'Action Input:'"),
         (REACT, "Action: look\nAction Input: x\nFinal Answer: y", "both"),
-        (JSON, "{broken", "no JSON object"),
+        (JSON, "{broken", "not a JSON object"),
         (JSON, '{"tool": "look"}', "answer with"),
         (REACT_JSON, "nothing", "in a ``` block"),
         (REACT_JSON, f"{BLOB}\nFinal Answer: y", "both"),
-        (CHAT, '```json\n{"action": "look", ```', "no JSON object"),
+        (CHAT, '```json\n{"action": "look", ```', "not a JSON object"),
     ],
 )
 def test_what_cannot_be_read_is_said_for_the_model(parser, text, said):

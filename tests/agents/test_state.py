@@ -48,9 +48,9 @@ def test_keys_nobody_declared_are_refused_and_private_ones_are_not_shown():
     schema = StateSchema([Tally])
 
     with pytest.raises(UsageError, match="'colour'"):
-        schema.prepared({"colour": 1}, "a hook")
-    assert schema.shown({"messages": [], "jump_to": "end"}) == {"messages": []}
-    assert schema.given({"messages": "hi", "jump_to": "end"}).keys() == {"messages"}
+        schema.prepare({"colour": 1}, "a hook")
+    assert schema.public_values({"messages": [], "jump_to": "end"}) == {"messages": []}
+    assert schema.input_update({"messages": "hi", "jump_to": "end"}).keys() == {"messages"}
 
 
 def test_values_are_read_back_by_their_types():

@@ -95,7 +95,7 @@ def test_a_providers_answer_that_is_no_json_is_asked_for_again_then_raised(call)
     agent = create_agent(model, response_format=ProviderStrategy(Weather))
 
     assert call.invoke(agent, "?")["structured_response"] == Weather(**OSLO)
-    with pytest.raises(StructuredOutputError, match="no JSON"):
+    with pytest.raises(StructuredOutputError, match="not JSON"):
         call.invoke(
             create_agent(scripted("no", is_cyclic=True), response_format=ProviderStrategy(Weather)),
             "?",

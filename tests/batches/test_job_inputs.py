@@ -149,9 +149,9 @@ def test_a_file_that_is_no_store_is_refused(tmp_path):
     [
         ({"mode": "fast"}, "choose one of"),
         ({"speed": 1}, "does not know 'speed'"),
-        ({"max_concurrency": 0}, "a whole number from 1"),
+        ({"max_concurrency": 0}, "an integer from 1"),
         ({"mode": "provider"}, "has no batches of its provider"),
-        ({"rate_limiter": InMemoryRateLimiter()}, "is no chat model"),
+        ({"rate_limiter": InMemoryRateLimiter()}, "is not a chat model"),
     ],
 )
 def test_wrong_options_are_told(options, message):

@@ -380,7 +380,7 @@ def test_F_K03_a_commit_that_nobody_confirmed_is_not_repeated(postgres_server: S
         """)
     )
     try:
-        with pytest.raises(StoreError, match="look before you write it again"):
+        with pytest.raises(StoreError, match="check before you write it again"):
             history.add_user_message("once?")
     finally:
         run(lambda connection: connection.execute("DROP FUNCTION foldline_gone CASCADE"))

@@ -116,7 +116,7 @@ def test_a_template_keeps_what_a_prompt_is_made_of(foldline):
     assert (
         foldline("chat", "owls", "-T", "sayer", "-p", "word=much").out == "2: Say much of: owls\n"
     )
-    assert "wants word: give -p word=VALUE" in foldline("chat", "x", "-T", "sayer").err
+    assert "needs word: give -p word=VALUE" in foldline("chat", "x", "-T", "sayer").err
     assert foldline("templates").out.splitlines()[1].startswith("sayer\tSay $word")
     assert json.loads(foldline("templates", "sayer").out)["system"] == "Be brief."
     assert "did you mean 'sayer'?" in foldline("chat", "x", "-T", "sayr").err
@@ -227,7 +227,7 @@ def test_shorthand_of_schemas():
     assert read_schema("a", is_list=True)["properties"]["items"]["type"] == "array"
     for text, complaint in [
         ("age intt", "did you mean 'int'"),
-        ("a b c", "is no field"),
+        ("a b c", "is not a field"),
         (",", "is empty"),
         ("{", "is not JSON"),
         ("none.json", "cannot be read"),

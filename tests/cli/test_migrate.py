@@ -86,7 +86,7 @@ def test_a_notebook_keeps_its_magics_its_form_and_its_outputs(tmp_path, capsys):
     [
         ("a.py", b"def f(:\n", "line 1: does not parse"),
         ("a.py", b"# \xff\n" + OLD.encode(), "is not UTF-8 (byte 2)"),
-        ("n.ipynb", b"not json", "is no notebook"),
+        ("n.ipynb", b"not json", "is not a notebook"),
         (
             "n.ipynb",
             b'{"cells": [{"cell_type": "code", "source": "def f(:"}]}',

@@ -102,7 +102,7 @@ def test_a_damaged_settings_file_is_named_with_what_to_do(foldline, own_folders)
 
     assert outcome.code == 4
     assert "settings.json: is not JSON" in outcome.err
-    assert "mend it or delete it" in outcome.err
+    assert "correct it or delete it" in outcome.err
 
 
 def test_a_damaged_mcp_file_is_named_with_what_to_write(foldline, tmp_path):

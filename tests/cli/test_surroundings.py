@@ -95,7 +95,7 @@ def test_how_long_a_pipe_may_be_silent_is_a_number():
 
     assert (ran.returncode, ran.stderr.strip()) == (
         2,
-        "foldline: FOLDLINE_STDIN_TIMEOUT='soon' is no number of seconds: write one, such as 60",
+        "foldline: FOLDLINE_STDIN_TIMEOUT='soon' is not a number of seconds: write one, such as 60",
     )
 
 

@@ -25,7 +25,7 @@ def test_ctrl_c_stops_an_answer_and_keeps_what_came(terminal, own_folders):
     screen.interrupt()
 
     assert screen.end() == 130
-    assert "what came is kept" in screen.text
+    assert "the answer so far is kept" in screen.text
     assert "Traceback" not in screen.text
     messages = SQLiteChatMessageHistory("s", own_folders / "data" / "traces.db").messages
     assert [message.text for message in messages] == ["hi", "First words"]
@@ -88,7 +88,7 @@ def test_in_a_session_ctrl_c_stops_the_answer_and_twice_leaves(terminal, own_fol
     screen.type("hi\n")
     at = screen.wait_for("First words", at)
     screen.interrupt()
-    at = screen.wait_for("> ", screen.wait_for("what came is kept", at))
+    at = screen.wait_for("> ", screen.wait_for("the answer so far is kept", at))
     screen.interrupt()
     at = screen.wait_for("> ", screen.wait_for("Ctrl-C again leaves", at))
     screen.interrupt()
@@ -144,6 +144,6 @@ def test_a_resize_in_the_middle_of_an_answer_does_no_harm(terminal):
     screen.resize(50, 200)
     screen.interrupt()
 
-    at = screen.wait_for("> ", screen.wait_for("what came is kept", at))
+    at = screen.wait_for("> ", screen.wait_for("the answer so far is kept", at))
     screen.type("/quit\n")
     assert screen.end() == 0

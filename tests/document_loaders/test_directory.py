@@ -100,7 +100,7 @@ def test_a_link_out_of_the_folder_is_not_followed_unless_told(folder, tmp_path):
     loader = DirectoryLoader(folder, "*.txt", silent_errors=True)
 
     assert texts(loader.load()) == ["A"]
-    assert "leads out of the folder" in str(loader.errors[0])
+    assert "is a link out of the folder" in str(loader.errors[0])
     assert "secret" in texts(DirectoryLoader(folder, "*.txt", follow_links=True).load())
 
 
@@ -122,13 +122,13 @@ def test_progress_counts_files(call, folder):
 def test_wrong_calls_are_explained(tmp_path, folder):
     with pytest.raises(DocumentError, match="there is no such folder"):
         DirectoryLoader(tmp_path / "none").load()
-    with pytest.raises(DocumentError, match="is no folder"):
+    with pytest.raises(DocumentError, match="is not a folder"):
         DirectoryLoader(folder / "a.txt").load()
     with pytest.raises(UsageError, match="max_concurrency is at least 1"):
         DirectoryLoader(folder, use_multithreading=True, max_concurrency=0)
     with pytest.raises(TypeError, match="unexpected keyword argument"):
         DirectoryLoader(folder, "*.txt", loader_cls=TextLoader, loader_kwargs={"mode": 1}).load()
-    with pytest.raises(UsageError, match="is no pattern of files"):
+    with pytest.raises(UsageError, match="is not a pattern of files"):
         DirectoryLoader(folder, "/etc/*").load()
 
 

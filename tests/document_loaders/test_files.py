@@ -313,7 +313,7 @@ def test_a_notebook_is_text_and_code(write):
 
 
 def test_what_is_no_notebook_says_so(write):
-    with pytest.raises(DocumentError, match="is no notebook"):
+    with pytest.raises(DocumentError, match="is not a notebook"):
         NotebookLoader(write("n.ipynb", "[1]")).load()
 
 
@@ -384,7 +384,7 @@ def test_an_encrypted_pdf_asks_for_its_password(write, tmp_path):
 
 @pytest.mark.parametrize("data", [b"", b"no PDF", pdf("Cut")[:200], b"%PDF-1.4\n" + b"\xff" * 999])
 def test_what_is_no_pdf_says_so(write, data):
-    with pytest.raises(DocumentError, match="is no PDF that can be read"):
+    with pytest.raises(DocumentError, match="is not a readable PDF"):
         PyPDFLoader(write("x.pdf", data)).load()
 
 

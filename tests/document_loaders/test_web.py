@@ -106,7 +106,7 @@ def test_headers_meant_for_one_host_are_not_sent_to_another():
 
 @pytest.mark.parametrize("url", ["", "owls.test", "ftp://owls.test/", "file:///etc/passwd"])
 def test_what_is_no_address_is_refused(url):
-    with pytest.raises(UsageError, match="address"):
+    with pytest.raises(UsageError, match="URL"):
         WebBaseLoader(url)
 
 

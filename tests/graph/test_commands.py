@@ -96,7 +96,7 @@ def test_a_finished_thread_goes_where_a_command_says_and_not_to_its_beginning(ca
 def test_what_a_command_cannot_do_is_named(call, graph):
     call.invoke(graph, {"n": 1}, ONE)
 
-    with pytest.raises(InvalidUpdateError, match="the Command gives 'm'"):
+    with pytest.raises(InvalidUpdateError, match="the Command has 'm'"):
         call.invoke(graph, Command(resume="yes", update={"m": 5}), ONE)
     with pytest.raises(InvalidRouteError, match="the Command leads to 'nowhere'"):
         call.invoke(graph, Command(goto="nowhere"), ONE)

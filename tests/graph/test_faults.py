@@ -66,7 +66,7 @@ def test_a_thread_with_a_missing_entry_is_a_typed_error(call):
     call.invoke(graph, {}, ONE)
     del saver._threads["1"][""][0]
 
-    with pytest.raises(SchemaError, match="which is not there: the log is damaged"):
+    with pytest.raises(SchemaError, match="which does not exist: the log is damaged"):
         call.invoke(graph, Command(resume=1), ONE)
 
 

@@ -331,7 +331,7 @@ def test_two_runs_of_one_thread_do_not_both_write(saver):
 
     same = of(("meet", other), checkpointer=saver)
 
-    with pytest.raises(ThreadConflictError, match="was carried on by somebody else"):
+    with pytest.raises(ThreadConflictError, match="was continued by another process"):
         same.invoke(Command(resume=1), ONE)
 
 

@@ -70,7 +70,7 @@ def test_a_film_in_an_image_block_is_refused_by_name(wire: str):
         "data": "AAAAIGZ0eXBtcDQyAAAAAGlzb21tcDQyAAACAGlzb2...",
     }
 
-    with pytest.raises(UsageError, match="holds video/mp4: say its mime_type"):
+    with pytest.raises(UsageError, match="holds video/mp4: set its mime_type"):
         sent(MODELS[wire], block)
 
 

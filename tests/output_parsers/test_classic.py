@@ -83,7 +83,7 @@ GOOD = [
     ),
 ]
 BAD = [
-    (STRUCTURED, "no JSON at all", "no JSON"),
+    (STRUCTURED, "no JSON at all", "not JSON"),
     (STRUCTURED, '{"answer": "a"}', "lacks pages"),
     (STRUCTURED, "[1]", "lacks answer, pages"),
     (YamlOutputParser(pydantic_object=Joke), "- a\n- b", "Failed to parse Joke"),
@@ -106,7 +106,7 @@ BAD = [
     (
         CombiningOutputParser(parsers=[STRUCTURED, REGEX]),
         "one",
-        "2 paragraphs were asked for and 1",
+        "2 paragraphs were requested and 1",
     ),
 ]
 

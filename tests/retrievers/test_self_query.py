@@ -115,5 +115,5 @@ def test_a_store_of_others_needs_a_translator():
         def similarity_search(self, query, k=4, **kwargs):
             return []
 
-    with pytest.raises(UsageError, match="give a structured_query_translator"):
+    with pytest.raises(UsageError, match="pass a structured_query_translator"):
         SelfQueryRetriever.from_llm(FakeListChatModel(responses=["x"]), Store(), "a film", FIELDS)

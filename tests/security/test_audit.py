@@ -130,7 +130,7 @@ EXTRAS = {
         "from foldline.chat_history import PostgresChatMessageHistory as H; H('s', 'host=/nowhere')",
     ),
     "redis": ("redis", "from foldline.caches import RedisCache; RedisCache('redis://127.0.0.1:1')"),
-    "mcp": ("mcp", "from foldline.tools.mcp._package import part; part('mcp')"),
+    "mcp": ("mcp", "from foldline.tools.mcp._package import import_extra; import_extra('mcp')"),
     "otel": ("opentelemetry", "import foldline.tracers.otel"),
     "httpx": ("httpcore2", "import foldline.transports.httpx"),
     "jinja": (

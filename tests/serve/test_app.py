@@ -160,7 +160,7 @@ def test_a_configuration_file_names_models_apps_and_settings(
     [
         ("[model]\n", "there is no 'model'"),
         ("[serve]\nprot = 1\n", "there is no 'prot'"),
-        ("not toml", "no TOML"),
+        ("not toml", "not TOML"),
     ],
 )
 def test_a_wrong_configuration_says_where(tmp_path: Path, text: str, words: str) -> None:

@@ -233,7 +233,7 @@ def test_keys_are_kept_as_hashes(tmp_path: Path) -> None:
     assert secret not in str(rows)
     assert hashlib.sha256(secret.encode()).hexdigest() in str(rows)
     assert store.find(text) == key
-    assert store.known(text) == key
+    assert store.cached_key(text) == key
     assert store.find(text[:-1]) is None
     assert store.find("") is None
     assert file.stat().st_mode & 0o777 == 0o600

@@ -85,5 +85,5 @@ def test_headings_of_ones_own():
     splitter = MarkdownHeaderTextSplitter([("**", "bold")], custom_header_patterns={"**": 1})
     (document,) = splitter.split_text("**Head**\ntext\n")
     assert (document.metadata, document.page_content) == ({"bold": "Head"}, "text")
-    with pytest.raises(UsageError, match="empty sign"):
+    with pytest.raises(UsageError, match="empty mark"):
         MarkdownHeaderTextSplitter([("", "x")])

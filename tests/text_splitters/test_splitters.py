@@ -100,7 +100,7 @@ def test_a_piece_is_cut_only_at_the_separator(caplog):
 def test_a_separator_may_be_a_regular_expression():
     splitter = CharacterTextSplitter(r"\d+", is_separator_regex=True, chunk_size=3, chunk_overlap=0)
     assert splitter.split_text("abc123def4gh") == ["abc", "def", "gh"]
-    with pytest.raises(UsageError, match="no regular expression"):
+    with pytest.raises(UsageError, match="not a regular expression"):
         CharacterTextSplitter("(", is_separator_regex=True)
 
 

@@ -105,7 +105,7 @@ def test_a_subclass_that_takes_anything_gets_everything(call):
 
 
 def test_a_tool_that_does_nothing_says_so(call):
-    with pytest.raises(UsageError, match="idle does nothing"):
+    with pytest.raises(UsageError, match="idle has no function"):
         call.invoke(BaseTool(name="idle", description="d"), {})
 
 
@@ -159,7 +159,7 @@ def test_F_U04_arguments_that_do_not_fit_never_reach_the_function(call, args):
 def test_F_U03_input_that_is_no_object_is_refused(call, given):
     with pytest.raises(ValidationError, match="dictionary of arguments"):
         call.invoke(add, given)
-    with pytest.raises(UsageError, match="arguments of a tool call are an object"):
+    with pytest.raises(UsageError, match="arguments of a tool call must be an object"):
         call.invoke(add, {**calling("add"), "args": given})
 
 
@@ -359,7 +359,8 @@ def test_F_U10_a_flood_is_cut_with_a_notice_for_the_model_only(call):
     message = call.invoke(flood, calling("flood", {"size": 100_000_000}))
 
     assert (
-        message.content == "xxxxxxxxxx\n[cut: 100,000,000 characters, of which a tool may give 10]"
+        message.content
+        == "xxxxxxxxxx\n[cut: 100,000,000 characters, of which a tool may return 10]"
     )
     assert len(call.invoke(flood, {"size": 100})) == 100
     assert call.invoke(flood, calling("flood", {"size": 10})).content == "x" * 10

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from foldline.messages import AIMessage, ToolMessage
-from foldline.tools._content import MAX_DATA, as_message, content_of, limited
+from foldline.tools._content import MAX_DATA, as_message, content_of, limit_content
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -79,7 +79,7 @@ BLOCKS = [{"type": "text", "text": "a"}, "b", {"type": "image", "url": "u"}]
         (UUID(int=0), f'"{UUID(int=0)}"'),
         (AIMessage("from a model"), "from a model"),
         (b"bytes", "bytes"),
-        (b"\xff\xfe", "[2 bytes that are no text]"),
+        (b"\xff\xfe", "[2 bytes that are not text]"),
         (Written(), "as written"),
     ],
     ids=lambda value: repr(value)[:40],
@@ -121,7 +121,7 @@ def test_limited_content_keeps_a_prefix_and_never_exceeds_the_limit(blocks, limi
         return [block if isinstance(block, str) else block["text"] for block in content]
 
     whole = "".join(texts(blocks))
-    cut = limited(blocks, limit)
+    cut = limit_content(blocks, limit)
 
     if len(whole) <= limit:
         assert cut == blocks
@@ -137,7 +137,7 @@ def test_a_picture_too_large_is_replaced_by_a_notice_and_a_small_one_stays():
     small = {"type": "image", "base64": "x" * 1000, "mime_type": "image/png"}
     large = {"type": "image", "base64": "x" * (MAX_DATA + 1), "mime_type": "image/png"}
 
-    kept = limited([small, large, "text"], 100)
+    kept = limit_content([small, large, "text"], 100)
 
     assert kept[0] is small
     assert kept[1]["text"].startswith("[image of 33,554,")

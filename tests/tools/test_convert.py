@@ -138,8 +138,8 @@ def test_without_a_schema_it_takes_one_string(call):
     [
         (lambda: tool(lambda x: x), "must have a docstring"),
         (lambda: tool(infer_schema=False)(lambda x: x), "a docstring or description"),
-        (lambda: tool(5), "made of a function or a runnable"),
-        (lambda: tool("a", "b", "c"), "everything else by name"),
+        (lambda: tool(5), "made from a function or a runnable"),
+        (lambda: tool("a", "b", "c"), "pass other options by name"),
         (lambda: tool(multiply, RunnableLambda(multiply)), "needs a name"),
         (lambda: tool(tool(multiply)), "is a tool already"),
         (lambda: tool("n", RunnableLambda(lambda x: x)), "takes named arguments"),
@@ -331,5 +331,5 @@ def test_tool_of_a_runnable_runs_it_as_its_child(call):
 
 
 def test_an_option_that_no_tool_has_is_an_error():
-    with pytest.raises(UsageError, match=r"does not know \['descripton'\]"):
+    with pytest.raises(UsageError, match=r"has no option \['descripton'\]"):
         tool(descripton="misspelt")  # type: ignore[call-overload]

@@ -236,11 +236,11 @@ def test_any_text_in_any_slices_gives_the_same_value_and_error(text, cut):
 
 @contextlib.contextmanager
 def every_slice_is_long():
-    usual, _json_partial.LONG = _json_partial.LONG, 0
+    usual, _json_partial.BULK_LENGTH = _json_partial.BULK_LENGTH, 0
     try:
         yield
     finally:
-        _json_partial.LONG = usual
+        _json_partial.BULK_LENGTH = usual
 
 
 @given(VALUE, st.data())

@@ -49,7 +49,7 @@ def test_colours():
     target = io.StringIO()
     input.print_text("x", color="red", end="!", file=target)
     assert target.getvalue() == "\x1b[31;1m\x1b[1;3mx\x1b[0m!"
-    with pytest.raises(ValueError, match="no colours left"):
+    with pytest.raises(ValueError, match="no colors left"):
         input.get_color_mapping(["a"], excluded_colors=["blue", "yellow", "pink", "green", "red"])
 
 

@@ -108,7 +108,7 @@ def test_an_empty_store_and_k_0_give_nothing(store, call):
 
 @pytest.mark.parametrize("k", [-1, 1.5, "2", None, True])
 def test_a_k_that_is_no_count_is_refused(store, k):
-    with pytest.raises(UsageError, match="k is a whole number"):
+    with pytest.raises(UsageError, match="k must be an integer"):
         store.similarity_search("1 0", k=k)
 
 
@@ -287,7 +287,7 @@ def test_strange_texts_come_back_as_they_were_or_are_refused(store, call, plane)
     plane._vector = lambda text: [1.0, 0.0]
     for text in strange:
         if isinstance(store, PostgresVectorStore) and text in strange[:2]:
-            with pytest.raises(UsageError, match="PostgreSQL cannot hold"):
+            with pytest.raises(UsageError, match="PostgreSQL cannot store"):
                 call.run(store, "add_texts", [text], [{"m": text}])
             continue
         (name,) = call.run(store, "add_texts", [text], [{"m": text}])

@@ -192,7 +192,7 @@ def test_vectors_are_one_contiguous_float32_matrix(plane):
 
 def test_an_embedding_that_gives_too_few_vectors_is_refused(plane):
     plane.embed_documents = lambda texts: [[1.0]]
-    with pytest.raises(UsageError, match="gave 1 vectors for 2 texts"):
+    with pytest.raises(UsageError, match="returned 1 vectors for 2 texts"):
         InMemoryVectorStore(plane).add_texts(["a", "b"])
     plane.embed_documents = lambda texts: [[1.0], [1.0, 2.0]]
     with pytest.raises(UsageError, match="equally long"):

@@ -162,7 +162,7 @@ def test_of_two_that_carry_on_with_one_thread_one_wins_and_the_other_is_told(tmp
     told = [one for one in results if isinstance(one, str)]
     won = [one for one in results if isinstance(one, list)]
     assert len(told) == len(won) == len(effects) == 1
-    assert "was carried on by somebody else" in told[0]
+    assert "was continued by another process" in told[0]
 
 
 def test_a_locked_file_is_a_typed_error_and_the_thread_goes_on(tmp_path, monkeypatch):
@@ -262,7 +262,7 @@ def test_a_journal_with_a_missing_entry_is_a_typed_error():
         flow.thread("1")("x")
     del saver._threads["1"][""][0]
 
-    with pytest.raises(SchemaError, match="which is not there: the log is damaged"):
+    with pytest.raises(SchemaError, match="which does not exist: the log is damaged"):
         flow.thread("1").resume(1)
 
 

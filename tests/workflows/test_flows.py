@@ -517,7 +517,7 @@ def test_an_object_that_nothing_declares_is_refused_when_it_is_written(saver):
         return make().amount
 
     with pytest.raises(
-        SchemaError, match="make#0 holds a Receipt, and nothing declares that type: annotate it"
+        SchemaError, match="make#0 holds a Receipt, and no annotation declares that type: annotate"
     ):
         flow.thread("1")("x")
 

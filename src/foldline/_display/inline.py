@@ -1,6 +1,6 @@
-"""What is inside a line of Markdown: code, emphasis, links; an image becomes its words. Pure, and safe by escaping.
+"""Renders inline Markdown: code, emphasis, links; an image becomes its alternative text. Pure, and safe by escaping.
 
-No pattern looks further than a bounded number of characters, so the time is linear in the text.
+Every pattern reads a bounded number of characters, so the time is linear in the text.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from html import escape
 __all__ = ["link", "render_inline"]
 
 LONGEST = 20_000
-"""A longer paragraph is shown as it is written."""
+"""A longer paragraph is shown as plain text."""
 DEEPEST = 4
 INLINE = re.compile(
     r"""
@@ -38,12 +38,12 @@ def render_inline(text: str, depth: int = 0) -> str:
     """Return safe HTML of a text without blocks."""
     if depth >= DEEPEST or len(text) > LONGEST:
         return escape(text).replace("\n", "<br>")
-    shown: list[str] = []
+    parts: list[str] = []
     at = 0
     for match in INLINE.finditer(text):
-        shown += (escape(text[at : match.start()]), _render(match, depth))
+        parts += (escape(text[at : match.start()]), _render(match, depth))
         at = match.end()
-    return "".join([*shown, escape(text[at:])])
+    return "".join([*parts, escape(text[at:])])
 
 
 def _render(match: re.Match[str], depth: int) -> str:
@@ -68,7 +68,7 @@ def _link(match: re.Match[str], depth: int) -> str:
 
 
 def link(address: str, label: str) -> str:
-    """Return a link that is followed only by a click; an address that is not of the web or of mail is left out."""
+    """Return a link that opens only by a click; URLs other than web and mail are omitted."""
     if not address.lower().startswith(("https://", "http://", "mailto:")):
         return label
     return f'<a href="{escape(address)}" target="_blank" rel="noopener noreferrer nofollow">{label}</a>'

@@ -1,7 +1,7 @@
-"""Markdown, as models write it, to safe HTML: blocks here, what is inside a line in `inline`. Pure.
+"""Renders Markdown as safe HTML: blocks here, inline elements in `inline`. Pure.
 
 Headings, paragraphs, lists, quotes, fenced code, tables and rules; HTML in the text is shown as text. Every line is
-looked at a bounded number of times, whatever the text is.
+read a bounded number of times.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["render_markdown"]
 LONGEST = 200_000
 """Characters shown of one text."""
 DEEPEST = 8
-"""Lists and quotes inside one another; what is deeper is shown as text."""
+"""Levels of nested lists and quotes; deeper ones are shown as text."""
 
 FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*([^`\s]{0,40})")
 HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(?=\S)(.*)")
@@ -32,10 +32,10 @@ QUOTED = "border-left:3px solid rgba(128,128,128,.5);margin:.5em 0;padding-left:
 
 
 def render_markdown(text: str) -> str:
-    """Return safe HTML of a text in Markdown; of a very long one the beginning."""
-    rest = len(text) - LONGEST
-    shown = "".join(_blocks(text[:LONGEST].replace("\r\n", "\n").split("\n"), 0))
-    return f"{shown}<p><em>… {rest:,} more characters</em></p>" if rest > 0 else shown
+    """Return a Markdown text as safe HTML; of a very long one only the beginning."""
+    omitted = len(text) - LONGEST
+    html = "".join(_blocks(text[:LONGEST].replace("\r\n", "\n").split("\n"), 0))
+    return f"{html}<p><em>… {omitted:,} more characters</em></p>" if omitted > 0 else html
 
 
 def _blocks(lines: list[str], depth: int) -> Iterator[str]:
@@ -49,7 +49,7 @@ def _blocks(lines: list[str], depth: int) -> Iterator[str]:
             yield _code(lines[at + 1 : end], fence[2])
             at = end + 1
         elif heading := HEADING.match(line):
-            level = min(len(heading[1]) + 2, 6)  # the page around it has headings of its own
+            level = min(len(heading[1]) + 2, 6)  # the page around it has its own headings
             yield f"<h{level}>{render_inline(heading[2].rstrip().rstrip('#').rstrip())}</h{level}>"
             at += 1
         elif RULE.match(line):
@@ -61,11 +61,11 @@ def _blocks(lines: list[str], depth: int) -> Iterator[str]:
 
 
 def _container(lines: list[str], at: int, depth: int) -> tuple[str, int]:
-    """Render what has more than one line: a quote, a list, a table or a paragraph; say where it ends."""
+    """Render a block of several lines: a quote, a list, a table or a paragraph; return it and where it ends."""
     line = lines[at]
     if depth < DEEPEST and QUOTE.match(line):
-        end = _while(lines, at, lambda one: QUOTE.match(one) is not None)
-        inner = [QUOTE.sub("", one, count=1) for one in lines[at:end]]
+        end = _while(lines, at, lambda line: QUOTE.match(line) is not None)
+        inner = [QUOTE.sub("", line, count=1) for line in lines[at:end]]
         return (
             f'<blockquote style="{QUOTED}">{"".join(_blocks(inner, depth + 1))}</blockquote>',
             end,
@@ -73,12 +73,13 @@ def _container(lines: list[str], at: int, depth: int) -> tuple[str, int]:
     if depth < DEEPEST and (item := ITEM.match(line)):
         return _list(lines, at, item, depth)
     if "|" in line and at + 1 < len(lines) and _is_under_head(lines[at + 1]):
-        end = _while(lines, at + 2, lambda one: "|" in one)
+        end = _while(lines, at + 2, lambda line: "|" in line)
         return _table([line, *lines[at + 2 : end]]), end
     end = max(
-        _while(lines, at, lambda one: bool(one.strip()) and not _begins_block(one, depth)), at + 1
+        _while(lines, at, lambda line: bool(line.strip()) and not _begins_block(line, depth)),
+        at + 1,
     )
-    text = "\n".join(one.strip() for one in lines[at:end])
+    text = "\n".join(line.strip() for line in lines[at:end])
     return f'<p style="margin:.4em 0">{render_inline(text)}</p>', end
 
 
@@ -113,7 +114,7 @@ def _code(lines: list[str], language: str) -> str:
 
 
 def _list(lines: list[str], at: int, first: re.Match[str], depth: int) -> tuple[str, int]:
-    """Render the items that stand as far in as the first one; what stands further in belongs to its item."""
+    """Render the items with the indentation of the first one; deeper lines belong to their item."""
     margin, is_numbered = len(first[1]), first[2][0].isdigit()
     items: list[list[str]] = []
     while at < len(lines):
@@ -132,16 +133,16 @@ def _list(lines: list[str], at: int, first: re.Match[str], depth: int) -> tuple[
         elif _begins_block(line, depth) or not items[-1][-1].strip():
             break
         else:
-            items[-1].append(line)  # a paragraph that goes on
+            items[-1].append(line)  # a continued paragraph
         at += 1
     tag = "ol" if is_numbered else "ul"
     start = f' start="{int(first[2][:-1])}"' if is_numbered and first[2][:-1] != "1" else ""
-    shown = "".join(f"<li>{_item(item, depth)}</li>" for item in items)
-    return f"<{tag}{start}>{shown}</{tag}>", at
+    html = "".join(f"<li>{_item(item, depth)}</li>" for item in items)
+    return f"<{tag}{start}>{html}</{tag}>", at
 
 
 def _goes_on(lines: list[str], at: int, margin: int) -> bool:
-    """Say whether a list goes on after an empty line."""
+    """Whether a list continues after an empty line."""
     if at >= len(lines):
         return False
     item = ITEM.match(lines[at])

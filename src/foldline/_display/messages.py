@@ -1,4 +1,4 @@
-"""Messages, tool calls and documents as HTML. They are read by their attributes: this file knows no class of them."""
+"""Messages, tool calls and documents as HTML. They are read by their attributes, without their classes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["conversation_html", "document_html", "message_html", "tool_call_html
 Block = Mapping[str, Any]
 
 PICTURES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-"""What a browser draws without running anything; an SVG may hold a script."""
+"""Image types that cannot hold a script, as an SVG can."""
 BASE64: Final = re.compile(r"[A-Za-z0-9+/=\s]*")
 LARGEST: Final = 8_000_000
 """Characters of base64 of one picture."""
@@ -25,7 +25,7 @@ MOST: Final = 500
 
 
 def message_html(message: Value, note: str = "") -> str:
-    """Return a message: its text as Markdown, its calls, and how it came about."""
+    """Return a message: its text as Markdown, its tool calls, and its model and usage."""
     kind = str(getattr(message, "type", "message")).removesuffix("MessageChunk").lower()
     is_failed = getattr(message, "status", None) in ("error", "incomplete")
     name = getattr(message, "name", None)
@@ -37,22 +37,20 @@ def message_html(message: Value, note: str = "") -> str:
 
 
 def conversation_html(messages: Sequence[Value]) -> str:
-    """Return messages, one below the other; of a very long conversation the end."""
+    """Return messages, one below the other; of a very long conversation only the end."""
     left_out = len(messages) - MOST
-    before = f"<p><em>{left_out:,} earlier messages</em></p>" if left_out > 0 else ""
-    return before + "".join(message_html(message) for message in messages[-MOST:])
+    note = f"<p><em>{left_out:,} earlier messages</em></p>" if left_out > 0 else ""
+    return note + "".join(message_html(message) for message in messages[-MOST:])
 
 
 def tool_call_html(call: Block) -> str:
-    """Return a call of a tool: its name and its arguments."""
+    """Return a tool call: its name and its arguments."""
     arguments = call.get("args")
-    shown = [
+    rows = [
         (str(name), code(describe_value(value)))
         for name, value in (arguments.items() if isinstance(arguments, Mapping) else ())
     ]
-    body = (
-        pairs(shown) if shown else code(describe_value(arguments if arguments is not None else ""))
-    )
+    body = pairs(rows) if rows else code(describe_value(arguments if arguments is not None else ""))
     title = f"calls {badge(str(call.get('name') or '?'))}"
     if error := call.get("error"):
         title += f" {badge('invalid')} {escape(str(error))}"
@@ -90,34 +88,34 @@ def _counts(usage: Block, prefix: str = "") -> Iterable[tuple[str, str]]:
 def _footer(message: Value) -> str:
     metadata = getattr(message, "response_metadata", None) or {}
     usage = getattr(message, "usage_metadata", None) or {}
-    words = [
+    facts = [
         metadata.get("model_name") or metadata.get("model"),
         getattr(message, "finish_reason", None),
     ]
     if usage.get("total_tokens") is not None:
-        words.append(f"{usage.get('input_tokens')} + {usage.get('output_tokens')} tokens")
-    return escape(" · ".join(str(word) for word in words if word))
+        facts.append(f"{usage.get('input_tokens')} + {usage.get('output_tokens')} tokens")
+    return escape(" · ".join(str(fact) for fact in facts if fact))
 
 
 def _body(message: Value, kind: str) -> Iterable[str]:
     if kind == "tool" and isinstance(message.content, str):
         yield code(describe_value(message.content))
         return
-    shown: set[str] = set()
+    shown_calls: set[str] = set()
     for block in _blocks_of(message):
         if block.get("type") in ("tool_call", "tool_call_chunk", "invalid_tool_call"):
-            shown.add(str(block.get("id")))
+            shown_calls.add(str(block.get("id")))
         yield block_html(block)
     for call in [*getattr(message, "tool_calls", ()), *getattr(message, "invalid_tool_calls", ())]:
-        if str(call.get("id")) not in shown:
+        if str(call.get("id")) not in shown_calls:
             yield tool_call_html(call)
 
 
 def _blocks_of(message: Value) -> Iterable[Block]:
-    """Return the content as blocks; as it stands where it cannot be read as such."""
+    """Return the content as blocks; unchanged where it cannot be read as such."""
     try:
         blocks: Iterable[Block] = message.content_blocks
-    except Exception:  # noqa: BLE001  what cannot be sent can still be looked at
+    except Exception:  # noqa: BLE001  invalid content is still shown
         content = message.content if isinstance(message.content, list) else [message.content]
         blocks = [
             item if isinstance(item, Mapping) else {"type": "text", "text": item}
@@ -140,8 +138,8 @@ def _text(block: Block) -> str:
     sources = [
         _source(note) for note in block.get("annotations") or () if isinstance(note, Mapping)
     ]
-    listed = f"<p>{' '.join(filter(None, sources))}</p>" if any(sources) else ""
-    return render_markdown(str(block.get("text") or "")) + listed
+    source_list = f"<p>{' '.join(filter(None, sources))}</p>" if any(sources) else ""
+    return render_markdown(str(block.get("text") or "")) + source_list
 
 
 def _source(note: Block) -> str:
@@ -190,4 +188,4 @@ BLOCKS: Final[dict[str, Callable[[Block], str]]] = {
     "video": _media,
     "file": _media,
 }
-"""How each kind of block is shown; another is shown as JSON."""
+"""Type of a block -> its view; other types are shown as JSON."""

@@ -1,4 +1,4 @@
-"""The pieces that views are made of: cards, folds, tables, values as text. Pure."""
+"""The parts of views: cards, folds, tables, values as text. Pure."""
 
 from __future__ import annotations
 
@@ -14,56 +14,56 @@ Value = Any
 
 LONGEST = 4000
 """Characters shown of one value."""
-COLOURS = {
+COLORS = {
     "human": "#3b82f6",
     "ai": "#10b981",
     "system": "#a855f7",
     "tool": "#f59e0b",
     "error": "#ef4444",
 }
-"""The edge of a card, by the kind of what it shows."""
-SMALL = "font-size:.85em;opacity:.7"
+"""Kind of a card -> the color of its edge."""
+SMALL_STYLE = "font-size:.85em;opacity:.7"
 
 
 def card(kind: str, title: str, body: str, footer: str = "") -> str:
-    """Return a box with a coloured edge; `title`, `body` and `footer` are HTML."""
-    colour = COLOURS.get(kind, "#6b7280")
-    head = f'<div style="{SMALL};font-weight:600">{title}</div>' if title else ""
-    foot = f'<div style="{SMALL}">{footer}</div>' if footer else ""
-    style = f"border-left:3px solid {colour};padding:.2em .8em;margin:.4em 0;max-width:60em"
+    """Return a box with a colored edge; `title`, `body` and `footer` are HTML."""
+    color = COLORS.get(kind, "#6b7280")
+    head = f'<div style="{SMALL_STYLE};font-weight:600">{title}</div>' if title else ""
+    foot = f'<div style="{SMALL_STYLE}">{footer}</div>' if footer else ""
+    style = f"border-left:3px solid {color};padding:.2em .8em;margin:.4em 0;max-width:60em"
     return f'<div class="foldline-{escape(kind)}" style="{style}">{head}{body}{foot}</div>'
 
 
 def fold(summary: str, body: str, *, is_open: bool = False) -> str:
-    """Return something that opens at a click; `summary` and `body` are HTML."""
+    """Return an element that opens at a click; `summary` and `body` are HTML."""
     state = " open" if is_open else ""
     return f'<details{state}><summary style="cursor:pointer">{summary}</summary>{body}</details>'
 
 
 def code(text: str) -> str:
-    """Return text as it is written."""
+    """Return preformatted text."""
     style = "white-space:pre-wrap;overflow-wrap:anywhere;margin:.2em 0;font-size:.9em"
     return f'<pre style="{style}">{escape(text)}</pre>'
 
 
 def badge(text: str) -> str:
-    """Return a short word in a frame."""
+    """Return a word in a frame."""
     style = "border:1px solid rgba(128,128,128,.5);border-radius:3px;padding:0 .3em;font-size:.85em"
     return f'<span style="{style}">{escape(text)}</span>'
 
 
 def pairs(rows: Iterable[tuple[str, str]]) -> str:
-    """Return names beside what they are, which is HTML."""
+    """Return a table of names and values; the values are HTML."""
     cell = 'style="text-align:left;vertical-align:top;padding:.1em .8em .1em 0"'
-    shown = "".join(
+    html = "".join(
         f'<tr><th {cell}>{escape(name)}</th><td style="text-align:left">{value}</td></tr>'
         for name, value in rows
     )
-    return f'<table style="border-collapse:collapse;margin:.2em 0">{shown}</table>'
+    return f'<table style="border-collapse:collapse;margin:.2em 0">{html}</table>'
 
 
 def describe_value(value: Value) -> str:
-    """Return a value as text: JSON where it can be, cut where it is long."""
+    """Return a value as text: JSON where possible, cut where it is long."""
     if isinstance(value, str):
         text = value
     else:
@@ -87,5 +87,5 @@ def _plain(value: Value, depth: int) -> Value:
 def _describe(value: Value) -> str:
     try:
         return repr(value)
-    except Exception:  # noqa: BLE001  whatever a program passed around may refuse
+    except Exception:  # noqa: BLE001  any object of a program may fail
         return f"<{type(value).__name__}>"

@@ -40,15 +40,15 @@ def run_html(run: Value, depth: int = 0) -> str:
 
 
 def _summary(run: Value) -> str:
-    words = [f"<strong>{escape(str(run.name))}</strong>", badge(str(run.run_type))]
+    labels = [f"<strong>{escape(str(run.name))}</strong>", badge(str(run.run_type))]
     if run.end_time is not None:
         seconds = (run.end_time - run.start_time).total_seconds()
-        words.append(f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.2f} s")
+        labels.append(f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.2f} s")
     else:
-        words.append("<em>under way</em>")
+        labels.append("<em>under way</em>")
     if run.error:
-        words.append(badge("failed"))
-    return " ".join(words)
+        labels.append(badge("failed"))
+    return " ".join(labels)
 
 
 def _parts(run: Value) -> Iterable[str]:
@@ -61,7 +61,7 @@ def _parts(run: Value) -> Iterable[str]:
 
 
 def agent_html(name: str, parts: Sequence[tuple[str, Value]]) -> str:
-    """Return an agent or another thing of named parts: text, or a list of (name, what it is)."""
+    """Return an object of named parts, such as an agent: each is a text, or a list of (name, description)."""
     rows = [(label, _part(value)) for label, value in parts if value]
     return card("agent", escape(name), pairs(rows))
 
@@ -69,11 +69,13 @@ def agent_html(name: str, parts: Sequence[tuple[str, Value]]) -> str:
 def _part(value: Value) -> str:
     if isinstance(value, str):
         return escape(value)
-    return "<br>".join(f"{badge(str(name))} {escape(str(about))}" for name, about in value)
+    return "<br>".join(
+        f"{badge(str(name))} {escape(str(description))}" for name, description in value
+    )
 
 
 def stream_html(message: Value, *, is_done: bool, error: BaseException | None) -> str:
-    """Return what a stream has said so far, and whether more will come."""
+    """Return the answer of a stream so far, and whether it has ended."""
     if error is not None:
         failure = f"{type(error).__name__}: {error}"
         return message_html(message) + card("error", "", escape(failure))

@@ -15,11 +15,11 @@ from foldline._display.messages import (
 from foldline._display.parts import Value, code, describe_value
 from foldline._display.runs import runs_html
 
-__all__ = ["Shown", "html_of"]
+__all__ = ["NotebookView", "html_of"]
 
 
-class Shown:
-    """A value with a view for notebooks; elsewhere it is as the value is."""
+class NotebookView:
+    """A value with a view for notebooks; elsewhere its `repr` is that of the value."""
 
     def __init__(self, value: Value) -> None:
         self.value = value
@@ -33,10 +33,10 @@ class Shown:
 
 
 def html_of(value: Value) -> str | None:
-    """Return the view of a value; None where it is nothing that foldline knows."""
-    own = getattr(value, "_repr_html_", None)
-    if own is not None and not isinstance(value, type):
-        html: str | None = own()
+    """Return the view of a value; None where there is none."""
+    own_view = getattr(value, "_repr_html_", None)
+    if own_view is not None and not isinstance(value, type):
+        html: str | None = own_view()
         return html
     if isinstance(value, Mapping):
         return _mapping(value)
@@ -76,4 +76,4 @@ LISTS: Final[dict[str, Callable[[Sequence[Value]], str]]] = {
     "child_runs": runs_html,
     "message": lambda values: "".join(message_html(value.message) for value in values),
 }
-"""What the items of a list are known by -> how the list is shown."""
+"""Attribute of the items of a list -> the view of the list."""

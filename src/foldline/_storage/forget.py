@@ -1,4 +1,4 @@
-"""Delete rows from our stores, SQLite files and PostgreSQL databases, whatever else they hold: for `tracing.forget`."""
+"""Deletes rows from stores in SQLite files and PostgreSQL databases, for `tracing.forget`."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _delete(place: str | Path, work: Work) -> int:
 
 
 def _delete_in_file(file: str | Path, work: Work) -> int:
-    """Do work in one transaction; what is deleted is overwritten, so that the file does not hold it any more."""
+    """Do work in one transaction; deleted data is overwritten in the file."""
     if not Path(file).exists():
         return 0
     try:
@@ -73,11 +73,11 @@ def _delete_in_file(file: str | Path, work: Work) -> int:
 def _delete_in_postgres(url: str, work: Work) -> int:
     def delete_all(connection: PostgresConnection) -> int:
         def has(table: str, column: str) -> bool:
-            known = (
+            query = (
                 "SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attname = %s "
                 "AND NOT attisdropped"
             )
-            return connection.execute(known, (table, column)).fetchone() is not None
+            return connection.execute(query, (table, column)).fetchone() is not None
 
         return work(*_statements(connection, has, "%s"))
 
@@ -91,18 +91,16 @@ def _delete_in_postgres(url: str, work: Work) -> int:
 def _statements(
     connection: PostgresConnection, has: Callable[[str, str], bool], mark: str
 ) -> tuple[Delete, Select]:
-    """Return what deletes rows, and what selects a column of rows, by the values of another column."""
+    """Return functions that delete rows, and that select a column of rows, by the values of another column."""
 
     def execute(
         statement: str, table: str, column: str, values: Iterable[str]
     ) -> PostgresConnection:
-        known = sorted(set(values))
-        if not known or not has(table, column):
+        keys = sorted(set(values))
+        if not keys or not has(table, column):
             return None
-        marks = ", ".join([mark] * len(known))
-        return connection.execute(
-            f'{statement} FROM "{table}" WHERE "{column}" IN ({marks})', known
-        )
+        marks = ", ".join([mark] * len(keys))
+        return connection.execute(f'{statement} FROM "{table}" WHERE "{column}" IN ({marks})', keys)
 
     def delete(table: str, column: str, values: Iterable[str]) -> int:
         cursor = execute("DELETE", table, column, values)

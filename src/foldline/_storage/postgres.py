@@ -1,6 +1,6 @@
-"""PostgreSQL connections (extra `postgres`, psycopg 3): kept per process, one thread at a time; errors as ours.
+"""PostgreSQL connections (extra `postgres`, psycopg 3): per process, one thread at a time; errors are `StoreError`s.
 
-A connection that broke is thrown away and the work is tried once more on a new one, if it had not begun to write.
+A broken connection is dropped, and the work is repeated once on a new one, unless it had begun to commit.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class PostgresServer:
     def run(self, work: Callable[[PostgresConnection], T], *, may_repeat: bool = True) -> T:
         """Do work in one transaction: all of it or nothing.
 
-        Work that would write twice what is written already says so: `may_repeat=False`.
+        Pass `may_repeat=False` for work that must not be done twice.
         """
         is_done = False
 
@@ -61,9 +61,9 @@ class PostgresServer:
             if is_done and not may_repeat:
                 raise StoreError(
                     "PostgreSQL: the connection broke in the middle of a commit, and whether it was written is not "
-                    "known: look before you write it again"
+                    "known: check before you write it again"
                 ) from error
-            # The server restarted or the connection was cut: its transaction is undone, so once more is safe.
+            # The server restarted or the connection was cut: its transaction is rolled back, so a repeat is safe.
         try:
             return self._once(work)
         except self._psycopg.Error as error:
@@ -92,7 +92,7 @@ class PostgresServer:
     def _take(self) -> PostgresConnection:
         with self._lock:
             if self._pid != os.getpid():
-                # A forked child must not speak on its parent's socket.
+                # A forked child must not use its parent's socket.
                 self._pid, self._idle = os.getpid(), []
                 weakref.finalize(self, _close_all, self._idle, self._pid)
             if self._idle:
@@ -100,7 +100,7 @@ class PostgresServer:
         return self._psycopg.connect(self._conninfo, autocommit=True, connect_timeout=10)
 
     def connect(self) -> PostgresConnection:
-        """Open a connection of the caller's own: what belongs to a session, such as its locks, ends with it."""
+        """Open a connection for the caller alone: what belongs to a session, such as its locks, ends with it."""
         try:
             return self._psycopg.connect(self._conninfo, autocommit=True, connect_timeout=10)
         except self._psycopg.Error as error:
@@ -111,7 +111,7 @@ class PostgresServer:
         return StoreError(f"PostgreSQL: {text} (nothing of this operation was written)")
 
     def close(self) -> None:
-        """Close the connections that nobody uses."""
+        """Close the idle connections."""
         with self._lock:
             _close_all(self._idle, self._pid)
 

@@ -1,7 +1,7 @@
-"""A Redis client made when first used (extra `redis`), and its errors as ours.
+"""A Redis client, made at its first use (extra `redis`); its errors are `StoreError`s.
 
-Only the blocking client: an awaited one belongs to one event loop, and a store must survive many. Under an async call
-the blocking one runs in a thread, like any other store.
+Only the blocking client is used: an async one belongs to one event loop, and a store must survive many. Async calls run
+it in a thread, as for other stores.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ RedisClient: TypeAlias = Any
 
 
 class RedisServer:
-    """One server: a URL, or a client of the user's own."""
+    """A server: a URL, or a client of the user."""
 
     def __init__(self, url_or_client: str | RedisClient, *, timeout: float | None = None) -> None:
-        """Use a URL, with a bound of seconds for each answer, or a client that has its own."""
+        """Use a URL, with a timeout in seconds for each answer, or a client with its own."""
         try:
             import redis  # noqa: PLC0415  an extra
         except ImportError as error:
@@ -31,25 +31,28 @@ class RedisServer:
                 'Redis needs the package "redis": pip install "foldline[redis]"'
             ) from error
         self._redis = redis
-        self._given = url_or_client
+        self._url_or_client = url_or_client
         self._options = (
             {}
             if timeout is None
             else {"socket_timeout": timeout, "socket_connect_timeout": timeout}
         )
-        self._made: tuple[int, RedisClient] | None = None
+        self._process_client: tuple[int, RedisClient] | None = None
 
     @property
     def _client(self) -> RedisClient:
-        if not isinstance(self._given, str):
-            return self._given
-        if self._made is None or self._made[0] != os.getpid():
-            self._made = (os.getpid(), self._redis.Redis.from_url(self._given, **self._options))
-        return self._made[1]
+        if not isinstance(self._url_or_client, str):
+            return self._url_or_client
+        if self._process_client is None or self._process_client[0] != os.getpid():
+            self._process_client = (
+                os.getpid(),
+                self._redis.Redis.from_url(self._url_or_client, **self._options),
+            )
+        return self._process_client[1]
 
     @contextmanager
     def client(self) -> Generator[RedisClient, None, None]:
-        """Return the client; its errors leave the block as `StoreError`."""
+        """Yield the client; its errors become `StoreError`."""
         try:
             yield self._client
         except self._redis.exceptions.RedisError as error:
@@ -59,10 +62,10 @@ class RedisServer:
 
     @staticmethod
     def literal(text: str) -> str:
-        """Spell text so that a key pattern means exactly it."""
+        """Escape a text for a key pattern."""
         return "".join(f"\\{char}" if char in "\\*?[]^-" else char for char in text)
 
     def close(self) -> None:
-        """Close connections that nobody uses."""
-        if self._made is not None:
-            self._made[1].close()
+        """Close the idle connections."""
+        if self._process_client is not None:
+            self._process_client[1].close()

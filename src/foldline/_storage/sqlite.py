@@ -1,10 +1,10 @@
-"""One SQLite file, opened safely: the sink for SQL of every store that keeps its things in SQLite.
+"""`Database`: one SQLite file, opened safely. All stores in SQLite use it.
 
 WAL, so that readers and one writer do not wait for each other; `synchronous=FULL`, so that what was acknowledged is on
 the disk; a bounded wait for other writers. Several kinds of store may share a file, and a program may keep tables of
 its own in it: the schema of each kind has its version in `foldline_schema`, and `user_version` is not ours. Files are
-created for their owner alone. Statements are constants of our own code, values are always bound. Connections are kept
-per process, one thread at a time; a forked child opens its own.
+created for their owner alone. Statements are constants of this package, values are always bound. Connections belong to
+a process, one thread at a time; a forked child opens its own.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class Database:
         patience: float = PATIENCE,
         is_durable: bool = True,
     ) -> None:
-        """Open a file for one kind of store; what other kinds keep in it is left alone.
+        """Open a file for one kind of store; the tables of other kinds are not touched.
 
-        What is not durable is written without waiting for the disk: a loss of power may undo the last of it.
+        With `is_durable=False` writes do not wait for the disk: a loss of power may undo the last ones.
         """
         self.path = str(path)
         self._kind = kind
@@ -58,25 +58,25 @@ class Database:
 
     @contextmanager
     def read(self) -> Generator[sqlite3.Connection, None, None]:
-        """Return a connection for reading."""
+        """Yield a connection for reading."""
         with self._connection() as connection:
             yield connection
 
     @contextmanager
     def write(self) -> Generator[sqlite3.Connection, None, None]:
-        """Return a connection inside a transaction: all of the block is written, or nothing."""
+        """Yield a connection inside a transaction: all of the block is written, or nothing."""
         with self._connection() as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection
                 connection.execute("COMMIT")
             except BaseException:
-                if connection.in_transaction:  # a full disk has undone it already
+                if connection.in_transaction:  # a full disk has rolled it back already
                     connection.execute("ROLLBACK")
                 raise
 
     def close(self) -> None:
-        """Close the connections that nobody uses; the next call opens new ones."""
+        """Close the idle connections; the next call opens new ones."""
         with self._lock:
             _close_all(self._idle, self._pid)
 
@@ -111,7 +111,7 @@ class Database:
     def _take(self) -> sqlite3.Connection:
         with self._lock:
             if self._pid != os.getpid():
-                # SQLite forbids to use, or even close, a connection that a fork carried over.
+                # SQLite forbids using, or even closing, a connection in a forked child.
                 self._pid, self._idle = os.getpid(), []
                 weakref.finalize(self, _close_all, self._idle, self._pid)
             if self._idle:
@@ -173,17 +173,17 @@ class Database:
 
 def schema_version(connection: sqlite3.Connection, kind: str) -> int:
     """Return the version of one kind's schema in a file; 0 where it has none yet."""
-    known = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'foldline_schema'"
-    if connection.execute(known).fetchone() is None:
+    query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'foldline_schema'"
+    if connection.execute(query).fetchone() is None:
         return 0
-    found = connection.execute(
+    row = connection.execute(
         "SELECT version FROM foldline_schema WHERE kind = ?", (kind,)
     ).fetchone()
-    return 0 if found is None else int(found[0])
+    return 0 if row is None else int(row[0])
 
 
 def set_schema_version(connection: sqlite3.Connection, kind: str, version: int) -> None:
-    """Note the version of one kind's schema, inside a transaction."""
+    """Store the version of one kind's schema, inside a transaction."""
     connection.execute(
         "CREATE TABLE IF NOT EXISTS foldline_schema (kind TEXT PRIMARY KEY, version INTEGER NOT NULL)"
     )
@@ -195,7 +195,7 @@ def set_schema_version(connection: sqlite3.Connection, kind: str, version: int) 
 
 
 def create_privately(path: str | Path) -> None:
-    """Create a file that only its owner may read; one that is there stays as it is. SQLite's own files follow it."""
+    """Create a file that only its owner may read; an existing one is unchanged. SQLite's other files get its mode."""
     if str(path) == MEMORY or str(path).startswith("file:"):
         return
     try:
@@ -203,7 +203,7 @@ def create_privately(path: str | Path) -> None:
     except FileExistsError:
         return
     except ValueError as error:  # a NUL in the path
-        raise StoreError(f"{path!r} is no path: {error}") from error
+        raise StoreError(f"{path!r} is not a path: {error}") from error
     except OSError:
         return  # SQLite says what is wrong with it
 

@@ -1,7 +1,7 @@
 """Agents: models that call tools until they have an answer.
 
-`create_agent` is the modern loop. The values of the older one (`AgentAction`, `AgentFinish`, …) are eager; everything
-that runs is imported when it is first asked for.
+`create_agent` makes an agent. The data classes of the older agents (`AgentAction`, `AgentFinish`, …) are imported
+eagerly; everything else is imported when it is first used.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""`Agent`: what `create_agent` makes; a runnable from messages to messages, over `Loop`.
+"""`Agent`: the runnable that `create_agent` returns; each of its runs is a `Loop`.
 
-`invoke` gives the last state, `stream` gives views of the run (see `views`), `run_events` the events of the whole run
-in the published protocol's form. With a checkpointer, `get_state`, `get_state_history` and `update_state` read and
-change threads.
+`invoke` returns the last state, `stream` yields views of the run (see `views`), `run_events` the events of the run in
+the published protocol's form. With a checkpointer, `get_state`, `get_state_history` and `update_state` read and change
+threads.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from foldline.workflows.interrupts import FlowInterrupt, Interrupt
 from foldline.workflows.journal import chain_of
 from foldline.workflows.log import Log, thread_of
 from foldline.workflows.loop_runnable import LoopRunnable
-from foldline.workflows.nesting import within
+from foldline.workflows.nesting import current_parent
 from foldline.workflows.values import pack, unpack
 
 __all__ = ["Agent", "StateSnapshot"]
@@ -43,13 +43,13 @@ StateT = TypeVar("StateT", bound=AgentState)
 
 @dataclass(frozen=True, slots=True)
 class StateSnapshot:
-    """Where a thread stands, or stood."""
+    """The state of a thread at a checkpoint."""
 
     values: Values
     next: tuple[str, ...]
-    """The step that comes; empty where the thread is at its end."""
+    """The next step; empty if the thread is finished."""
     config: RunnableConfig
-    """Names this checkpoint: give it to `invoke` or `update_state` to go on from here."""
+    """Identifies this checkpoint: pass it to `invoke` or `update_state` to continue from here."""
     created_at: str | None = None
     interrupts: tuple[Interrupt, ...] = field(default=())
     step: int = 0
@@ -66,11 +66,11 @@ class Agent(LoopRunnable[Any, StateT]):
 
     def get_name(self, suffix: str | None = None, *, name: str | None = None) -> str:
         """Return the agent's name."""
-        chosen = name or self.setup.name
-        return f"{chosen}_{suffix}" if suffix else chosen
+        base_name = name or self.setup.name
+        return f"{base_name}_{suffix}" if suffix else base_name
 
     def __repr__(self) -> str:
-        """Name the agent, its model and its tools."""
+        """Return the agent's name, its model and its tools."""
         return f"Agent({self.setup.name!r}, model={self._model_label!r}, tools={[*self.setup.tools]!r:.200})"
 
     def _repr_html_(self) -> str:
@@ -102,7 +102,7 @@ class Agent(LoopRunnable[Any, StateT]):
 
     # -- running
 
-    async def _invoke_body(self, input: object, run: Run) -> Any:  # noqa: ANN401  the state of the schema, or what an engine kept of it
+    async def _invoke_body(self, input: object, run: Run) -> Any:  # noqa: ANN401  the state in the form of its schema
         durability = self.setup.durability
         if durability is None or ENGINE.get() is not None:
             return await super()._invoke_body(input, run)
@@ -113,7 +113,7 @@ class Agent(LoopRunnable[Any, StateT]):
         return self.setup.codec.decode(packed)
 
     async def _durable_body(self, payload: object, io: IO) -> object:
-        """Run inside the engine: input and last state as JSON."""
+        """Run inside the engine; input and last state are JSON."""
         value = unpack(payload, f"the input of {self.setup.name}")
         state: Any = await super()._invoke_body(value, Run.root(io, None, {}))
         if "__interrupt__" in state:
@@ -123,24 +123,24 @@ class Agent(LoopRunnable[Any, StateT]):
     def _loop(self, run: Run, wants: frozenset[str]) -> Loop:
         if wants and self.setup.durability is not None and ENGINE.get() is None:
             raise UsageError(
-                f"{self.setup.name} is kept by {type(self.setup.durability).__name__}: a run that may go on in another "
+                f"{self.setup.name} runs in {type(self.setup.durability).__name__}: a run that may continue in another "
                 "process cannot be streamed from here. Use invoke"
             )
-        return Loop(self.setup, run, wants=wants, outer=within.get())
+        return Loop(self.setup, run, wants=wants, outer=current_parent.get())
 
     def run_events(
         self, input: object, config: RunnableConfig | None = None, **kwargs: object
     ) -> Iterator[dict[str, Any]]:
-        """Run once; give what happens, sub-agents included, as events of the published protocol.
+        """Run once; yield the events of the run and its sub-agents in the published protocol's form.
 
-        `channels=["messages", "tools"]` chooses some; all are given otherwise.
+        `channels=["messages", "tools"]` selects some channels; by default all are included.
         """
         return self.stream(input, config, stream_mode="events", **kwargs)
 
     def arun_events(
         self, input: object, config: RunnableConfig | None = None, **kwargs: object
     ) -> AsyncGenerator[dict[str, Any], None]:
-        """Run once; give everything that happens, sub-agents included, as events of the published protocol."""
+        """Run once; yield the events of the run and its sub-agents in the published protocol's form."""
         return self.astream(input, config, stream_mode="events", **kwargs)
 
     def stream_events(
@@ -151,7 +151,7 @@ class Agent(LoopRunnable[Any, StateT]):
         version: EventsVersion = "v2",
         **kwargs: object,
     ) -> Iterator[Any]:
-        """Return everything that happens inside; `version="v3"` in the published protocol's form."""
+        """Return all events of the run; `version="v3"` in the published protocol's form."""
         if version == "v3":
             return self.run_events(input, config, **kwargs)
         events: Iterator[Any] = super().stream_events(input, config, version=version, **kwargs)
@@ -165,7 +165,7 @@ class Agent(LoopRunnable[Any, StateT]):
         version: EventsVersion = "v2",
         **kwargs: object,
     ) -> AsyncIterator[Any]:
-        """Return everything that happens inside; `version="v3"` in the published protocol's form."""
+        """Return all events of the run; `version="v3"` in the published protocol's form."""
         if version == "v3":
             return self.arun_events(input, config, **kwargs)
         events: AsyncIterator[Any] = super().astream_events(
@@ -181,12 +181,12 @@ class Agent(LoopRunnable[Any, StateT]):
         description: str | None = None,
         arg_types: dict[str, type] | None = None,
     ) -> BaseTool:
-        """Return this agent as a tool of another: it takes a task in words and gives its last words."""
+        """Return this agent as a tool of another: it takes a task as text and returns its final answer."""
         if args_schema is not None or arg_types is not None:
-            made: BaseTool = super().as_tool(
+            tool: BaseTool = super().as_tool(
                 args_schema, name=name, description=description, arg_types=arg_types
             )
-            return made
+            return tool
 
         def ask(task: str) -> str:
             return str(self.invoke({"messages": task})["messages"][-1].text)
@@ -202,11 +202,11 @@ class Agent(LoopRunnable[Any, StateT]):
     # -- threads
 
     def get_state(self, config: RunnableConfig) -> StateSnapshot:
-        """Return where a thread stands, or stood at `configurable.checkpoint_id`."""
+        """Return the state of a thread, or its state at `configurable.checkpoint_id`."""
         return drive(self._state(Run.blocking(config)))
 
     async def aget_state(self, config: RunnableConfig) -> StateSnapshot:
-        """Return where a thread stands, or stood at `configurable.checkpoint_id`."""
+        """Return the state of a thread, or its state at `configurable.checkpoint_id`."""
         return await self._state(Run.asynchronous(config))
 
     def get_state_history(
@@ -225,13 +225,13 @@ class Agent(LoopRunnable[Any, StateT]):
     def update_state(
         self, config: RunnableConfig, values: Mapping[str, Any], as_node: str | None = None
     ) -> RunnableConfig:
-        """Change a thread as if a step had; gives the config of the new checkpoint."""
+        """Change a thread as if a step had; return the config of the new checkpoint."""
         return drive(self._update(Run.blocking(config), values, as_node))
 
     async def aupdate_state(
         self, config: RunnableConfig, values: Mapping[str, Any], as_node: str | None = None
     ) -> RunnableConfig:
-        """Change a thread as if a step had; gives the config of the new checkpoint."""
+        """Change a thread as if a step had; return the config of the new checkpoint."""
         return await self._update(Run.asynchronous(config), values, as_node)
 
     def _log(self, run: Run) -> Log:
@@ -247,13 +247,13 @@ class Agent(LoopRunnable[Any, StateT]):
         return self._snapshot(thread, log.thread_id)
 
     def _snapshot(self, thread: Thread, thread_id: str) -> StateSnapshot:
-        names: dict[str, Any] = {"thread_id": thread_id}
+        configurable: dict[str, Any] = {"thread_id": thread_id}
         if thread.head is not None:
-            names["checkpoint_id"] = thread.head
+            configurable["checkpoint_id"] = thread.head
         return StateSnapshot(
-            values=self.setup.schema.shown(thread.values),
+            values=self.setup.schema.public_values(thread.values),
             next=() if thread.next in (None, END) else (thread.next,),
-            config={"configurable": names},
+            config={"configurable": configurable},
             created_at=thread.at,
             interrupts=tuple(thread.interrupts),
             step=thread.step,
@@ -262,13 +262,13 @@ class Agent(LoopRunnable[Any, StateT]):
     async def _history(self, run: Run, limit: int | None) -> list[StateSnapshot]:
         log = self._log(run)
         entries = await log.read(run.io)
-        thread, found = Thread(), []
+        thread, snapshots = Thread(), []
         for entry in chain_of(entries, run.configurable.get("checkpoint_id")):
             record = self.setup.codec.record(entry)
             thread.take(record, self.setup.schema)
             if record.kind in ("input", "node", "update", "interrupt"):
-                found.append(self._snapshot(thread, log.thread_id))
-        return found[::-1][:limit]
+                snapshots.append(self._snapshot(thread, log.thread_id))
+        return snapshots[::-1][:limit]
 
     async def _update(
         self, run: Run, values: Mapping[str, Any], as_node: str | None
@@ -276,8 +276,8 @@ class Agent(LoopRunnable[Any, StateT]):
         log, at = self._log(run), run.configurable.get("checkpoint_id")
         thread = await load_thread(self.setup, log, run.io, at)
         node = as_node or (MODEL if thread.next is None else None)
-        update = self.setup.schema.prepared(values, "update_state")
-        if node is None:  # what is under way stays so: its finished calls, its questions
+        update = self.setup.schema.prepare(values, "update_state")
+        if node is None:  # the current step stays current, with its finished calls and questions
             record = Record("update", step=thread.step, values=update)
         else:
             values = self.setup.schema.update(thread.values, update)
@@ -286,10 +286,10 @@ class Agent(LoopRunnable[Any, StateT]):
         await log.flush(run.io, pending)
         return {"configurable": {"thread_id": log.thread_id, "checkpoint_id": pending.entry.id}}
 
-    # -- looked at
+    # -- inspection
 
     def get_graph(self, config: RunnableConfig | None = None) -> Graph:
-        """Return the agent's steps and the ways between them, to be drawn."""
+        """Return the graph of the agent's steps."""
         return graph_of(self.setup)
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
@@ -298,14 +298,14 @@ class Agent(LoopRunnable[Any, StateT]):
 
 
 def graph_of(setup: Setup) -> Graph:
-    """Draw an agent's steps."""
+    """Return the graph of an agent's steps."""
     graph = Graph()
     names = ["__start__", *setup.hooks, MODEL, *([TOOLS] if setup.tools else []), "__end__"]
     nodes = {name: graph.add_node(None, id=name) for name in names}
     graph.add_edge(nodes["__start__"], nodes[setup.entry])
     for source, target in setup.follows.items():
         graph.add_edge(nodes[source], nodes[target])
-    last = next(name for name in [*_ends(setup), MODEL] if name)
+    last = _last_model_step(setup)
     if setup.tools:
         graph.add_edge(nodes[last], nodes[TOOLS], conditional=True)
         graph.add_edge(nodes[TOOLS], nodes[setup.head])
@@ -313,9 +313,9 @@ def graph_of(setup: Setup) -> Graph:
     return graph
 
 
-def _ends(setup: Setup) -> list[str]:
-    """The step whose answer decides where it goes on: the last after the model."""
+def _last_model_step(setup: Setup) -> str:
+    """Return the step after which the answer decides the next one: the last `after_model` hook, or the model."""
     name = MODEL
     while setup.follows.get(name, "").endswith(".after_model"):
         name = setup.follows[name]
-    return [name]
+    return name

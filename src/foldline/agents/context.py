@@ -18,7 +18,7 @@ Values = dict[str, Any]
 
 
 class AgentContext(RunContext[Thread]):
-    """One run: the agent and its caller, the thread and where it is kept, and who listens."""
+    """One run: the agent and its caller, the thread and its store, and the event output."""
 
     def __init__(
         self, setup: Setup, run: Run, *, wants: frozenset[str], outer: Parent | None
@@ -33,7 +33,7 @@ class AgentContext(RunContext[Thread]):
         )
         self.setup = setup
         self.is_observed = bool(self.wants) or run.manager is not None
-        """Whether anybody hears of a step before it is kept."""
+        """Whether events of a step are visible before the step is stored."""
         self.bounds = Bounds(setup.name, setup.limits, run)
         self.runtime: Runtime[Any] = Runtime(
             context=run.kwargs.get("context"),
@@ -45,20 +45,24 @@ class AgentContext(RunContext[Thread]):
         )
 
     async def keep(self, *records: Record) -> None:
-        """Write records and wait until they are safe; somebody else's progress on this thread is an error."""
+        """Write records and wait until they are stored; raise if another process has continued this thread."""
         bodies = [self.setup.codec.body(record) for record in records] if self.log else []
         for record, entry in zip(records, await self.append(*bodies), strict=False):
             record.id, record.parent = entry.id, entry.parent
-            self.thread.come_to(record)
+            self.thread.move_to(record)
 
     def transcript(self) -> Values:
-        """Return the state with the results of the step under way."""
+        """Return the state with the results of the current step."""
         values = self.thread.values
-        done = [one for update in self.thread.finished.values() for one in update["messages"]]
-        return {**values, "messages": [*values.get("messages", ()), *done]} if done else values
+        results = [
+            message for update in self.thread.finished.values() for message in update["messages"]
+        ]
+        return (
+            {**values, "messages": [*values.get("messages", ()), *results]} if results else values
+        )
 
-    def place_of(self, node: str, call_id: str | None = None) -> Parent:
-        """Return what agents, graphs, flows and steps called by a step inherit."""
+    def parent_for(self, node: str, call_id: str | None = None) -> Parent:
+        """Return the parent of the agents, graphs, flows and steps that a step calls."""
         label = f"{node}:{call_id}" if call_id else node
         place = f"{label}@{self.thread.base or ''}.{self.thread.step}"
-        return self.within(label, place, tool_call_id=call_id)
+        return self.make_parent(label, place, tool_call_id=call_id)

@@ -1,4 +1,4 @@
-"""Tools that start while the message still streams: their results count if the call is still there at its end."""
+"""Tools that start while the message still streams; a result counts only if its call is in the complete message."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Outcome = tuple[Any, BaseException | None]
 
 
 class EagerTools:
-    """The calls of one answer that are under way before it is complete."""
+    """The calls of one answer that run before the answer is complete."""
 
     def __init__(self, context: AgentContext, runner: ToolRunner) -> None:
         self.context = context
@@ -44,20 +44,20 @@ class EagerTools:
         self._started[call["id"] or ""] = (call, self.context.io.start(body()))
 
     def take(self, call: ToolCall) -> RunningBody | None:
-        """Return the call that was started early; None where it was not."""
-        found = self._started.pop(call["id"] or "", None) if self._started else None
-        return None if found is None else found[1]
+        """Return the task of a call that was started early; None if it was not."""
+        entry = self._started.pop(call["id"] or "", None) if self._started else None
+        return None if entry is None else entry[1]
 
     def drop_stale(self, calls: list[ToolCall]) -> None:
-        """Forget results whose call is not in the message as it ended."""
-        known = {call["id"]: call["args"] for call in calls}
+        """Cancel the tools whose call is not in the complete message."""
+        final_args = {call["id"]: call["args"] for call in calls}
         for id, (call, started) in list(self._started.items()):
-            if known.get(id) != call["args"]:
+            if final_args.get(id) != call["args"]:
                 started.cancel()
                 del self._started[id]
 
     def drop(self) -> None:
-        """Forget what was started for an answer that does not count."""
+        """Cancel all tools that were started for an answer that is discarded."""
         dropped, self._started = self._started, {}
         for _, started in dropped.values():
             started.cancel()

@@ -1,4 +1,4 @@
-"""`create_agent`: a model, its tools, and what is around them, as one runnable."""
+"""`create_agent`: makes a runnable from a model, tools and middleware."""
 
 from __future__ import annotations
 
@@ -90,12 +90,12 @@ def create_agent(
     check_engine(durability, checkpointer)
     setup = Setup(
         _model(model),
-        [_tool(one) for one in tools or ()],
+        [_tool(source) for source in tools or ()],
         system_message=SystemMessage(system_prompt)
         if isinstance(system_prompt, str)
         else system_prompt,
         response_format=response_format,
-        middleware=[_middleware(one) for one in middleware],
+        middleware=[_middleware(part) for part in middleware],
         state_schema=state_schema,
         checkpointer=_checkpointer(checkpointer),
         store=store,
@@ -105,7 +105,7 @@ def create_agent(
     )
     if setup.bindable and not hasattr(setup.model, "bind_tools"):
         raise UsageError(
-            f"{type(setup.model).__name__} takes no tools: give create_agent the chat model itself, "
+            f"{type(setup.model).__name__} takes no tools: pass create_agent the chat model itself, "
             "not a chain around it"
         )
     return Agent(setup)
@@ -121,25 +121,25 @@ def _model(model: str | Runnable[Any, Any]) -> object:
     return model
 
 
-def _tool(given: Tool) -> object:
-    if isinstance(given, BaseTool | Mapping):
-        return given
-    if not isinstance(given, type) and callable(given):
-        return as_tool(given)
-    raise UsageError(f"a tool is a function, a BaseTool or a provider's dict, not {given!r:.100}")
+def _tool(source: Tool) -> object:
+    if isinstance(source, BaseTool | Mapping):
+        return source
+    if not isinstance(source, type) and callable(source):
+        return as_tool(source)
+    raise UsageError(f"a tool is a function, a BaseTool or a provider's dict, not {source!r:.100}")
 
 
-def _middleware(given: AgentMiddleware) -> AgentMiddleware:
-    if isinstance(given, type):
-        raise UsageError(f"give an instance: middleware=[{given.__name__}()]")
-    if not isinstance(given, AgentMiddleware):
-        raise UsageError(f"middleware must be AgentMiddleware, not {type(given).__name__}")
-    return given
+def _middleware(middleware: AgentMiddleware) -> AgentMiddleware:
+    if isinstance(middleware, type):
+        raise UsageError(f"pass an instance: middleware=[{middleware.__name__}()]")
+    if not isinstance(middleware, AgentMiddleware):
+        raise UsageError(f"middleware must be AgentMiddleware, not {type(middleware).__name__}")
+    return middleware
 
 
-def _checkpointer(given: BaseCheckpointSaver | None) -> BaseCheckpointSaver | None:
-    if given is not None and not isinstance(given, BaseCheckpointSaver):
+def _checkpointer(saver: BaseCheckpointSaver | None) -> BaseCheckpointSaver | None:
+    if saver is not None and not isinstance(saver, BaseCheckpointSaver):
         raise UsageError(
-            f"checkpointer must be a saver of foldline.agents.checkpoint, not {type(given).__name__}: {given!r:.80}"
+            f"checkpointer must be a saver of foldline.agents.checkpoint, not {type(saver).__name__}: {saver!r:.80}"
         )
-    return given
+    return saver

@@ -1,4 +1,4 @@
-"""The steps an agent took, in the form its prompt takes: text, messages, or tool messages. Pure."""
+"""Formats the steps of an agent for its prompt: text, messages, or tool messages. No I/O."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def format_log_to_str(
     observation_prefix: str = "Observation: ",
     llm_prefix: str = "Thought: ",
 ) -> str:
-    """Write the steps as the text of thoughts and observations."""
+    """Return the steps as the text of thoughts and observations."""
     return "".join(
         f"{action.log}\n{observation_prefix}{observation}\n{llm_prefix}"
         for action, observation in intermediate_steps
@@ -37,24 +37,26 @@ def format_log_to_str(
 def format_log_to_messages(
     intermediate_steps: Steps, template_tool_response: str = "{observation}"
 ) -> list[BaseMessage]:
-    """Write the steps as turns of a chat: what the model said, and what came of it as the user's words."""
+    """Return the steps as a chat: each answer of the model, and each observation as a user message."""
     messages: list[BaseMessage] = []
     for action, observation in intermediate_steps:
-        said = template_tool_response.replace("{observation}", str(observation))
-        messages += [AIMessage(action.log), HumanMessage(said)]
+        response = template_tool_response.replace("{observation}", str(observation))
+        messages += [AIMessage(action.log), HumanMessage(response)]
     return messages
 
 
 def format_to_tool_messages(intermediate_steps: Steps) -> list[BaseMessage]:
-    """Write the steps as the messages that asked for them and the tools' messages; each message once."""
+    """Return the steps as the model's messages and the tool messages; each message once."""
     messages: list[BaseMessage] = []
     for action, observation in intermediate_steps:
         if not isinstance(action, ToolAgentAction):
             messages.append(AIMessage(action.log))
             continue
-        for asked in action.message_log:
-            if not any(asked is one or asked == one for one in messages):
-                messages.append(asked)
+        for model_message in action.message_log:
+            if not any(
+                model_message is message or model_message == message for message in messages
+            ):
+                messages.append(model_message)
         messages.append(
             ToolMessage(
                 _as_text(observation), tool_call_id=action.tool_call_id or "", name=action.tool
@@ -67,7 +69,7 @@ format_to_openai_tool_messages = format_to_tool_messages
 
 
 def format_to_openai_function_messages(intermediate_steps: Steps) -> list[BaseMessage]:
-    """Write the steps as the messages that asked for a function and the functions' answers."""
+    """Return the steps as the model's messages and the function messages."""
     messages: list[BaseMessage] = []
     for action, observation in intermediate_steps:
         if isinstance(action, AgentActionMessageLog):
@@ -79,23 +81,23 @@ def format_to_openai_function_messages(intermediate_steps: Steps) -> list[BaseMe
 
 
 def format_xml(intermediate_steps: Steps) -> str:
-    """Write the steps as tags; tags inside a tool's input or answer are written in brackets."""
+    """Return the steps as tags; tags inside a tool's input or output are replaced by brackets."""
     return "".join(
-        f"<tool>{_bracketed(action.tool)}</tool>"
-        f"<tool_input>{_bracketed(_as_text(action.tool_input))}</tool_input>"
-        f"<observation>{_bracketed(_as_text(observation))}</observation>"
+        f"<tool>{_escape_tags(action.tool)}</tool>"
+        f"<tool_input>{_escape_tags(_as_text(action.tool_input))}</tool_input>"
+        f"<observation>{_escape_tags(_as_text(observation))}</observation>"
         for action, observation in intermediate_steps
     )
 
 
-def _bracketed(text: str) -> str:
+def _escape_tags(text: str) -> str:
     for tag in XML_TAGS:
         text = text.replace(f"<{tag}>", f"[[{tag}]]").replace(f"</{tag}>", f"[[/{tag}]]")
     return text
 
 
 def plain_tags(text: str) -> str:
-    """Read what `format_xml` wrote in brackets."""
+    """Return a text with the brackets of `format_xml` replaced by tags."""
     for tag in XML_TAGS:
         text = text.replace(f"[[{tag}]]", f"<{tag}>").replace(f"[[/{tag}]]", f"</{tag}>")
     return text

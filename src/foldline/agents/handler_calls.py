@@ -1,7 +1,7 @@
-"""What the model or a tool gave to the middleware around it: kept when the middleware stops for a person.
+"""Stores the results of a middleware's handler calls when the middleware interrupts the run for a person.
 
-The middleware is called again when the run goes on; its handler then gives what it gave before, and the model or the
-tool is not asked a second time. A request that differs from the kept one is another call.
+When the run resumes, the middleware is called again; its handler then returns the stored result, and the model or tool
+is not called a second time. A request that differs from the stored one is a new call.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from foldline.workflows.steps import digest_of
 __all__ = ["HandlerCalls", "HandlerForm"]
 
 Request = TypeVar("Request")
-Asked = TypeVar("Asked", contravariant=True)
+RequestIn = TypeVar("RequestIn", contravariant=True)
 Response = TypeVar("Response")
 
 
-class HandlerForm(Protocol[Asked, Response]):
-    """How the calls of a handler are written down."""
+class HandlerForm(Protocol[RequestIn, Response]):
+    """How the calls of a handler are stored."""
 
-    def describe(self, request: Asked) -> object:
-        """Return what tells one request from another."""
+    def describe(self, request: RequestIn) -> object:
+        """Return what identifies a request."""
 
     def encode(self, response: Response) -> object:
-        """Return a response as JSON; raise SchemaError where that is not possible."""
+        """Return a response as JSON; raise `SchemaError` if that is not possible."""
 
-    def decode(self, packed: Any) -> Response:  # noqa: ANN401  JSON, which the form that wrote it knows
-        """Return the response that was kept."""
+    def decode(self, packed: Any) -> Response:  # noqa: ANN401  JSON as `encode` returned it
+        """Return the stored response."""
 
 
 class HandlerCalls(Generic[Request, Response]):
-    """The calls that one middleware chain makes of its innermost handler. Made inside the step's scope."""
+    """The calls of one middleware chain to its innermost handler. Created inside the step's scope."""
 
     def __init__(self, context: AgentContext, form: HandlerForm[Request, Response]) -> None:
         self.context = context
@@ -44,12 +44,12 @@ class HandlerCalls(Generic[Request, Response]):
         scope = current_scope.get()
         self._journal: Journal | None = None if scope is None else scope.journal
         self._count = 0
-        self._new: list[tuple[str, Request, Response]] = []
+        self._new_calls: list[tuple[str, Request, Response]] = []
 
     async def call(
         self, request: Request, body: Callable[[Request], Awaitable[Response]]
     ) -> Response:
-        """Return what the handler gave for this request before the person was asked, or call it."""
+        """Return the handler's stored result for this request, or call the handler."""
         if self._journal is not None and self.is_resumed:
             await self._journal.load(self.context.io)
             record = self._journal.steps.get(f"handler#{self._count}")
@@ -57,17 +57,17 @@ class HandlerCalls(Generic[Request, Response]):
                 self._count += 1
                 return self.form.decode(record.get("value"))
         response = await body(request)
-        self._new.append((f"handler#{self._count}", request, response))
+        self._new_calls.append((f"handler#{self._count}", request, response))
         self._count += 1
         return response
 
     async def keep(self) -> None:
-        """Write down what was given: the middleware stops for a person now."""
-        if self._journal is None or not self._new:
+        """Store the results: the middleware interrupts the run now."""
+        if self._journal is None or not self._new_calls:
             return
         io = self.context.io
         await self._journal.load(io)
-        for place, request, response in self._new:
+        for place, request, response in self._new_calls:
             value = self.form.encode(response)
             await self._journal.write(
                 io, "step", place=place, args=self._digest(request), value=value

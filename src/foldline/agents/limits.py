@@ -1,4 +1,4 @@
-"""The bounds of a run: steps by `recursion_limit`, tokens, cost, calls and time by a usage scope."""
+"""The limits of a run: steps by `recursion_limit`; tokens, cost, calls and time by a usage scope."""
 
 from __future__ import annotations
 
@@ -12,39 +12,39 @@ from foldline.language_models.policies.usage import SCOPE, Limits, UsageScope, c
 
 __all__ = ["Bounds"]
 
-MOST_STEPS = 100
-"""Model calls and rounds of tools in one run, where `recursion_limit` says nothing."""
+DEFAULT_MAX_STEPS = 100
+"""Model calls and tool steps in one run, unless `recursion_limit` is set."""
 
 
 class Bounds:
-    """Counts the steps of one run, and puts its work into its usage scope."""
+    """Counts the steps of one run, and runs its work in its usage scope."""
 
     def __init__(self, name: str, limits: Limits | None, run: Run) -> None:
         self._name = name
-        self._most = _most_steps(run)
+        self._max_steps = _max_steps_of(run)
         self._steps = 0
         self.usage = None if limits is None else UsageScope(limits, current_usage())
 
     def step(self) -> None:
-        """Count a step; raise if there were too many or the time is over."""
-        if self._steps >= self._most:
+        """Count a step; raise if there were too many or the time has run out."""
+        if self._steps >= self._max_steps:
             raise RecursionLimitError(
-                f"{self._name} took {self._most} steps and did not come to an end: look at error.messages for what "
-                "it repeats, or raise config['recursion_limit']"
+                f"{self._name} took {self._max_steps} steps without finishing: look at error.messages for what it "
+                "repeats, or raise config['recursion_limit']"
             )
         self._steps += 1
         scope = self.usage or current_usage()
         if scope is not None:
-            for one in scope.chain():
-                one.check_time()
+            for outer_scope in scope.chain():
+                outer_scope.check_time()
 
     def active(self) -> AbstractContextManager[object]:
-        """Let what the block does count; never held across a `yield` to a caller."""
-        return nullcontext() if self.usage is None else _entered(self.usage)
+        """Return a context in which usage counts; it must not be held across a `yield` to a caller."""
+        return nullcontext() if self.usage is None else _enter(self.usage)
 
 
 @contextmanager
-def _entered(scope: UsageScope) -> Generator[None, None, None]:
+def _enter(scope: UsageScope) -> Generator[None, None, None]:
     token = SCOPE.set(scope)
     try:
         yield
@@ -52,8 +52,8 @@ def _entered(scope: UsageScope) -> Generator[None, None, None]:
         SCOPE.reset(token)
 
 
-def _most_steps(run: Run) -> int:
-    given = run.given.get("recursion_limit")
-    # A call inside another one inherits a full config, whose default nobody chose.
-    is_said = given is not None and (run.origin is None or given != DEFAULT_RECURSION_LIMIT)
-    return int(given) if is_said and given is not None else MOST_STEPS
+def _max_steps_of(run: Run) -> int:
+    limit = run.given.get("recursion_limit")
+    # A nested call inherits a full config, in which the default value was not chosen by the user.
+    is_set = limit is not None and (run.origin is None or limit != DEFAULT_RECURSION_LIMIT)
+    return int(limit) if is_set and limit is not None else DEFAULT_MAX_STEPS

@@ -1,4 +1,4 @@
-"""`Loop`: one run of an agent: named steps, each of which updates the state and says which one comes next."""
+"""`Loop`: one run of an agent: named steps, each of which updates the state and determines the next step."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from foldline.agents.tool_step import ToolStep
 from foldline.exceptions import UsageError
 from foldline.workflows.events import FlowEvent
 from foldline.workflows.interrupts import FlowInterrupt, Interrupt
-from foldline.workflows.nesting import Parent, inside
+from foldline.workflows.nesting import Parent, enter_step
 from foldline.workflows.run_loop import RunLoop
 
 __all__ = ["Loop"]
@@ -28,7 +28,7 @@ JUMPS = ("tools", "model", "end")
 
 
 class HookStep:
-    """Calls a hook of a middleware; the update of the state that it returned is in `update`."""
+    """Calls a hook of a middleware; `update` is the update of the state that it returned."""
 
     def __init__(self, context: AgentContext, node: str) -> None:
         self.context = context
@@ -36,18 +36,18 @@ class HookStep:
         self.update: Values = {}
 
     async def events(self, run: Run) -> AsyncGenerator[FlowEvent, None]:
-        """Call the hook; give what it says."""
+        """Call the hook; yield its events."""
         context = self.context
-        said = context.output.during(lambda: self._call(run), is_live=bool(context.wants))
-        async with aclosing(said):
-            async for event in said:
+        events = context.output.run_body(lambda: self._call(run), is_live=bool(context.wants))
+        async with aclosing(events):
+            async for event in events:
                 yield event
 
     async def _call(self, run: Run) -> None:
         context = self.context
-        place = context.place_of(self.node)
+        parent = context.parent_for(self.node)
         hook = context.setup.hooks[self.node]
-        with inside(place, context.asking(place.key)), context.bounds.active():
+        with enter_step(parent, context.interrupt_scope(parent.key)), context.bounds.active():
             update = await hook(context.thread.values, context.runtime, run)
         if update is not None and not isinstance(update, Mapping):
             raise UsageError(
@@ -72,29 +72,29 @@ class Loop(RunLoop[AgentContext]):
         }
 
     def result(self) -> Values:
-        """Return the state as callers see it, and the questions that are open."""
-        shown = self.context.setup.schema.shown(self.context.thread.values)
+        """Return the public part of the state, with the open questions."""
+        values = self.context.setup.schema.public_values(self.context.thread.values)
         if self.interrupts:
-            shown["__interrupt__"] = list(self.interrupts)
-        return shown
+            values["__interrupt__"] = list(self.interrupts)
+        return values
 
     def partial_result(self) -> Values:
-        """Return what a run that was left had come to."""
+        """Return the state of a run that the caller abandoned."""
         return self.context.transcript()
 
     # -- the loop
 
     async def open(self, value: object) -> None:
-        """Read the thread and take what the caller gives."""
+        """Load the thread and apply the caller's input."""
         await AgentStart(self.context).open(value)
         self._publish_start()
 
-    def goes_on(self) -> bool:
-        """Whether another step comes."""
+    def has_next_step(self) -> bool:
+        """Whether there is another step."""
         return self.context.thread.is_unfinished
 
     async def step_events(self) -> AsyncGenerator[FlowEvent, None]:
-        """Take one step and keep it; give what happens."""
+        """Run one step and store it; yield its events."""
         context = self.context
         node = context.thread.next
         assert node is not None
@@ -102,29 +102,29 @@ class Loop(RunLoop[AgentContext]):
             context.bounds.step()
         step = self.steps[node]
         is_traced = context.run.manager is not None
-        events = self._traced(node, step) if is_traced else step.events(context.run)
+        events = self._traced_events(node, step) if is_traced else step.events(context.run)
         async with aclosing(events):
             async for event in events:
                 yield event
         await self._commit(node, step.update, getattr(step, "jump", None))
 
     async def keep_questions(self, interrupts: list[Interrupt]) -> None:
-        """Write down that the run stopped for these questions."""
+        """Record that the run stopped for these questions."""
         step = self.context.thread.step
         await self.context.keep(Record("interrupt", step=step, interrupts=interrupts))
 
     def fail(self, error: BaseException) -> None:
-        """Put the transcript on the error, and say that the run ends by it."""
+        """Attach the transcript to the error, and publish that the run failed."""
         self.eager.drop()
         self._attach_transcript(error)
         if isinstance(error, Exception):
             data = {**self._lifecycle("failed"), "error": str(error)}
             self.context.output.publish("lifecycle", None, data)
 
-    async def _traced(
+    async def _traced_events(
         self, node: str, step: ModelStep | ToolStep | HookStep
     ) -> AsyncGenerator[FlowEvent, None]:
-        """Take a step as a run of its own in the traces."""
+        """Run a step as a child run in the traces."""
         thread = self.context.thread
         run = self.context.run.child(f"graph:step:{thread.step + 1}").patched()
         try:
@@ -143,54 +143,56 @@ class Loop(RunLoop[AgentContext]):
             raise
         await run.dispatch("on_chain_end", step.update)
 
-    # -- keeping
+    # -- storing
 
     async def _commit(self, node: str, update: Values, jump: str | None) -> None:
-        """Join a step's update into the state, choose the next step, and keep both."""
+        """Merge a step's update into the state, choose the next step, and store both."""
         context, setup = self.context, self.context.setup
         thread, schema = context.thread, setup.schema
         jump = jump or update.get("jump_to")
-        update = schema.prepared(
-            {key: one for key, one in update.items() if key != "jump_to"}, node
+        update = schema.prepare(
+            {key: value for key, value in update.items() if key != "jump_to"}, node
         )
         values = schema.update(thread.values, update) if update else thread.values
-        following = self._target(jump, node) if jump else setup.next_step(node, values)
-        # Whoever carries on later takes such a step again, on the way to what was under way behind it.
-        is_small = not update and node in setup.hooks and following != END
+        next_node = self._target(jump, node) if jump else setup.next_step(node, values)
+        # A hook that changed nothing is not stored: a resumed run calls it again before the next step.
+        is_unchanged = not update and node in setup.hooks and next_node != END
         record = None
-        thread.values = values  # before it is kept: a store that fails must not hide what was done
-        if not is_small:
-            thread.finished, thread.asked, thread.answers = {}, [], {}
-        if context.log is not None and not is_small:
-            record = thread.step_done(node, following, update)
+        thread.values = (
+            values  # before storing: if the store fails, the error still has the transcript
+        )
+        if not is_unchanged:
+            thread.finished, thread.answered_questions, thread.answers = {}, [], {}
+        if context.log is not None and not is_unchanged:
+            record = thread.step_done(node, next_node, update)
             await context.keep(record)
         thread.step += 1
-        thread.next = None if following == END else following
+        thread.next = None if next_node == END else next_node
         if context.wants:
             self._publish_step(node, update, record)
 
     def _target(self, jump: str, node: str) -> str:
         if jump not in JUMPS:
-            raise UsageError(f"{node} jumps to {jump!r}: say one of {', '.join(JUMPS)}")
+            raise UsageError(f"{node} jumps to {jump!r}: use one of {', '.join(JUMPS)}")
         setup = self.context.setup
         return {"tools": TOOLS, "model": setup.head, "end": setup.exit}[jump]
 
     def _attach_transcript(self, error: BaseException) -> None:
-        """Put the transcript so far on an error that leaves the run."""
+        """Attach the transcript so far to an error that ends the run."""
         if getattr(error, "agent_state", None) is None:
             with suppress(AttributeError, TypeError):
                 error.agent_state = self.context.transcript()  # type: ignore[attr-defined]
                 error.messages = list(error.agent_state.get("messages", ()))  # type: ignore[attr-defined]
 
-    # -- saying
+    # -- publishing
 
     def _publish_step(self, node: str, update: Values, record: Record | None) -> None:
         output = self.context.output
         if update:
             output.publish("updates", node, {"node": node, "values": update})
             if "values" in output.wants:
-                shown = self.context.setup.schema.shown(self.context.thread.values)
-                output.publish("values", node, shown)
+                values = self.context.setup.schema.public_values(self.context.thread.values)
+                output.publish("values", node, values)
         if record is not None:
             output.publish("checkpoints", node, _checkpoint_data(record))
 
@@ -199,16 +201,16 @@ class Loop(RunLoop[AgentContext]):
         if context.wants:
             context.output.publish("lifecycle", None, self._lifecycle("started"))
             context.output.publish(
-                "values", None, context.setup.schema.shown(context.thread.values)
+                "values", None, context.setup.schema.public_values(context.thread.values)
             )
 
     def end(self) -> None:
-        """Say that the run is over, at its end or at a question."""
+        """Publish that the run has ended or was interrupted."""
         output = self.context.output
         if not output.wants:
             return
-        for one in self.interrupts:
-            data = {"interrupt_id": one.id, "payload": one.value}
+        for question in self.interrupts:
+            data = {"interrupt_id": question.id, "payload": question.value}
             output.publish("input.requested", None, data)
         ending = "interrupted" if self.interrupts else "completed"
         output.publish("lifecycle", None, self._lifecycle(ending))
@@ -224,6 +226,6 @@ class Loop(RunLoop[AgentContext]):
 
 
 def _checkpoint_data(record: Record) -> dict[str, Any]:
-    """Describe a checkpoint in the protocol's form."""
+    """Return a checkpoint in the form of the protocol."""
     data: dict[str, Any] = {"id": record.id, "step": record.step, "source": "loop"}
     return {**data, "parent_id": record.parent} if record.parent else data

@@ -1,7 +1,7 @@
-"""The step in which an agent asks its model, inside the middleware around it.
+"""The step in which an agent calls its model, inside its middleware.
 
-While the message streams, a tool marked `eager` starts as soon as its call is finished; what it gave counts only if
-the call is still there when the message is complete.
+While the message streams, a tool marked `eager` starts as soon as its call is complete; its result counts only if the
+call is still in the complete message.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from foldline.agents.middleware.base import Handler, Wrap
 from foldline.agents.requests import ModelRequest, ModelResponse, response_of
 from foldline.agents.setup import MODEL
 from foldline.agents.state import with_fresh_id
-from foldline.agents.structured_output import MOST_ERRORS, Answered, ProviderReader, ToolReader
+from foldline.agents.structured_output import MAX_ERRORS, AnswerReading, ProviderReader, ToolReader
 from foldline.agents.tool_calls import with_ids
 from foldline.exceptions import UsageError
 from foldline.language_models.call.call import ChatCall
@@ -34,7 +34,7 @@ from foldline.runnables.binding import RunnableBindingBase
 from foldline.workflows.durability import ENGINE, durable_step
 from foldline.workflows.events import FlowEvent
 from foldline.workflows.interrupts import Command, FlowInterrupt
-from foldline.workflows.nesting import inside
+from foldline.workflows.nesting import enter_step
 
 __all__ = ["ModelStep"]
 
@@ -42,15 +42,15 @@ Values = dict[str, Any]
 
 
 class ModelForm:
-    """How the answers of the model are written down."""
+    """How the answers of the model are stored."""
 
     def __init__(self, codec: Codec) -> None:
         self.codec = codec
 
     def describe(self, request: ModelRequest) -> object:
-        """Return what the model is asked."""
+        """Return what identifies a request to the model."""
         model = request.model
-        names = [getattr(one, "name", None) or repr(one) for one in request.tools]
+        names = [getattr(tool, "name", None) or repr(tool) for tool in request.tools]
         return [
             type(model).__qualname__,
             str(getattr(model, "model", None) or getattr(model, "model_name", "")),
@@ -68,38 +68,38 @@ class ModelForm:
         return self.codec.encode(values)
 
     def decode(self, packed: Any) -> ModelResponse:  # noqa: ANN401  JSON, as `encode` wrote it
-        """Return an answer."""
+        """Return the stored answer."""
         values = self.codec.decode(packed)
         return ModelResponse(values["messages"], values.get("structured_response"))
 
 
 class ModelStep:
-    """Asks the model; the update of the state that came of it is in `update`."""
+    """Calls the model; `update` is the resulting update of the state."""
 
     def __init__(self, context: AgentContext, eager: EagerTools) -> None:
         self.context = context
         self.eager = eager
         self.update: Values = {}
         self._commands: list[Command[Any]] = []
-        """What middleware changes beside the answer, the innermost first."""
+        """State changes of middleware, the innermost first."""
 
     async def events(self, run: Run) -> AsyncGenerator[FlowEvent, None]:
-        """Ask the model; give its events where somebody wants them."""
+        """Call the model; yield its events if the caller streams them."""
         context, request = self.context, self._request()
         if not context.setup.model_wraps and context.bounds.usage is None:
-            # The events go to the reader as they come, and closing reaches the wire at once.
+            # Events are yielded directly, so that closing the stream closes the connection at once.
             responses: list[ModelResponse] = []
             async with aclosing(self._answer(request, run, responses)) as events:
                 async for event in events:
                     yield event
-                    for held in context.output.take_waiting():  # an eager tool began
-                        yield held
+                    for tool_event in context.output.take_buffered():  # from eager tools
+                        yield tool_event
             self._conclude(responses[0])
             return
-        asked = context.output.during(
+        outputs = context.output.run_body(
             lambda: self._ask_wrapped(request, run), is_live=bool(context.wants)
         )
-        async with aclosing(asked) as events:
+        async with aclosing(outputs) as events:
             async for event in events:
                 yield event
 
@@ -116,18 +116,18 @@ class ModelStep:
         )
 
     async def _ask_wrapped(self, request: ModelRequest, run: Run) -> None:
-        """Ask inside the middleware, and inside the limits of the agent."""
+        """Call the model inside the middleware and the limits of the agent."""
         context = self.context
 
-        async def ask(asked: ModelRequest) -> ModelResponse:
+        async def ask(request: ModelRequest) -> ModelResponse:
             responses: list[ModelResponse] = []
-            async with aclosing(self._answer(asked, run, responses)) as events:
+            async with aclosing(self._answer(request, run, responses)) as events:
                 async for event in events:
                     context.output.send(event)
             return responses[0]
 
-        place = context.place_of(MODEL)
-        with inside(place, context.asking(place.key)), context.bounds.active():
+        parent = context.parent_for(MODEL)
+        with enter_step(parent, context.interrupt_scope(parent.key)), context.bounds.active():
             if not context.setup.model_wraps:
                 self._conclude(await ask(request))
                 return
@@ -137,16 +137,16 @@ class ModelStep:
                 return await calls.call(wrapped_request, ask)
 
             for name, wrap in reversed(context.setup.model_wraps):
-                handler = self._wrapped(name, wrap, handler, run)  # type: ignore[assignment]
+                handler = self._wrap_handler(name, wrap, handler, run)  # type: ignore[assignment]
             try:
                 self._conclude(response_of(await handler(request), "a middleware around the model"))
             except FlowInterrupt:
                 await calls.keep()
                 raise
 
-    def _wrapped(self, name: str, wrap: Wrap, handler: Handler, run: Run) -> Handler:
+    def _wrap_handler(self, name: str, wrap: Wrap, handler: Handler, run: Run) -> Handler:
         async def call(request: object) -> object:
-            self._commands.clear()  # those of a try that was given up
+            self._commands.clear()  # those of an earlier attempt
             return response_of(await wrap(request, handler, run), name, self._commands)
 
         return call
@@ -154,7 +154,7 @@ class ModelStep:
     async def _answer(
         self, request: ModelRequest, run: Run, responses: list[ModelResponse]
     ) -> AsyncGenerator[FlowEvent, None]:
-        """Ask the model once; give its events where somebody wants them, then add its response."""
+        """Call the model once; yield its events if the caller streams them, then append its response."""
         context = self.context
         bound, reader = context.setup.bound(request)
         wants_events = "messages" in context.wants
@@ -182,10 +182,12 @@ class ModelStep:
         responses.append(_read(messages[0], reader, self))
 
     def _conclude(self, response: ModelResponse) -> None:
-        known = {one.id for one in self.context.thread.values["messages"]}
+        earlier_ids = {message.id for message in self.context.thread.values["messages"]}
         messages = [
-            with_fresh_id(with_ids(one), known) if isinstance(one, AIMessage) else one
-            for one in response.result
+            with_fresh_id(with_ids(message), earlier_ids)
+            if isinstance(message, AIMessage)
+            else message
+            for message in response.result
         ]
         self.update = {"messages": messages}
         if response.structured_response is not None:
@@ -195,7 +197,7 @@ class ModelStep:
 
     def _join_command(self, command: Command[Any]) -> None:
         schema = self.context.setup.schema
-        changes = schema.prepared(dict(command.update or {}), "a middleware around the model")
+        changes = schema.prepare(dict(command.update or {}), "a middleware around the model")
         for key, value in changes.items():
             reducer = schema.reducers.get(key)
             if key == "messages":
@@ -207,7 +209,7 @@ class ModelStep:
 
     @property
     def failures(self) -> int:
-        """How many of the last answers in a row did not fit the response format."""
+        """How many consecutive answers, up to now, did not match the response format."""
         count = 0
         for message in reversed(self.context.thread.values["messages"]):
             if message.additional_kwargs.get("foldline_misfit"):
@@ -241,7 +243,7 @@ async def _events(
         return
     try:
         stream: Any = model._open_stream_v2(StreamCall(prompt, run))
-    except UsageError:  # no model's stream at the end of it: ask for the whole
+    except UsageError:  # the runnable cannot stream a model's events: invoke it
         messages.append(await model._step(prompt, run))
         for event in message_to_events(messages[0]):
             yield event
@@ -256,36 +258,41 @@ async def _events(
 def _read(
     message: object, reader: ToolReader | ProviderReader | None, step: ModelStep
 ) -> ModelResponse:
-    """Read the structured answer out of a message, where the agent is to give one."""
+    """Return the response, with the structured answer of the message if the agent has a response format."""
     if not isinstance(message, AIMessage):
-        raise UsageError(f"the model gave a {type(message).__name__}, not an AIMessage")
+        raise UsageError(f"the model returned a {type(message).__name__}, not an AIMessage")
     if reader is None:
         return ModelResponse([message])
     message = with_ids(message)
-    is_whole = message.status != "incomplete" and message.finish_reason not in (
+    is_complete = message.status != "incomplete" and message.finish_reason not in (
         "length",
         "content_filter",
     )
-    answered = reader.read(message) if is_whole or isinstance(reader, ProviderReader) else None
-    if answered is None:
+    reading = reader.read(message) if is_complete or isinstance(reader, ProviderReader) else None
+    if reading is None:
         return ModelResponse([message])
-    if answered.error is not None:
-        return _misfit(message, answered, reader, step.failures)
-    return ModelResponse([message, *answered.messages], answered.value)
+    if reading.error is not None:
+        return _mismatch_response(message, reading, reader, step.failures)
+    return ModelResponse([message, *reading.messages], reading.value)
 
 
-def _misfit(
-    message: AIMessage, answered: Answered, reader: ToolReader | ProviderReader, failures: int
+def _mismatch_response(
+    message: AIMessage, reading: AnswerReading, reader: ToolReader | ProviderReader, failures: int
 ) -> ModelResponse:
-    error = answered.error
+    error = reading.error
     assert error is not None
-    tells = bool(answered.messages) or isinstance(reader, ProviderReader)
-    if not tells or failures + 1 >= MOST_ERRORS or message.finish_reason == "refusal":
+    can_reply = bool(reading.messages) or isinstance(reader, ProviderReader)
+    if not can_reply or failures + 1 >= MAX_ERRORS or message.finish_reason == "refusal":
         error.raw, error.partial = message, message
         raise error
-    mark = {"foldline_misfit": True}
+    misfit_flag = {"foldline_misfit": True}
     if isinstance(reader, ProviderReader):
-        said: list[Any] = [HumanMessage(f"{error}\nAnswer again.", additional_kwargs=mark)]
+        replies: list[Any] = [
+            HumanMessage(f"{error}\nAnswer again.", additional_kwargs=misfit_flag)
+        ]
     else:
-        said = [one.model_copy(update={"additional_kwargs": mark}) for one in answered.messages]
-    return ModelResponse([message, *said])
+        replies = [
+            reply.model_copy(update={"additional_kwargs": misfit_flag})
+            for reply in reading.messages
+        ]
+    return ModelResponse([message, *replies])

@@ -1,7 +1,7 @@
-"""Parsers from what a model said to what an agent does: an action, several, or the end.
+"""Parsers from a model's answer to an agent's action, several actions, or its final answer.
 
-What does not parse raises `OutputParserException` with an observation that tells the model what was wrong. Every
-pattern here is linear in the text, which a model, and so a stranger, wrote.
+A parse error raises `OutputParserException` with an observation for the model. Every pattern here is linear in the
+text, which is untrusted.
 """
 
 from __future__ import annotations
@@ -38,32 +38,32 @@ __getattr__: Loader = lazy_exports(
     },
 )
 
-FINAL = "Final Answer:"
+FINAL_ANSWER = "Final Answer:"
 ACTION = re.compile(r"Action[ \t]{0,8}\d{0,4}[ \t]{0,8}:")
 ACTION_INPUT = re.compile(r"Action[ \t]{0,8}\d{0,4}[ \t]{0,8}Input[ \t]{0,8}\d{0,4}[ \t]{0,8}:")
 NO_ACTION = "Invalid Format: Missing 'Action:' after 'Thought:'"
 NO_INPUT = "Invalid Format: Missing 'Action Input:' after 'Action:'"
-BOTH = "Parsing LLM output produced both a final answer and a parse-able action:"
-CUT = frozenset({"length", "content_filter", "error"})
+ANSWER_AND_ACTION = "Parsing LLM output produced both a final answer and a parse-able action:"
+CUT_REASONS = frozenset({"length", "content_filter", "error"})
 
 
 class AgentOutputParser(BaseOutputParser[AgentAction | AgentFinish]):
-    """Reads one action, or the end; a subclass writes `parse`."""
+    """Parses one action, or the final answer; a subclass implements `parse`."""
 
     def parse(self, text: str) -> AgentAction | AgentFinish:
-        """Read what the model said."""
+        """Parse the model's text."""
         raise NotImplementedError
 
 
 class MultiActionAgentOutputParser(BaseOutputParser[list[AgentAction] | AgentFinish]):
-    """Reads several actions, or the end; a subclass writes `parse`."""
+    """Parses several actions, or the final answer; a subclass implements `parse`."""
 
     def parse(self, text: str) -> list[AgentAction] | AgentFinish:
-        """Read what the model said."""
+        """Parse the model's text."""
         raise NotImplementedError
 
 
-def _unreadable(text: str, observation: str) -> OutputParserException:
+def _parse_error(text: str, observation: str) -> OutputParserException:
     return OutputParserException(
         f"Could not parse LLM output: `{text}`",
         observation=observation,
@@ -73,62 +73,66 @@ def _unreadable(text: str, observation: str) -> OutputParserException:
 
 
 class ReActSingleInputOutputParser(AgentOutputParser):
-    """Reads `Action: tool` and `Action Input: text`, or `Final Answer: text`."""
+    """Parses `Action: tool` and `Action Input: text`, or `Final Answer: text`."""
 
     def parse(self, text: str) -> AgentAction | AgentFinish:
-        """Read what the model said."""
-        found = _action_in(text)
-        if FINAL in text:
-            if found is not None:
-                raise _unreadable(text, BOTH)
-            return AgentFinish({"output": text.split(FINAL)[-1].strip()}, text)
-        if found is None:
-            raise _unreadable(text, NO_INPUT if ACTION.search(text) else NO_ACTION)
-        name, given = found
-        return AgentAction(name, given.strip(" ").strip('"'), text)
+        """Parse the model's text."""
+        action = _find_action(text)
+        if FINAL_ANSWER in text:
+            if action is not None:
+                raise _parse_error(text, ANSWER_AND_ACTION)
+            return AgentFinish({"output": text.split(FINAL_ANSWER)[-1].strip()}, text)
+        if action is None:
+            raise _parse_error(text, NO_INPUT if ACTION.search(text) else NO_ACTION)
+        name, tool_input = action
+        return AgentAction(name, tool_input.strip(" ").strip('"'), text)
 
     @property
     def _type(self) -> str:
         return "react-single-input"
 
 
-def _action_in(text: str) -> tuple[str, str] | None:
-    """Find the first action and what it is to be called with."""
-    for found in ACTION.finditer(text):
-        given = ACTION_INPUT.search(text, found.end())
-        if given is not None:
-            return text[found.end() : given.start()].strip(), text[given.end() :].strip("\n")
+def _find_action(text: str) -> tuple[str, str] | None:
+    """Return the name of the first action and its input; None if there is none."""
+    for action in ACTION.finditer(text):
+        action_input = ACTION_INPUT.search(text, action.end())
+        if action_input is not None:
+            return text[action.end() : action_input.start()].strip(), text[
+                action_input.end() :
+            ].strip("\n")
         return None
     return None
 
 
-class _JsonBlob(AgentOutputParser):
-    """Reads a JSON object with `action` and `action_input` out of a text."""
+class _JsonActionParser(AgentOutputParser):
+    """Parses a JSON object with `action` and `action_input` in a text."""
 
-    def _of_blob(self, text: str) -> AgentAction | AgentFinish:
+    def _parse_blob(self, text: str) -> AgentAction | AgentFinish:
         try:
-            said = parse_json_markdown(text, parser=_parse_whole)
+            blob = parse_json_markdown(text, parser=_parse_complete)
         except (ValueError, OutputParserException) as error:
-            raise _unreadable(
-                text, f"Invalid Format: the answer is no JSON object ({error})"
+            raise _parse_error(
+                text, f"Invalid Format: the answer is not a JSON object ({error})"
             ) from error
-        said = said[0] if isinstance(said, list) and len(said) == 1 else said
-        if not isinstance(said, dict) or "action" not in said:
-            raise _unreadable(
+        blob = blob[0] if isinstance(blob, list) and len(blob) == 1 else blob
+        if not isinstance(blob, dict) or "action" not in blob:
+            raise _parse_error(
                 text, 'Invalid Format: answer with {"action": ..., "action_input": ...}'
             )
-        given = said.get("action_input")
-        if said["action"] == "Final Answer":
-            return AgentFinish({"output": given}, text)
-        return AgentAction(str(said["action"]), {} if given is None else _input_of(given), text)
+        tool_input = blob.get("action_input")
+        if blob["action"] == "Final Answer":
+            return AgentFinish({"output": tool_input}, text)
+        return AgentAction(
+            str(blob["action"]), {} if tool_input is None else _tool_input(tool_input), text
+        )
 
     def parse(self, text: str) -> AgentAction | AgentFinish:
-        """Read what the model said."""
-        return self._of_blob(text)
+        """Parse the model's text."""
+        return self._parse_blob(text)
 
 
-def _parse_whole(text: str) -> Json:
-    """Parse as leniently as models write, but refuse an action that was cut off: it would run with half its input."""
+def _parse_complete(text: str) -> Json:
+    """Parse lenient JSON, but reject an action that was cut off: it would run with incomplete input."""
     parser = PartialJson()
     parser.feed(text)
     if not parser.is_complete:
@@ -136,46 +140,46 @@ def _parse_whole(text: str) -> Json:
     return parser.value()
 
 
-def _input_of(given: object) -> str | dict[Any, Any]:
-    return given if isinstance(given, str | dict) else json.dumps(given, ensure_ascii=False)
+def _tool_input(value: object) -> str | dict[Any, Any]:
+    return value if isinstance(value, str | dict) else json.dumps(value, ensure_ascii=False)
 
 
-class JSONAgentOutputParser(_JsonBlob):
-    """Reads a JSON object, in a code block or not."""
+class JSONAgentOutputParser(_JsonActionParser):
+    """Parses a JSON object, in a code block or not."""
 
     @property
     def _type(self) -> str:
         return "json-agent"
 
 
-class ReActJsonSingleInputOutputParser(_JsonBlob):
-    """Reads an action as a JSON object in a code block, or `Final Answer: text`."""
+class ReActJsonSingleInputOutputParser(_JsonActionParser):
+    """Parses an action as a JSON object in a code block, or `Final Answer: text`."""
 
     def parse(self, text: str) -> AgentAction | AgentFinish:
-        """Read what the model said."""
-        has_final, has_blob = FINAL in text, "```" in text
+        """Parse the model's text."""
+        has_final, has_blob = FINAL_ANSWER in text, "```" in text
         if has_blob and not has_final:
-            return self._of_blob(text)
+            return self._parse_blob(text)
         if not has_final:
-            raise _unreadable(
+            raise _parse_error(
                 text, "Invalid Format: give an action in a ``` block, or 'Final Answer:'"
             )
         if has_blob and '"action"' in text:
-            raise _unreadable(text, BOTH)
-        return AgentFinish({"output": text.split(FINAL)[-1].strip()}, text)
+            raise _parse_error(text, ANSWER_AND_ACTION)
+        return AgentFinish({"output": text.split(FINAL_ANSWER)[-1].strip()}, text)
 
     @property
     def _type(self) -> str:
         return "react-json-single-input"
 
 
-class StructuredChatOutputParser(_JsonBlob):
-    """Reads an action as a JSON object, in a code block or not; a text without one is the answer, code and all."""
+class StructuredChatOutputParser(_JsonActionParser):
+    """Parses an action as a JSON object, in a code block or not; a text without one is the answer, unchanged."""
 
     def parse(self, text: str) -> AgentAction | AgentFinish:
-        """Read what the model said."""
+        """Parse the model's text."""
         if '"action"' in text:
-            return self._of_blob(text)
+            return self._parse_blob(text)
         return AgentFinish({"output": text}, text)
 
     @property
@@ -191,7 +195,7 @@ class ToolAgentAction(AgentActionMessageLog):
 
 
 class ToolsAgentOutputParser(MultiActionAgentOutputParser):
-    """Reads the tool calls of a message, whole and strictly parsed ones alone (E5); without any it is the answer."""
+    """Returns the tool calls of a message if they are complete and strict JSON (E5); without any it is the answer."""
 
     @property
     def _type(self) -> str:
@@ -200,19 +204,19 @@ class ToolsAgentOutputParser(MultiActionAgentOutputParser):
     def parse_result(
         self, result: list[Generation], *, partial: bool = False
     ) -> list[AgentAction] | AgentFinish:
-        """Read a message."""
+        """Parse a message."""
         first = result[0]
         if not isinstance(first, ChatGeneration):
             raise OutputParserException("this parser reads the messages of chat models, not text")
         return actions_of(first.message)
 
     def parse(self, text: str) -> list[AgentAction] | AgentFinish:
-        """Refuse: a text has no tool calls."""
+        """Raise `OutputParserException`: a text has no tool calls."""
         raise OutputParserException("this parser reads the messages of chat models, not text")
 
 
 def actions_of(message: BaseMessage) -> list[AgentAction] | AgentFinish:
-    """Return the actions a message asks for, or the end."""
+    """Return the actions that a message asks for, or the final answer."""
     if not isinstance(message, AIMessage):
         raise OutputParserException(
             f"expected the message of a model, not {type(message).__name__}"
@@ -220,30 +224,30 @@ def actions_of(message: BaseMessage) -> list[AgentAction] | AgentFinish:
     if isinstance(message, AIMessageChunk):  # the sum of a stream
         message = cast("AIMessage", message_chunk_to_message(message))
     text = str(message.text)
-    is_cut = message.finish_reason in CUT or message.status == "incomplete"
+    is_cut = message.finish_reason in CUT_REASONS or message.status == "incomplete"
     if message.invalid_tool_calls or (message.tool_calls and is_cut):
-        broken = [
-            str(one.get("name")) for one in (*message.invalid_tool_calls, *message.tool_calls)
+        names = [
+            str(call.get("name")) for call in (*message.invalid_tool_calls, *message.tool_calls)
         ]
-        why = "the answer was cut off" if is_cut else "the arguments are no JSON object"
-        raise _unreadable(
-            text, f"Not run: {', '.join(broken)} ({why}). Call again with complete arguments."
+        reason = "the answer was cut off" if is_cut else "the arguments are not a JSON object"
+        raise _parse_error(
+            text, f"Not run: {', '.join(names)} ({reason}). Call again with complete arguments."
         )
     if not message.tool_calls:
         return AgentFinish({"output": text}, text)
     actions: list[AgentAction] = []
     for call in message.tool_calls:
-        said = f"responded: {text}\n" if text else "\n"
-        given = (
+        response_log = f"responded: {text}\n" if text else "\n"
+        tool_input = (
             call["args"].get("__arg1", call["args"])
             if set(call["args"]) == {"__arg1"}
             else call["args"]
         )
-        log = f"\nInvoking: `{call['name']}` with `{given}`\n{said}\n"
+        log = f"\nInvoking: `{call['name']}` with `{tool_input}`\n{response_log}\n"
         actions.append(
             ToolAgentAction(
                 tool=call["name"],
-                tool_input=given,
+                tool_input=tool_input,
                 log=log,
                 message_log=[message],
                 tool_call_id=call["id"],

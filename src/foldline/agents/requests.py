@@ -1,4 +1,4 @@
-"""What middleware sees of a model call and of a tool call: `ModelRequest`, `ModelResponse`, `ToolCallRequest`."""
+"""The requests and responses that middleware receives: `ModelRequest`, `ModelResponse`, `ToolCallRequest`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 
 @dataclass(slots=True, init=False)
 class ModelRequest:
-    """What the model is about to be asked; `override` gives a changed copy."""
+    """A request to the model; `override` returns a changed copy."""
 
     model: Any
     messages: list[BaseMessage]
@@ -40,7 +40,7 @@ class ModelRequest:
     def __init__(
         self,
         *,
-        model: Any,  # noqa: ANN401  a chat model, or what stands in for one in a test
+        model: Any,  # noqa: ANN401  a chat model, or a test double
         messages: list[BaseMessage],
         system_message: SystemMessage | None = None,
         system_prompt: str | None = None,
@@ -48,7 +48,7 @@ class ModelRequest:
     ) -> None:
         """Make a request; `system_prompt` is the text of a system message."""
         if system_prompt is not None and system_message is not None:
-            raise UsageError("give system_prompt or system_message, not both")
+            raise UsageError("pass system_prompt or system_message, not both")
         self.model = model
         self.messages = messages
         self.system_message = (
@@ -61,7 +61,7 @@ class ModelRequest:
         self.runtime = fields.pop("runtime", None) or Runtime()
         self.model_settings = fields.pop("model_settings", None) or {}
         if fields:
-            raise TypeError(f"ModelRequest takes no {', '.join(sorted(fields))}")
+            raise TypeError(f"ModelRequest has no field {', '.join(sorted(fields))}")
 
     @property
     def system_prompt(self) -> str | None:
@@ -72,7 +72,7 @@ class ModelRequest:
         """Return a copy with some fields changed; `system_prompt=` takes a text."""
         if "system_prompt" in changes:
             if "system_message" in changes:
-                raise UsageError("give system_prompt or system_message, not both")
+                raise UsageError("pass system_prompt or system_message, not both")
             text = changes.pop("system_prompt")
             changes["system_message"] = None if text is None else SystemMessage(text)
         return replace(self, **changes)
@@ -80,20 +80,20 @@ class ModelRequest:
 
 @dataclass(slots=True)
 class ModelResponse:
-    """What came of a model call: its messages, and the structured answer where there is one."""
+    """The result of a model call: its messages, and the structured answer if there is one."""
 
     result: list[BaseMessage]
     structured_response: Any = None
 
     @property
     def message(self) -> AIMessage | None:
-        """The model's own message, the first of the result."""
-        return next((one for one in self.result if isinstance(one, AIMessage)), None)
+        """The model's message, the first AIMessage of the result."""
+        return next((item for item in self.result if isinstance(item, AIMessage)), None)
 
 
 @dataclass(slots=True)
 class ExtendedModelResponse:
-    """A response with a change of the state that is joined after it: what a middleware around the model may return."""
+    """A response with a state change that is applied after it; a middleware around the model may return it."""
 
     model_response: ModelResponse
     command: Command[Any] | None = None
@@ -109,11 +109,11 @@ ModelCallResult = ModelResponse | AIMessage | ExtendedModelResponse
 
 @dataclass(slots=True)
 class ToolCallRequest:
-    """A tool call that is about to run; `override` gives a changed copy."""
+    """A tool call before it runs; `override` returns a changed copy."""
 
     tool_call: ToolCall
     tool: BaseTool | None
-    """None where the model asked for a tool that is not there."""
+    """None if the model called a tool that does not exist."""
     state: dict[str, Any]
     runtime: ToolRuntime[Any]
 
@@ -125,7 +125,7 @@ class ToolCallRequest:
 def response_of(
     value: object, where: str, commands: list[Command[Any]] | None = None
 ) -> ModelResponse:
-    """Take what a middleware returned: a response, or a message alone; its command is added to `commands`."""
+    """Return a middleware's result as a response; it may be a message. Its command is added to `commands`."""
     if isinstance(value, ExtendedModelResponse):
         command, value = value.command, value.model_response
         if command is not None and (command.goto or command.resume or command.graph):
@@ -140,5 +140,5 @@ def response_of(
         return ModelResponse([value])
     raise UsageError(
         f"{where} must return a ModelResponse or an AIMessage, not {type(value).__name__}: "
-        "return what the handler gave"
+        "return the handler's result"
     )

@@ -1,6 +1,6 @@
-"""What a tool or a hook may ask of the run it is in: context, store, config, state, and ways to say something.
+"""The runtime of tools and hooks: the context, store, config, state and stream writer of their run.
 
-A tool gets it by its annotation: `runtime: ToolRuntime`, or `Annotated[dict, InjectedState]` for the state alone.
+A tool receives it by annotation: `runtime: ToolRuntime`, or `Annotated[dict, InjectedState]` for the state only.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ ContextT = TypeVar("ContextT")
 
 
 def _ignore(_: object) -> None:
-    """Nobody listens."""
+    """Do nothing: the run is not streamed."""
 
 
 @dataclass(slots=True)
 class Runtime(Generic[ContextT]):
-    """What a middleware hook may ask of its run."""
+    """The runtime of a middleware hook."""
 
     context: ContextT | None = None
-    """What the caller gave as `context=`."""
+    """The caller's `context=` argument."""
     store: Any = None
     stream_writer: Callable[[Any], None] = _ignore
-    """Sends anything to whoever streams the run (`stream_mode="custom"`)."""
+    """Sends a value to the caller's stream (`stream_mode="custom"`)."""
     config: RunnableConfig = field(default_factory=lambda: RunnableConfig())
     thread_id: str | None = None
     namespace: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class Runtime(Generic[ContextT]):
 
 @dataclass(slots=True)
 class ToolRuntime(_DirectlyInjectedToolArg, Generic[ContextT]):
-    """What a tool may ask of the agent that runs it; injected where a parameter has this type."""
+    """The runtime of a tool; injected into a parameter of this type."""
 
     state: dict[str, Any] = field(default_factory=dict)
     context: ContextT | None = None
@@ -54,7 +54,7 @@ class ToolRuntime(_DirectlyInjectedToolArg, Generic[ContextT]):
     tool_call_id: str | None = None
     store: Any = None
     emit_output_delta: Callable[[str], None] = _ignore
-    """Sends a piece of the tool's output before it is finished, as a `tool-output-delta` event."""
+    """Sends a piece of the tool's output before the tool finishes, as a `tool-output-delta` event."""
 
 
 class InjectedState(InjectedToolArg):
@@ -69,27 +69,27 @@ class InjectedStore(InjectedToolArg):
 
 
 Injection = tuple[str, str, str | None]
-"""The argument, what it gets ("runtime", "state", "store"), and the key of the state."""
+"""The argument, what is injected ("runtime", "state", "store"), and the key of the state."""
 
 
 def injections_of(tool: BaseTool) -> list[Injection]:
-    """Find which arguments of a tool an agent fills in; read once per agent."""
+    """Return the arguments of a tool that an agent injects; computed once per agent."""
     if not tool.injected_args:
         return []
-    found: list[Injection] = []
+    injections: list[Injection] = []
     for function in tool._functions():
         if function is None:
             continue
         for argument in read_arguments(function):
             kind = _kind(argument.annotation)
-            if kind is not None and (argument.name, *kind) not in found:
-                found.append((argument.name, *kind))
-    return found
+            if kind is not None and (argument.name, *kind) not in injections:
+                injections.append((argument.name, *kind))
+    return injections
 
 
 def _kind(annotation: object) -> tuple[str, str | None] | None:
-    bare = annotation if isinstance(annotation, type) else get_origin(annotation)
-    if isinstance(bare, type) and issubclass(bare, ToolRuntime):
+    base_type = annotation if isinstance(annotation, type) else get_origin(annotation)
+    if isinstance(base_type, type) and issubclass(base_type, ToolRuntime):
         return "runtime", None
     for part in get_args(annotation):
         if (isinstance(part, type) and issubclass(part, ToolRuntime)) or part is ToolRuntime:

@@ -1,11 +1,11 @@
-"""Everything about an agent that is the same in all its runs, worked out once when it is made.
+"""`Setup`: everything about an agent that is the same in all its runs, computed once.
 
-The steps of an agent and the ways between them:
+The steps of an agent and the transitions between them:
 
     start → before_agent… → before_model… → model → after_model… → tools → before_model… → …
                                                                   ↘ after_agent… → end
 
-A hook may jump elsewhere, by `{"jump_to": "model" | "tools" | "end"}` in its update.
+A hook may jump to another step, with `{"jump_to": "model" | "tools" | "end"}` in its update.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ __all__ = ["END", "MODEL", "TOOLS", "Setup"]
 MODEL = "model"
 TOOLS = "tools"
 END = "__end__"
-MOST_BOUND = 32
+MAX_BOUND_MODELS = 32
 WrapKind: TypeAlias = Literal["model", "tool"]
 Reader = ToolReader | ProviderReader
 
 
 class Setup:
-    """The parts of an agent and the ways between its steps."""
+    """The parts of an agent and the transitions between its steps."""
 
     def __init__(
         self,
-        model: Any,  # noqa: ANN401  a chat model, or a runnable that ends in one
+        model: Any,  # noqa: ANN401  a chat model, or a runnable that wraps one
         tools: Sequence[Any],
         *,
         system_message: SystemMessage | None,
@@ -68,7 +68,7 @@ class Setup:
         self.limits = limits
         self.middleware = list(middleware)
         self._check_names()
-        self.bindable: list[Any] = [*tools, *(one for part in middleware for one in part.tools)]
+        self.bindable: list[Any] = [*tools, *(tool for part in middleware for tool in part.tools)]
         self.tools: dict[str, BaseTool] = tools_by_name(
             [tool for tool in self.bindable if isinstance(tool, BaseTool)]
         )
@@ -91,25 +91,25 @@ class Setup:
 
     def _check_names(self) -> None:
         names = [part.name for part in self.middleware]
-        twice = [name for name in names if names.count(name) > 1]
-        if twice:
+        duplicates = [name for name in names if names.count(name) > 1]
+        if duplicates:
             raise UsageError(
-                f"two middleware are named {twice[0]!r}: give one a name of its own (override `name`)"
+                f"two middleware are named {duplicates[0]!r}: give one another name (override `name`)"
             )
 
     def _check_named_tools(self) -> None:
-        """Refuse a middleware about a tool that does not exist: it would guard nothing (F-Y15)."""
-        known = {*self.tools, *filter(None, map(_declared_name, self.bindable))}
+        """Raise `UsageError` if a middleware names a tool that does not exist: it would have no effect (F-Y15)."""
+        tool_names = {*self.tools, *filter(None, map(_declared_name, self.bindable))}
         for part in self.middleware:
-            unknown = sorted((part.gated_tools | part.named_tools) - known)
+            unknown = sorted((part.gated_tools | part.named_tools) - tool_names)
             if unknown:
-                near = suggestion(unknown[0], known)
+                hint = suggestion(unknown[0], tool_names)
                 raise UsageError(
-                    f"{part.name} names the tool {unknown[0]!r}, which this agent does not have{near}; "
-                    f"its tools: {', '.join(sorted(known)) or 'none'}"
+                    f"{part.name} names the tool {unknown[0]!r}, which this agent does not have{hint}; "
+                    f"its tools: {', '.join(sorted(tool_names)) or 'none'}"
                 )
 
-    # -- the ways between the steps
+    # -- the transitions between the steps
 
     def _wire(self) -> None:
         self.hooks: dict[str, Hook] = {}
@@ -121,7 +121,7 @@ class Setup:
         self.exit = after_agent[0] if after_agent else END
         self.entry = before_agent[0] if before_agent else self.head
         self.follows: dict[str, str] = {}
-        """The step after a step, where the answer does not decide it."""
+        """The step after a step, unless the model's answer decides it."""
         for chain in (
             [*before_agent, self.head],
             [*before_model, MODEL],
@@ -142,16 +142,16 @@ class Setup:
         return names
 
     def _wraps(self, kind: WrapKind) -> list[tuple[str, Wrap]]:
-        found = [(part.name, wrap_of(part, kind)) for part in self.middleware]
-        return [(name, wrap) for name, wrap in found if wrap is not None]
+        wraps = [(part.name, wrap_of(part, kind)) for part in self.middleware]
+        return [(name, wrap) for name, wrap in wraps if wrap is not None]
 
     def next_step(self, node: str, values: Mapping[str, Any]) -> str:
-        """Return the step after one that is done, by the state it left."""
+        """Return the step after `node`, by the state."""
         if node == TOOLS:
             return self.head
-        return self.follows.get(node) or self._by_answer(values)
+        return self.follows.get(node) or self._step_by_answer(values)
 
-    def _by_answer(self, values: Mapping[str, Any]) -> str:
+    def _step_by_answer(self, values: Mapping[str, Any]) -> str:
         messages: list[BaseMessage] = values.get("messages") or []
         if unanswered(messages):
             return TOOLS
@@ -159,11 +159,13 @@ class Setup:
             return self.exit
         last = messages[-1] if messages else None
         if isinstance(last, AIMessage):
-            # One that says nothing yet is under way at the provider: asked again, it would begin anew.
-            goes_on = last.finish_reason == "pause" and bool(last.content)
-            return self.head if goes_on else self.exit
-        asked = next((one for one in reversed(messages) if isinstance(one, AIMessage)), None)
-        is_open = asked is not None and (asked.tool_calls or asked.invalid_tool_calls)
+            # A paused answer without content is still running at the provider: asking again would restart it.
+            is_paused = last.finish_reason == "pause" and bool(last.content)
+            return self.head if is_paused else self.exit
+        answer = next(
+            (message for message in reversed(messages) if isinstance(message, AIMessage)), None
+        )
+        is_open = answer is not None and (answer.tool_calls or answer.invalid_tool_calls)
         return self.head if is_open or self.reader is not None else self.exit
 
     @property
@@ -178,26 +180,30 @@ class Setup:
         return reader_of(response_format, profile, has_tools=bool(self.bindable))
 
     def bound(self, request: ModelRequest) -> tuple[Runnable[Any, Any], Reader | None]:
-        """Return the model of a request with its tools bound, and how its answer is read."""
+        """Return the model of a request with its tools bound, and the reader of its answer."""
         key = (
             id(request.model), tuple(map(id, request.tools)), repr(request.tool_choice),
             id(request.response_format), repr(sorted(request.model_settings.items())) if request.model_settings else "",
         )  # fmt: skip
-        kept = self._bound.get(key)
-        if kept is not None:
-            return kept[0]  # type: ignore[no-any-return]
-        if len(self._bound) >= MOST_BOUND:
+        cached = self._bound.get(key)
+        if cached is not None:
+            return cached[0]  # type: ignore[no-any-return]
+        if len(self._bound) >= MAX_BOUND_MODELS:
             self._bound.clear()
-        same = request.response_format is self.response_format and request.model is self.model
-        reader = self.reader if same else self._reader(request.response_format, request.model)
-        made = _bind(request, reader), reader
-        # Kept alive, so that the ids in the key go on naming them.
-        self._bound[key] = (made, (request.model, list(request.tools), request.response_format))
-        return made
+        is_unchanged = (
+            request.response_format is self.response_format and request.model is self.model
+        )
+        reader = (
+            self.reader if is_unchanged else self._reader(request.response_format, request.model)
+        )
+        bound = _bind(request, reader), reader
+        # References keep the objects alive, so that the ids in the key stay valid.
+        self._bound[key] = (bound, (request.model, list(request.tools), request.response_format))
+        return bound
 
 
 def _declared_name(tool: object) -> str | None:
-    """Return the name of a tool that is a plain declaration, in one of the forms that providers take."""
+    """Return the name of a tool that is a dict, in one of the forms that providers accept."""
     if not isinstance(tool, Mapping):
         return None
     function = tool.get("function")
@@ -211,7 +217,7 @@ def _bind(request: ModelRequest, reader: Reader | None) -> Runnable[Any, Any]:
     settings, choice = dict(request.model_settings), request.tool_choice
     if isinstance(reader, ToolReader):
         tools += reader.tools
-        choice = choice or _forced(model)
+        choice = choice or _forced_tool_choice(model)
     if isinstance(reader, ProviderReader):
         settings["response_format"] = reader.format
     if tools:
@@ -220,7 +226,7 @@ def _bind(request: ModelRequest, reader: Reader | None) -> Runnable[Any, Any]:
     return model.bind(**settings) if settings else model  # type: ignore[no-any-return]
 
 
-def _forced(model: object) -> str | None:
-    """Make the model answer by a call, where it can be made to."""
+def _forced_tool_choice(model: object) -> str | None:
+    """Return the tool choice that forces a call, if the model supports it."""
     profile = getattr(model, "profile", None) or {}
     return "any" if profile.get("tool_choice", True) else None

@@ -1,7 +1,7 @@
-"""What an agent knows while it works: its state, the schema of it, and how an update joins what was there. No I/O.
+"""The state of an agent, its schema, and how updates are merged into it. No I/O.
 
-A key of the schema may carry a function, `Annotated[list[str], operator.add]`, which joins the old value and the new
-one; a key without one is replaced. `messages` are joined by `add_messages`: appended, replaced by id, or removed.
+A key of the schema may have a reducer, `Annotated[list[str], operator.add]`, which merges the old value and the new
+one; a key without one is replaced. `add_messages` merges `messages`: appended, replaced by id, or removed.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ Reducer = Callable[[Any, Any], Any]
 Values = dict[str, Any]
 
 REMOVE_ALL_MESSAGES = "__remove_all__"
-"""The id of a `RemoveMessage` that forgets everything before it."""
+"""The id of a `RemoveMessage` that removes all earlier messages."""
 
 
 class OmitFromSchema:
-    """Mark a key that callers do not give (`input`) or do not see (`output`)."""
+    """Mark a key that callers do not pass (`input`) or do not receive (`output`)."""
 
     __repr__ = short_repr
 
@@ -51,51 +51,53 @@ class OmitFromSchema:
 
 
 PrivateStateAttr = OmitFromSchema(input=True, output=True)
-"""Marks a key that only the agent's own steps see."""
+"""Marks a key that only the agent's steps see."""
 
 
 def add_messages(left: Sequence[Any], right: object) -> list[BaseMessage]:
-    """Join messages: new ones are appended, one with a known id replaces it, a `RemoveMessage` removes."""
-    return joined(list(left), coerced(right))
+    """Merge messages: new ones are appended, an existing id is replaced, a `RemoveMessage` removes."""
+    return merge_messages(list(left), as_messages(right))
 
 
-def coerced(given: Any) -> list[BaseMessage]:  # noqa: ANN401  messages in every form that callers write
-    """Return messages of any form as messages with ids; the caller's own objects are not changed."""
-    if type(given) is not list:
-        given = list(given) if isinstance(given, list | tuple) and not _is_pair(given) else [given]
-    for message in given:
+def as_messages(value: Any) -> list[BaseMessage]:  # noqa: ANN401  messages in every form that callers write
+    """Return messages of any form as messages with ids; the caller's objects are not changed."""
+    if type(value) is not list:
+        value = list(value) if isinstance(value, list | tuple) and not _is_pair(value) else [value]
+    for message in value:
         if not isinstance(message, BaseMessage):
-            given = convert_to_messages(given)
+            value = convert_to_messages(value)
             break
-    return [message if message.id else _with_id(message) for message in given]
+    return [message if message.id else _with_id(message) for message in value]
 
 
-def joined(messages: list[BaseMessage], more: Iterable[BaseMessage]) -> list[BaseMessage]:
-    """Join messages that have ids."""
-    places: dict[str | None, int] | None = None
-    gone: set[str | None] = set()
-    whole = list(messages)
-    for message in more:
-        if places is None:
-            places = {one.id: place for place, one in enumerate(whole)}
+def merge_messages(
+    messages: list[BaseMessage], new_messages: Iterable[BaseMessage]
+) -> list[BaseMessage]:
+    """Merge messages that have ids."""
+    indexes: dict[str | None, int] | None = None
+    removed: set[str | None] = set()
+    merged = list(messages)
+    for message in new_messages:
+        if indexes is None:
+            indexes = {earlier.id: index for index, earlier in enumerate(merged)}
         if isinstance(message, RemoveMessage):
             if message.id == REMOVE_ALL_MESSAGES:
-                whole, places, gone = [], {}, set()
-            elif message.id in places:
-                gone.add(message.id)
+                merged, indexes, removed = [], {}, set()
+            elif message.id in indexes:
+                removed.add(message.id)
             else:
                 raise UsageError(f"there is no message with the id {message.id!r} to remove")
-        elif message.id in places:
-            whole[places[message.id]] = message
-            gone.discard(message.id)
+        elif message.id in indexes:
+            merged[indexes[message.id]] = message
+            removed.discard(message.id)
         else:
-            places[message.id] = len(whole)
-            whole.append(message)
-    return [message for message in whole if message.id not in gone] if gone else whole
+            indexes[message.id] = len(merged)
+            merged.append(message)
+    return [message for message in merged if message.id not in removed] if removed else merged
 
 
-def _is_pair(given: object) -> bool:
-    return isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], str)
+def _is_pair(value: object) -> bool:
+    return isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str)
 
 
 def _with_id(message: BaseMessage) -> BaseMessage:
@@ -103,7 +105,7 @@ def _with_id(message: BaseMessage) -> BaseMessage:
 
 
 def fresh_id() -> str:
-    """Make the id of a message."""
+    """Return a new message id."""
     return new_id()
 
 
@@ -124,7 +126,7 @@ class AgentState(TypedDict):
     jump_to: NotRequired[Annotated[JumpTo | None, PrivateStateAttr]]
     structured_response: NotRequired[Annotated[Any, OmitFromSchema(input=True, output=False)]]
     __interrupt__: NotRequired[list[Interrupt]]
-    """The open questions of a run that stopped for a person; never kept."""
+    """The open questions of a run that stopped for a person; not stored."""
 
 
 class InputAgentState(TypedDict):
@@ -141,61 +143,66 @@ class OutputAgentState(TypedDict):
 
 
 class StateSchema:
-    """The keys of an agent's state, gathered from its schemas."""
+    """The keys of an agent's state, collected from its schemas."""
 
     def __init__(self, schemas: Iterable[type]) -> None:
         self.types: dict[str, Any] = {}
         for schema in (AgentState, *schemas):
             self.types |= _annotations(schema)
         self.types.pop("__interrupt__", None)
-        self.reducers = {key: found for key, one in self.types.items() if (found := _reducer(one))}
-        marks = {key: _mark(one) for key, one in self.types.items()}
-        self._not_given = {key for key, mark in marks.items() if mark is not None and mark.input}
-        self._not_shown = {key for key, mark in marks.items() if mark is not None and mark.output}
+        self.reducers = {
+            key: reducer for key, hint in self.types.items() if (reducer := _reducer(hint))
+        }
+        marks = {key: _mark(hint) for key, hint in self.types.items()}
+        self._not_in_input = {key for key, mark in marks.items() if mark is not None and mark.input}
+        self._not_in_output = {
+            key for key, mark in marks.items() if mark is not None and mark.output
+        }
         self._adapters: dict[str, TypeAdapter[Any]] = {}
 
     def update(self, values: Values, update: Mapping[str, Any]) -> Values:
-        """Return the state with an update joined in."""
+        """Return the state with an update merged in."""
         new = dict(values)
         for key, value in update.items():
             if key == "messages":
-                new[key] = joined(values.get(key) or [], value)
+                new[key] = merge_messages(values.get(key) or [], value)
             elif (reducer := self.reducers.get(key)) is not None:
                 new[key] = reducer(values[key], value) if key in values else value
             else:
                 new[key] = value
         return new
 
-    def prepared(self, update: Mapping[str, Any], where: str) -> Values:
-        """Check an update's keys and give its messages ids, so that it can be kept and joined again."""
+    def prepare(self, update: Mapping[str, Any], where: str) -> Values:
+        """Check an update's keys and add ids to its messages, so that it can be stored and merged again."""
         unknown = [key for key in update if key not in self.types]
         if unknown:
             raise UsageError(
-                f"{where} gives {unknown[0]!r}, which is no key of the state ({', '.join(self.types)}): "
+                f"{where} has {unknown[0]!r}, which is not a key of the state ({', '.join(self.types)}): "
                 "declare it in state_schema"
             )
         if "messages" not in update:
             return dict(update)
-        return {**update, "messages": coerced(update["messages"])}
+        return {**update, "messages": as_messages(update["messages"])}
 
-    def given(self, values: Mapping[str, Any]) -> Values:
-        """Prepare what a caller gives."""
-        return self.prepared(
-            {key: one for key, one in values.items() if key not in self._not_given}, "the input"
+    def input_update(self, values: Mapping[str, Any]) -> Values:
+        """Prepare the input of a caller."""
+        return self.prepare(
+            {key: value for key, value in values.items() if key not in self._not_in_input},
+            "the input",
         )
 
-    def shown(self, values: Values) -> Values:
+    def public_values(self, values: Values) -> Values:
         """Return the part of a state that callers see."""
-        return {key: one for key, one in values.items() if key not in self._not_shown}
+        return {key: value for key, value in values.items() if key not in self._not_in_output}
 
     def read(self, key: str, value: object) -> object:
-        """Make a value of a key out of JSON, by the key's type."""
+        """Return the value of a key for its JSON form, by the key's type."""
         if key not in self.types:
             raise SchemaError(
                 f"the checkpoint has the key {key!r}, which this agent's state does not have"
             )
         if key not in self._adapters:
-            self._adapters[key] = TypeAdapter(_bare(self.types[key]))
+            self._adapters[key] = TypeAdapter(_inner_type(self.types[key]))
         try:
             return self._adapters[key].validate_python(value)
         except ValidationError as error:
@@ -215,16 +222,18 @@ def _metadata(annotation: object) -> tuple[Any, ...]:
     return get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
 
 
-def _bare(annotation: object) -> Any:  # noqa: ANN401  annotations are any object
+def _inner_type(annotation: object) -> Any:  # noqa: ANN401  annotations are any object
     while get_origin(annotation) in (Required, NotRequired, Annotated):
         annotation = get_args(annotation)[0]
     return annotation
 
 
 def _reducer(annotation: object) -> Reducer | None:
-    found = [one for one in _metadata(annotation) if callable(one) and not isinstance(one, type)]
-    return found[-1] if found else None
+    reducers = [
+        note for note in _metadata(annotation) if callable(note) and not isinstance(note, type)
+    ]
+    return reducers[-1] if reducers else None
 
 
 def _mark(annotation: object) -> OmitFromSchema | None:
-    return next((one for one in _metadata(annotation) if isinstance(one, OmitFromSchema)), None)
+    return next((note for note in _metadata(annotation) if isinstance(note, OmitFromSchema)), None)

@@ -1,8 +1,8 @@
-"""The structured final answer of an agent: how it is asked for, and how an answer is read.
+"""The structured final answer of an agent: how it is requested and read.
 
-- `ToolStrategy`: the schema is one more tool, and calling it is the answer; works with every model that calls tools.
-- `ProviderStrategy`: the provider's own structured output.
-- a bare schema (`AutoStrategy`): the provider's where the model's profile says it has it, else the tool.
+- `ToolStrategy`: the schema is a tool, and its call is the answer; works with every model that calls tools.
+- `ProviderStrategy`: the provider's structured output.
+- a plain schema (`AutoStrategy`): the provider's, if the model's profile says that it supports it, else the tool.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from foldline.messages.tool import ToolCall
 from foldline.utils.json import JsonError, parse_strict
 
 __all__ = [
-    "Answered",
+    "AnswerReading",
     "AutoStrategy",
     "MultipleStructuredOutputsError",
     "ProviderReader",
@@ -36,32 +36,32 @@ SchemaT = TypeVar("SchemaT")
 HandleErrors = (
     bool | str | type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], str]
 )
-ANSWERED_ELSE = "Not run: the final answer was given in the same message."
-MOST_ERRORS = 3
-"""Answers in a row that may not fit before the run ends with the error."""
+NOT_RUN = "Not run: the final answer was given in the same message."
+MAX_ERRORS = 3
+"""Consecutive answers that may not match the schema before the run ends with the error."""
 
 
 class StructuredOutputValidationError(StructuredOutputError):
-    """The answer does not fit the schema."""
+    """The answer does not match the schema."""
 
 
 class MultipleStructuredOutputsError(StructuredOutputError):
-    """The model gave several final answers at once."""
+    """The model returned several final answers at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolStrategy(Generic[SchemaT]):
-    """Ask for the answer as a call of a tool; a union of schemas makes one tool each."""
+    """Request the answer as a tool call; each schema of a union is a tool."""
 
     schema: Any
     tool_message_content: str | None = None
     handle_errors: HandleErrors = True
-    """What the model is told of an answer that does not fit: what was wrong (True), a text, or what a function says."""
+    """The reply to an answer that does not match: the error (True), a text, or the result of a function."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderStrategy(Generic[SchemaT]):
-    """Ask for the answer by the provider's structured output."""
+    """Request the answer with the provider's structured output."""
 
     schema: Any
     strict: bool | None = None
@@ -69,7 +69,7 @@ class ProviderStrategy(Generic[SchemaT]):
 
 @dataclass(frozen=True, slots=True)
 class AutoStrategy(Generic[SchemaT]):
-    """Ask for the answer in the way the model is best at."""
+    """Request the answer in the best way that the model supports."""
 
     schema: Any
 
@@ -78,13 +78,13 @@ ResponseFormat = ToolStrategy[Any] | ProviderStrategy[Any] | AutoStrategy[Any]
 
 
 @dataclass(slots=True)
-class Answered:
-    """What reading a message gave: messages that answer its calls, and the answer if there is one."""
+class AnswerReading:
+    """The result of reading a message: replies to its calls, and the answer if there is one."""
 
     messages: list[ToolMessage]
     value: Any = None
     error: StructuredOutputError | None = None
-    """Why there is no answer although the model gave one."""
+    """Why the model's answer is not valid."""
 
 
 class ToolReader:
@@ -92,12 +92,12 @@ class ToolReader:
 
     def __init__(self, strategy: ToolStrategy[Any]) -> None:
         self.strategy = strategy
-        schemas = [OutputSchema(one) for one in _variants(strategy.schema)]
+        schemas = [OutputSchema(variant) for variant in _variants(strategy.schema)]
         self.schemas = {schema.name: schema for schema in schemas}
         self.tools = [schema.tool(strict=None) for schema in schemas]
 
-    def read(self, message: AIMessage) -> Answered | None:
-        """Read a message; None where it gives no answer."""
+    def read(self, message: AIMessage) -> AnswerReading | None:
+        """Read a message; return None if it has no answer."""
         calls = [call for call in message.tool_calls if call["name"] in self.schemas]
         if not calls:
             return None
@@ -116,39 +116,41 @@ class ToolReader:
             return self._failed(calls, error)
         others = [call for call in message.tool_calls if call is not calls[0]]
         content = self.strategy.tool_message_content or f"The final answer is: {answer.value!r}"
-        return Answered(
-            [_reply(calls[0], content), *(_reply(call, ANSWERED_ELSE) for call in others)],
+        return AnswerReading(
+            [_reply(calls[0], content), *(_reply(call, NOT_RUN) for call in others)],
             answer.value,
         )
 
-    def value(self, plain: object) -> object:
-        """Make the answer out of JSON again."""
+    def value(self, json_value: object) -> object:
+        """Return the answer for its JSON form."""
         for schema in self.schemas.values():
-            answer = schema.read(plain)
+            answer = schema.read(json_value)
             if not answer.issues:
                 return answer.value
-        return plain
+        return json_value
 
-    def _failed(self, calls: list[Any], error: StructuredOutputError) -> Answered:
-        said = self._error_text(error)
-        if said is None:
-            return Answered([], error=error)
-        return Answered([_reply(call, said, status="error") for call in calls], error=error)
+    def _failed(self, calls: list[Any], error: StructuredOutputError) -> AnswerReading:
+        reply_text = self._error_text(error)
+        if reply_text is None:
+            return AnswerReading([], error=error)
+        return AnswerReading(
+            [_reply(call, reply_text, status="error") for call in calls], error=error
+        )
 
     def _error_text(self, error: Exception) -> str | None:
-        """What the model is told; None where the error ends the run."""
-        handle = self.strategy.handle_errors
-        if isinstance(handle, bool):
-            return f"Error: {error}\nFix it and answer again." if handle else None
-        if isinstance(handle, str):
-            return handle
-        if isinstance(handle, tuple) or (
-            isinstance(handle, type) and issubclass(handle, Exception)
+        """Return the reply to the model; None if the error ends the run."""
+        handler = self.strategy.handle_errors
+        if isinstance(handler, bool):
+            return f"Error: {error}\nFix it and answer again." if handler else None
+        if isinstance(handler, str):
+            return handler
+        if isinstance(handler, tuple) or (
+            isinstance(handler, type) and issubclass(handler, Exception)
         ):
             return (
-                f"Error: {error}\nFix it and answer again." if isinstance(error, handle) else None
+                f"Error: {error}\nFix it and answer again." if isinstance(error, handler) else None
             )
-        return str(handle(error))  # type: ignore[call-arg]  # a function
+        return str(handler(error))  # type: ignore[call-arg]  # a function
 
 
 class ProviderReader:
@@ -159,8 +161,8 @@ class ProviderReader:
         self.schema = OutputSchema(strategy.schema, strict=strategy.strict)
         self.format = self.schema.response_format(strict=strategy.strict)
 
-    def read(self, message: AIMessage) -> Answered | None:
-        """Read a message; None where it calls tools instead."""
+    def read(self, message: AIMessage) -> AnswerReading | None:
+        """Read a message; return None if it calls tools."""
         if message.tool_calls or message.invalid_tool_calls:
             return None
         text = str(message.text)
@@ -168,25 +170,25 @@ class ProviderReader:
             answer = self.schema.read(parse_strict(text))
             issues = answer.issues
         except JsonError as error:
-            issues = [f"the answer is no JSON: {error.reason}"]
+            issues = [f"the answer is not JSON: {error.reason}"]
         if issues:
             failure = StructuredOutputValidationError(
                 f"the answer does not fit {self.schema.name}: {'; '.join(issues[:5])}"
             )
             failure.issues, failure.raw = issues, message
-            return Answered([], error=failure)
-        return Answered([], answer.value)
+            return AnswerReading([], error=failure)
+        return AnswerReading([], answer.value)
 
-    def value(self, plain: object) -> object:
-        """Make the answer out of JSON again."""
-        answer = self.schema.read(plain)
-        return plain if answer.issues else answer.value
+    def value(self, json_value: object) -> object:
+        """Return the answer for its JSON form."""
+        answer = self.schema.read(json_value)
+        return json_value if answer.issues else answer.value
 
 
 def reader_of(
     response_format: object, profile: Mapping[str, Any] | None, *, has_tools: bool
 ) -> ToolReader | ProviderReader | None:
-    """Return the reader for a response format, choosing the way where none was said."""
+    """Return the reader for a response format; for a plain schema, choose the strategy by the profile."""
     if response_format is None:
         return None
     if isinstance(response_format, ToolStrategy):
@@ -196,9 +198,9 @@ def reader_of(
     schema = (
         response_format.schema if isinstance(response_format, AutoStrategy) else response_format
     )
-    known = profile or {}
-    is_native = known.get("structured_output") and (
-        not has_tools or known.get("structured_output_with_tools", True)
+    features = profile or {}
+    is_native = features.get("structured_output") and (
+        not has_tools or features.get("structured_output_with_tools", True)
     )
     if is_native and len(_variants(schema)) == 1:
         return ProviderReader(ProviderStrategy(schema))

@@ -1,7 +1,7 @@
-"""Which calls of an answer may run, and what the model is told of the others. Pure.
+"""Which calls of an answer may run, and the error messages for the others. No I/O.
 
-A call runs only if its arguments are a strict JSON object, in a finished block of a message that said it was complete
-(E5): never when the answer was cut by length, filtered or broken off.
+A call runs only if its arguments are a strict JSON object, in a finished block of a complete message (E5): never if the
+answer was cut off by length or a filter, or ended early.
 """
 
 from __future__ import annotations
@@ -15,38 +15,47 @@ from foldline.messages import AIMessage, BaseMessage, ToolMessage
 from foldline.messages.tool import ToolCall
 from foldline.workflows.interrupts import Command
 
-__all__ = ["answered_update", "closed", "error_message", "problem_of", "unanswered", "with_ids"]
+__all__ = [
+    "answered_update",
+    "error_message",
+    "problem_of",
+    "unanswered",
+    "with_ids",
+    "with_results",
+]
 
-CUT = {
+CUT_REASONS = {
     "length": "the answer was cut off because it was too long",
     "content_filter": "the answer was cut off by a content filter",
     "error": "the answer broke off",
     "refusal": "the answer was a refusal",
 }
-LONGEST_ERROR = 4000
+MAX_ERROR_LENGTH = 4000
 
 
 def with_ids(message: AIMessage) -> AIMessage:
-    """Give every call of an answer an id; two calls with one id are refused (F-U09)."""
+    """Return an answer whose calls all have an id; raise if two calls have the same id (F-U09)."""
     calls = [*message.tool_calls, *message.invalid_tool_calls]
     ids = [call.get("id") for call in calls]
-    known = [id for id in ids if id]
-    if len(set(known)) < len(known):
-        twice = next(id for id in known if known.count(id) > 1)
+    present_ids = [id for id in ids if id]
+    if len(set(present_ids)) < len(present_ids):
+        duplicate = next(id for id in present_ids if present_ids.count(id) > 1)
         raise MalformedStreamError(
-            f"the model gave two tool calls the id {twice!r}: nobody could tell their results apart",
+            f"the model returned two tool calls with the id {duplicate!r}: their results could not be told apart",
             partial=message,
         )
-    if len(known) == len(ids):
+    if len(present_ids) == len(ids):
         return message
-    fresh = {place: f"call_{uuid4().hex[:24]}" for place, id in enumerate(ids) if not id}
-    named = [{**call, "id": fresh.get(place, call.get("id"))} for place, call in enumerate(calls)]
-    first = len(message.tool_calls)
+    new_ids = {index: f"call_{uuid4().hex[:24]}" for index, id in enumerate(ids) if not id}
+    calls_with_ids = [
+        {**call, "id": new_ids.get(index, call.get("id"))} for index, call in enumerate(calls)
+    ]
+    valid_count = len(message.tool_calls)
     return message.model_copy(
         update={
-            "tool_calls": named[:first],
-            "invalid_tool_calls": named[first:],
-            "content": _rename_blocks(message.content, named),
+            "tool_calls": calls_with_ids[:valid_count],
+            "invalid_tool_calls": calls_with_ids[valid_count:],
+            "content": _rename_blocks(message.content, calls_with_ids),
         }
     )
 
@@ -54,67 +63,71 @@ def with_ids(message: AIMessage) -> AIMessage:
 def _rename_blocks(content: object, calls: list[dict[str, Any]]) -> object:
     if not isinstance(content, list):
         return content
-    rest = list(calls)
+    remaining = list(calls)
     blocks = []
     for block in content:
         is_call = isinstance(block, dict) and block.get("type") in (
             "tool_call",
             "invalid_tool_call",
         )
-        same = next((one for one in rest if is_call and one.get("name") == block.get("name")), None)
-        if same is not None:
-            rest.remove(same)
-            block = {**block, "id": block.get("id") or same["id"]}
+        match = next(
+            (call for call in remaining if is_call and call.get("name") == block.get("name")), None
+        )
+        if match is not None:
+            remaining.remove(match)
+            block = {**block, "id": block.get("id") or match["id"]}
         blocks.append(block)
     return blocks
 
 
 def problem_of(call: Mapping[str, Any], message: AIMessage, known: Collection[str]) -> str | None:
-    """Say why a call may not run; None where it may."""
+    """Return why a call may not run; None if it may."""
     name = call.get("name")
     if call.get("type") == "invalid_tool_call" or not isinstance(call.get("args"), dict):
-        why = call.get("error") or "they are no JSON object"
+        reason = call.get("error") or "they are not a JSON object"
         return (
-            f"{name or 'the call'} was not run: its arguments could not be read ({why}). "
+            f"{name or 'the call'} was not run: its arguments could not be read ({reason}). "
             "Call it again with a JSON object"
         )
-    if message.finish_reason in CUT or message.status == "incomplete":
-        why = CUT.get(message.finish_reason or "", "the answer is not complete")
-        return f"{name} was not run: {why}. Call it again, with less in one answer"
+    if message.finish_reason in CUT_REASONS or message.status == "incomplete":
+        reason = CUT_REASONS.get(message.finish_reason or "", "the answer is not complete")
+        return f"{name} was not run: {reason}. Call it again, with less in one answer"
     if name not in known:
         return f"there is no tool named {name!r}: call one of {', '.join(known) or 'none'}"
     return None
 
 
 def error_message(call: Mapping[str, Any], text: str) -> ToolMessage:
-    """Tell the model what went wrong with a call."""
-    if len(text) > LONGEST_ERROR:
-        text = f"{text[:LONGEST_ERROR]}… ({len(text) - LONGEST_ERROR} more characters were cut)"
+    """Return the tool message that reports an error of a call."""
+    if len(text) > MAX_ERROR_LENGTH:
+        text = (
+            f"{text[:MAX_ERROR_LENGTH]}… ({len(text) - MAX_ERROR_LENGTH} more characters were cut)"
+        )
     return ToolMessage(
         f"Error: {text}", tool_call_id=call.get("id") or "", name=call.get("name"), status="error"
     )
 
 
 def answered_update(call: ToolCall, value: object) -> dict[str, Any]:
-    """Return what a tool returned as an update of the state that answers its call."""
+    """Return a tool's result as an update of the state that has a message for the call."""
     update: dict[str, Any] = {"messages": []}
-    for one in value if isinstance(value, list) else [value]:
-        if isinstance(one, Command):
-            more = dict(one.update or {})
-            messages = more.pop("messages", [])
+    for item in value if isinstance(value, list) else [value]:
+        if isinstance(item, Command):
+            command_update = dict(item.update or {})
+            messages = command_update.pop("messages", [])
             messages = messages if isinstance(messages, list) else [messages]
             update["messages"] += [_with_name(message, call) for message in messages]
-            update |= more
-            if one.goto is not None:
-                update["jump_to"] = "end" if one.goto == "__end__" else one.goto
-        elif isinstance(one, ToolMessage):
-            update["messages"].append(one)
+            update |= command_update
+            if item.goto is not None:
+                update["jump_to"] = "end" if item.goto == "__end__" else item.goto
+        elif isinstance(item, ToolMessage):
+            update["messages"].append(item)
         else:
             update["messages"].append(
-                ToolMessage(str(one), tool_call_id=call["id"] or "", name=call["name"])
+                ToolMessage(str(item), tool_call_id=call["id"] or "", name=call["name"])
             )
-    answers = [one for one in update["messages"] if isinstance(one, ToolMessage)]
-    if not any(one.tool_call_id == call["id"] for one in answers):
+    answers = [message for message in update["messages"] if isinstance(message, ToolMessage)]
+    if not any(answer.tool_call_id == call["id"] for answer in answers):
         update["messages"].insert(
             0, ToolMessage("Done.", tool_call_id=call["id"] or "", name=call["name"])
         )
@@ -122,14 +135,14 @@ def answered_update(call: ToolCall, value: object) -> dict[str, Any]:
 
 
 def _with_name(message: object, call: ToolCall) -> object:
-    """Name the tool in an answer to its call that does not say it."""
+    """Return a message with the tool's name, if it answers the call and has no name."""
     if isinstance(message, ToolMessage) and not message.name and message.tool_call_id == call["id"]:
         return message.model_copy(update={"name": call["name"]})
     return message
 
 
 def unanswered(messages: Sequence[BaseMessage]) -> list[Any]:
-    """Return the calls of the last answer that have no result yet, broken ones included."""
+    """Return the calls of the last answer that have no result yet, including invalid ones."""
     answered: set[str] = set()
     for message in reversed(messages):
         if isinstance(message, ToolMessage):
@@ -140,16 +153,19 @@ def unanswered(messages: Sequence[BaseMessage]) -> list[Any]:
     return []
 
 
-def closed(messages: Sequence[BaseMessage], text: str) -> list[BaseMessage]:
-    """Return a conversation in which every call has a result: where there is none, the text says why."""
-    answered = {one.tool_call_id for one in messages if isinstance(one, ToolMessage)}
-    whole: list[BaseMessage] = []
-    left: list[ToolMessage] = []
+def with_results(messages: Sequence[BaseMessage], text: str) -> list[BaseMessage]:
+    """Return a conversation in which every call has a result; missing results are errors with this text."""
+    answered = {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
+    completed: list[BaseMessage] = []
+    error_results: list[ToolMessage] = []
     for message in messages:
         if not isinstance(message, ToolMessage):
-            whole, left = [*whole, *left], []
-        whole.append(message)
+            completed, error_results = [*completed, *error_results], []
+        completed.append(message)
         if isinstance(message, AIMessage) and message.tool_calls:
-            missing = [one for one in message.tool_calls if one["id"] and one["id"] not in answered]
-            left = [error_message(call, text) for call in missing]
-    return [*whole, *left]
+            error_results = [
+                error_message(call, text)
+                for call in message.tool_calls
+                if call["id"] and call["id"] not in answered
+            ]
+    return [*completed, *error_results]

@@ -1,4 +1,4 @@
-"""One tool call of an agent, inside the middleware around it and the limits of the run."""
+"""Runs one tool call of an agent, inside its middleware and the limits of the run."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from foldline.messages.tool import ToolCall
 from foldline.tools.base import BaseTool, describe_validation_error, inject
 from foldline.workflows.durability import durable_step
 from foldline.workflows.interrupts import Command, FlowInterrupt
-from foldline.workflows.nesting import inside
+from foldline.workflows.nesting import enter_step
 from foldline.workflows.values import pack, unpack
 
 __all__ = ["ToolRunner"]
 
 
 class ToolForm:
-    """How the calls of a tool are written down."""
+    """How the calls of a tool are stored."""
 
     def describe(self, request: ToolCallRequest) -> object:
         """Return the call."""
         return [request.tool_call["name"], request.tool_call["args"]]
 
     def encode(self, response: object) -> object:
-        """Return what the tool gave as JSON."""
+        """Return the tool's result as JSON."""
         return pack(response, "the result of a tool", Command | list[Any])
 
     def decode(self, packed: object) -> object:
-        """Return what the tool gave."""
+        """Return the stored result."""
         return unpack(packed, "the result of a tool", Command | list[Any])
 
 
@@ -51,23 +51,26 @@ class ToolRunner:
         self.context = context
 
     async def run(self, call: ToolCall, run: Run) -> object:
-        """Run a call; return what the tool gave."""
+        """Run a call; return the tool's result."""
         context = self.context
         self.publish(call, "tool-started", tool_name=call["name"], input=call["args"])
-        place = context.place_of(TOOLS, call["id"])
-        with inside(place, context.asking(place.key)), context.bounds.active():
-            left = time_left()
-            if left is None:
+        parent = context.parent_for(TOOLS, call["id"])
+        with enter_step(parent, context.interrupt_scope(parent.key)), context.bounds.active():
+            seconds_left = time_left()
+            if seconds_left is None:
                 return await self._run_durably(call, run)
             try:
-                return await context.io.bounded(max(left, 0.001), self._run_durably(call, run))
+                return await context.io.bounded(
+                    max(seconds_left, 0.001), self._run_durably(call, run)
+                )
             except OutOfTime as error:
                 raise BudgetExceeded(
-                    f"{call['name']} was given up: the time of this run is over", limit=left
+                    f"{call['name']} was stopped: the time of this run has run out",
+                    limit=seconds_left,
                 ) from error
 
     async def _run_durably(self, call: ToolCall, run: Run) -> object:
-        """Run a call as a step of the engine that keeps this run, where there is one."""
+        """Run a call as a step of the durability engine, if there is one."""
         form = ToolForm()
         name = f"{self.context.setup.name}.{call['name']}"
         return await durable_step(
@@ -98,7 +101,7 @@ class ToolRunner:
             return await calls.call(wrapped_request, lambda request: self._invoke(request, run))
 
         for _, wrap in reversed(setup.tool_wraps):
-            handler = _wrapped(wrap, handler, run)  # type: ignore[assignment]
+            handler = _wrap_handler(wrap, handler, run)  # type: ignore[assignment]
         try:
             return await handler(request)
         except FlowInterrupt:
@@ -106,12 +109,12 @@ class ToolRunner:
             raise
 
     async def _invoke(self, request: ToolCallRequest, run: Run) -> object:
-        """Run the tool once: the innermost of the handlers."""
+        """Run the tool once: the innermost handler."""
         call, tool, setup = request.tool_call, request.tool, self.context.setup
         if tool is None:
-            known = ", ".join(setup.tools) or "none"
+            names = ", ".join(setup.tools) or "none"
             return error_message(
-                call, f"there is no tool named {call['name']!r}: call one of {known}"
+                call, f"there is no tool named {call['name']!r}: call one of {names}"
             )
         injections = setup.injections.get(tool.name)
         if injections is not None:
@@ -119,7 +122,7 @@ class ToolRunner:
         return await _invoke_tool(tool, call, run)
 
     def publish(self, call: Mapping[str, Any], event: str, **data: object) -> None:
-        """Say what happens to a call."""
+        """Publish an event of a call."""
         output = self.context.output
         if "tools" in output.wants:
             output.publish(
@@ -128,14 +131,14 @@ class ToolRunner:
 
 
 async def _invoke_tool(tool: BaseTool, call: ToolCall, run: Run) -> object:
-    given = call if call.get("type") == "tool_call" else {**call, "type": "tool_call"}
+    tool_call = call if call.get("type") == "tool_call" else {**call, "type": "tool_call"}
     try:
-        return await tool._step(given, run.child())
+        return await tool._step(tool_call, run.child())
     except ValidationError as error:
         return error_message(call, describe_validation_error(error))
 
 
-def _wrapped(wrap: Wrap, handler: Handler, run: Run) -> Handler:
+def _wrap_handler(wrap: Wrap, handler: Handler, run: Run) -> Handler:
     async def call(request: object) -> object:
         return await wrap(request, handler, run)
 

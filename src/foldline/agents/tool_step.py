@@ -1,8 +1,8 @@
-"""The step in which an agent runs the tools its model called: all at once, each result kept as it comes.
+"""The step in which an agent runs the tools that its model called: concurrently, each result stored at once.
 
-What goes wrong with one call is told to the model: an unknown tool, arguments that do not fit, a tool that raises or
-takes too long. What the model cannot mend ends the run, once the others have finished: a limit that was hit, a
-question to a person, a cancellation.
+The model gets an error message for an unknown tool, invalid arguments, and a tool that raises or takes too long. What
+the model cannot correct ends the run once the other calls have finished: a limit, a question to a person, a
+cancellation.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from foldline.workflows.log import ends_run
 __all__ = ["ToolStep"]
 
 Values = dict[str, Any]
-RAISED = (BudgetExceeded, BlockingCallError)
-"""Errors of a tool that no other call of the model would mend."""
-MOST_INVALID = 5
-"""After how many answers in a row whose calls cannot be read an agent ends."""
+FATAL_ERRORS = (BudgetExceeded, BlockingCallError)
+"""Errors of a tool that another call by the model would not fix."""
+MAX_INVALID_ANSWERS = 5
+"""Consecutive answers with only invalid calls after which an agent ends."""
 
-BROKE_OFF = (
+UNKNOWN_EFFECT = (
     "{} was called before, and the process or the run ended while it ran: whether it took effect is not known. "
     "Find out before you call it again."
 )
 
 
 class ToolStep:
-    """Runs the tools; the update of the state that came of it is in `update`, and where to go on in `jump`."""
+    """Runs the tools; `update` is the resulting update of the state, `jump` the next step if it is not the model."""
 
     def __init__(self, context: AgentContext, runner: ToolRunner, eager: EagerTools) -> None:
         self.context = context
@@ -51,64 +51,69 @@ class ToolStep:
         self.jump: str | None = None
 
     async def events(self, run: Run) -> AsyncGenerator[FlowEvent, None]:
-        """Run the calls that have no result yet; give what happens."""
+        """Run the calls that have no result yet; yield the events."""
         context = self.context
         messages = context.thread.values["messages"]
-        asked = next(one for one in reversed(messages) if isinstance(one, AIMessage))
+        answer = next(message for message in reversed(messages) if isinstance(message, AIMessage))
         calls = unanswered(messages)
-        said = context.output.during(
-            lambda: self._run_all(calls, asked, run), is_live=bool(context.wants)
+        events = context.output.run_body(
+            lambda: self._run_all(calls, answer, run), is_live=bool(context.wants)
         )
-        async with aclosing(said):
-            async for event in said:
+        async with aclosing(events):
+            async for event in events:
                 yield event
         self._gather(calls)
 
-    async def _run_all(self, calls: list[ToolCall], asked: AIMessage, run: Run) -> None:
+    async def _run_all(self, calls: list[ToolCall], answer: AIMessage, run: Run) -> None:
         context = self.context
-        todo = await self._open_calls(calls, asked)
-        self.eager.drop_stale(todo)
-        once = [call for call in todo if context.setup.tools[call["name"]].run_once]
-        for call in once:
+        open_calls = await self._open_calls(calls, answer)
+        self.eager.drop_stale(open_calls)
+        run_once = [call for call in open_calls if context.setup.tools[call["name"]].run_once]
+        for call in run_once:
             await context.keep(Record("start", step=context.thread.step, call_id=call["id"]))
-        # An engine knows steps by their order.
-        limit = (context.run.max_concurrency or len(todo)) if ENGINE.get() is None else 1
-        outcomes = context.io.as_completed(lambda call: self._run_one(call, run), todo, limit=limit)
+        # A durability engine identifies steps by their order.
+        limit = (context.run.max_concurrency or len(open_calls)) if ENGINE.get() is None else 1
+        outcomes = context.io.as_completed(
+            lambda call: self._run_one(call, run), open_calls, limit=limit
+        )
         interrupts: dict[int, list[Interrupt]] = {}
         failure: BaseException | None = None
         async with aclosing(outcomes):
-            async for place, value, error in outcomes:
+            async for index, value, error in outcomes:
                 if isinstance(error, FlowInterrupt):
-                    interrupts[place] = error.interrupts
+                    interrupts[index] = error.interrupts
                 elif error is not None and not isinstance(error, Exception):
                     raise error  # cancelled, or Ctrl-C
                 else:
-                    # With one call alone the step is kept next, and its result with it, if nobody hears of it first.
-                    is_kept = len(calls) > 1 or context.is_observed or bool(once)
+                    # The result of a single call is stored with the step, unless a caller sees it before that.
+                    is_stored = len(calls) > 1 or context.is_observed or bool(run_once)
                     failure = (
-                        await self._settle(todo[place], value, error, is_kept=is_kept) or failure
+                        await self._settle(open_calls[index], value, error, is_stored=is_stored)
+                        or failure
                     )
         if failure is not None:
             raise failure
         if interrupts:
-            raise FlowInterrupt([one for place in sorted(interrupts) for one in interrupts[place]])
+            raise FlowInterrupt(
+                [question for index in sorted(interrupts) for question in interrupts[index]]
+            )
 
-    async def _open_calls(self, calls: list[ToolCall], asked: AIMessage) -> list[ToolCall]:
-        """Return the calls to run; those that cannot be are answered."""
-        thread, todo = self.context.thread, []
+    async def _open_calls(self, calls: list[ToolCall], answer: AIMessage) -> list[ToolCall]:
+        """Return the calls to run; those that cannot run get an error as their result."""
+        thread, open_calls = self.context.thread, []
         for call in calls:
             if call["id"] in thread.finished:
                 continue  # it ran before the process was killed or the run stopped
-            problem = problem_of(call, asked, self.context.setup.tools)
+            problem = problem_of(call, answer, self.context.setup.tools)
             if call["id"] in thread.started:
-                problem = BROKE_OFF.format(call["name"])
+                problem = UNKNOWN_EFFECT.format(call["name"])
             if problem is not None:
                 await self._finish(
-                    call, {"messages": [error_message(call, problem)]}, problem, is_kept=False
+                    call, {"messages": [error_message(call, problem)]}, problem, is_stored=False
                 )
             else:
-                todo.append(call)
-        return todo
+                open_calls.append(call)
+        return open_calls
 
     async def _run_one(self, call: ToolCall, run: Run) -> object:
         early = self.eager.take(call)
@@ -120,35 +125,39 @@ class ToolStep:
         return value
 
     async def _settle(
-        self, call: ToolCall, value: object, error: Exception | None, *, is_kept: bool
+        self, call: ToolCall, value: object, error: Exception | None, *, is_stored: bool
     ) -> Exception | None:
-        """Keep the result of a call; give back the error that must end the run."""
+        """Record the result of a call; return the error if it must end the run."""
         if error is None:
             update = answered_update(call, value)
-            await self._finish(call, update, _failure_in(update, call["id"]), is_kept=is_kept)
+            await self._finish(call, update, _failure_in(update, call["id"]), is_stored=is_stored)
             return None
         text = _describe(call, error)
-        # Such a call is not finished: who carries on later runs it again.
-        is_final = isinstance(error, RAISED) or ends_run(error)
+        # Such a call is not stored as finished: a resumed run calls it again.
+        is_final = isinstance(error, FATAL_ERRORS) or ends_run(error)
         update = {"messages": [error_message(call, text)]}
-        await self._finish(call, update, text, is_kept=is_kept and not is_final)
+        await self._finish(call, update, text, is_stored=is_stored and not is_final)
         return error if is_final else None
 
     async def _finish(
-        self, call: Mapping[str, Any], update: Values, problem: str | None, *, is_kept: bool
+        self, call: Mapping[str, Any], update: Values, problem: str | None, *, is_stored: bool
     ) -> None:
         for message in update["messages"]:
             if isinstance(message, ToolMessage) and not message.id:
-                message.__dict__["id"] = fresh_id()  # nobody else has seen it yet
+                message.__dict__["id"] = fresh_id()  # no other code has a reference to it yet
         thread = self.context.thread
-        update = self.context.setup.schema.prepared(update, "a tool")
+        update = self.context.setup.schema.prepare(update, "a tool")
         thread.finished[call.get("id") or ""] = update
-        if is_kept:
+        if is_stored:
             await self.context.keep(
                 Record("tool", step=thread.step, call_id=call.get("id"), values=update)
             )
         if problem is None:
-            output = [one.content for one in update["messages"] if isinstance(one, ToolMessage)]
+            output = [
+                message.content
+                for message in update["messages"]
+                if isinstance(message, ToolMessage)
+            ]
             self.runner.publish(
                 call, "tool-finished", output=output[0] if len(output) == 1 else output
             )
@@ -156,7 +165,7 @@ class ToolStep:
             self.runner.publish(call, "tool-error", message=problem)
 
     def _gather(self, calls: list[ToolCall]) -> None:
-        """Put the results together, in the order of the calls."""
+        """Combine the results in the order of the calls."""
         setup, finished = self.context.setup, self.context.thread.finished
         update: Values = {"messages": []}
         for call in calls:
@@ -171,15 +180,18 @@ class ToolStep:
         tools = [setup.tools.get(call["name"]) for call in calls]
         is_direct = bool(tools) and all(tool is not None and tool.return_direct for tool in tools)
         if is_direct and all(
-            getattr(one, "status", "success") == "success" for one in update["messages"]
+            getattr(message, "status", "success") == "success" for message in update["messages"]
         ):
             self.jump = "end"
-        if calls and _invalid_answers(self.context.thread.values["messages"]) >= MOST_INVALID:
+        if (
+            calls
+            and _invalid_answers(self.context.thread.values["messages"]) >= MAX_INVALID_ANSWERS
+        ):
             self.jump = "end"
 
 
 def _invalid_answers(messages: Sequence[BaseMessage]) -> int:
-    """Count the last answers in a row that called tools and had no call that could be read."""
+    """Count the consecutive last answers that have only invalid tool calls."""
     count = 0
     for message in reversed(messages):
         if isinstance(message, AIMessage):

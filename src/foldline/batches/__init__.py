@@ -1,6 +1,6 @@
-"""Jobs over many inputs: a model, a chain or embeddings asked once for each, live or by the provider's batch API.
+"""Jobs over many inputs: a model, a chain or embeddings run once for each, live or by the provider's batch API.
 
-`model.batch_job(rows, store="jobs.db")` makes one; `BatchJob.resume("jobs.db")` goes on with it in another process.
+`model.batch_job(rows, store="jobs.db")` makes one; `BatchJob.resume("jobs.db")` continues it in another process.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What a job may spend: one usage scope for all its live calls, and an estimate before a batch is sent."""
+"""The budget of a job: one usage scope for all its live calls, and an estimate before a batch is sent."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from foldline.batches.records import BatchReport, ItemOutcome
@@ -15,7 +15,7 @@ __all__ = ["JobBudget"]
 
 
 class JobBudget:
-    """The budget of a job, what earlier processes spent included."""
+    """The budget of a job, with the spending of earlier processes."""
 
     def __init__(self, limits: Limits | None, report: BatchReport) -> None:
         self.limits = limits
@@ -49,7 +49,7 @@ class JobBudget:
     _most_tokens = 0
 
     def allows(self, target: Target) -> Callable[[BatchRequest, int], bool]:
-        """Return what says whether a further request of a batch fits, by what it costs at most."""
+        """Return a function that says whether a further request of a batch fits, by its maximum cost."""
         limits, scope = self.limits, self.scope
         if limits is None or scope is None:
             return lambda request, place: True
@@ -80,22 +80,21 @@ class JobBudget:
         return fits
 
 
-def _most_output(body: Any, target: Target) -> int:  # noqa: ANN401  JSON
-    """Return how many tokens an answer may have: what the request says, else what the model can."""
-    named = ("max_tokens", "max_completion_tokens", "max_output_tokens")
-    for name in named:
+def _most_output(body: Mapping[str, Any], target: Target) -> int:
+    """Return the most tokens of an answer: by the request, else by the model."""
+    for name in ("max_tokens", "max_completion_tokens", "max_output_tokens"):
         if isinstance(body.get(name), int):
             return int(body[name])
     inner = body.get("generationConfig") or {}
     if isinstance(inner.get("maxOutputTokens"), int):
         return int(inner["maxOutputTokens"])
-    known = target.max_output()
-    if known is None:
+    max_output = target.max_output()
+    if max_output is None:
         raise UsageError(
             f"a budget over batches needs to know how long an answer may be: {target.describe()} has no max_tokens. "
             "Set it on the model"
         )
-    return known
+    return max_output
 
 
 def _cost_at_most(target: Target, sent: int, answered: int) -> float:

@@ -24,19 +24,19 @@ async def batch_on(
     limit: int | None,
     keep_errors: bool,
 ) -> list[Any]:
-    """Run for each input on an executor, in groups; results in the inputs' order."""
+    """Run for each input on an executor, in groups; return the results in the order of the inputs."""
     target = make_target(runnable, None, None)
     portable = PortableTarget(target, secrets or {}, limit or 16)
     texts = [(number, target.pack_input(value)) for number, value in enumerate(inputs)]
-    done = io.channel()
+    finished = io.channel()
     futures = []
     for start in range(0, len(texts), CHUNK):
         future = portable.submit(executor, texts[start : start + CHUNK])
-        future.add_done_callback(done.put)
+        future.add_done_callback(finished.put)
         futures.append(future)
     results: list[Any] = [None] * len(texts)
     for _ in futures:
-        for row in (await done.get()).result():
+        for row in (await finished.get()).result():
             number, output, error = row[:3]
             if error is None:
                 results[number] = target.unpack_output(output)

@@ -1,14 +1,14 @@
-"""Live calls elsewhere: groups of items sent to an executor, whose workers run them and return what became of them.
+"""Live calls on an executor: groups of items are sent to its workers, which run them and return the outcomes.
 
-What travels is pickled. A model carries no secret with it: workers take keys from their own environment, or from
-`secrets=`. What would be lost on the way (headers or a transport set in code) is refused here, by name.
+Targets are pickled without secrets: workers take keys from their own environment, or from `secrets=`. Settings that
+pickling would lose (headers or a transport set in code) are refused here, by name.
 """
 
 from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from time import perf_counter
 from typing import Any, Final, Protocol
@@ -30,32 +30,32 @@ __all__ = [
 ]
 
 CHUNK: Final = 250
-"""Items sent at once: sending costs about a millisecond, whatever is sent."""
+"""Items sent together: sending costs about a millisecond per group."""
 QUICK: Final = 0.002
-"""Seconds: calls that take less are made one after another, for threads would cost more than they save."""
+"""Seconds: shorter calls are made one after another, because threads would cost more than they save."""
 MOST_TARGETS: Final = 8
 _targets: dict[str, Target] = {}
-"""What this worker was sent, by its hash."""
+"""The targets that this worker got, by hash."""
 
 
 class FutureLike(Protocol):
-    """What `concurrent.futures` and its relatives give for work under way."""
+    """A future of `concurrent.futures`, or one like it."""
 
     def result(self) -> Any:  # noqa: ANN401
-        """Return what the work gave, or raise its error."""
+        """Return the result of the work, or raise its error."""
 
-    def add_done_callback(self, function: Any) -> Any:  # noqa: ANN401
+    def add_done_callback(self, function: Callable[[Any], Any]) -> object:
         """Call a function with the future when the work is done."""
 
-    def cancel(self) -> Any:  # noqa: ANN401
-        """Ask for the work to be dropped."""
+    def cancel(self) -> object:
+        """Cancel the work, where it has not begun."""
 
 
 class Executor(Protocol):
-    """What takes work: `submit` of `concurrent.futures`."""
+    """An executor of `concurrent.futures`, or one like it."""
 
-    def submit(self, function: Any, /, *args: Any) -> FutureLike:  # noqa: ANN401
-        """Run a function somewhere."""
+    def submit(self, function: Callable[..., Any], /, *args: Any) -> FutureLike:
+        """Run a function on a worker."""
 
 
 class PortableTarget:
@@ -84,7 +84,7 @@ class PortableTarget:
 def run_chunk(
     hash: str, blob: bytes, items: list[tuple[int, str]], secrets: dict[str, str], concurrency: int
 ) -> list[tuple[Any, ...]]:
-    """Run a group of items; the worker's side. Plain tuples go back: they pickle in a third of the time."""
+    """Run a group of items on a worker. Return plain tuples, which pickle in a third of the time."""
     for name, value in secrets.items():
         os.environ.setdefault(name, value)
     if hash not in _targets:
@@ -95,15 +95,15 @@ def run_chunk(
 
 
 async def _run(target: Target, items: list[tuple[int, str]], concurrency: int) -> list[ItemOutcome]:
-    began = perf_counter()
+    start_time = perf_counter()
     size = target.group_size or 1
     finished = await target.run_items(items[:size], BLOCKING, None)
-    others = items[size:]
-    if not others:
+    remaining = items[size:]
+    if not remaining:
         return finished
-    if (perf_counter() - began) / size < QUICK or concurrency == 1:
-        return finished + await target.run_items(others, BLOCKING, None)
-    groups = [others[start : start + size] for start in range(0, len(others), size)]
+    if (perf_counter() - start_time) / size < QUICK or concurrency == 1:
+        return finished + await target.run_items(remaining, BLOCKING, None)
+    groups = [remaining[start : start + size] for start in range(0, len(remaining), size)]
     outcomes = BLOCKING.as_completed(
         lambda group: target.run_items(group, BLOCKING, None), groups, limit=concurrency
     )
@@ -115,8 +115,8 @@ async def _run(target: Target, items: list[tuple[int, str]], concurrency: int) -
     return finished
 
 
-def workers_of(executor: Any) -> int:  # noqa: ANN401  any executor
-    """Return how many groups an executor can run at once, where it says it."""
+def workers_of(executor: object) -> int:
+    """Return how many groups an executor can run at once, where it is known."""
     for name in ("workers", "_max_workers"):
         count = getattr(executor, name, None)
         if isinstance(count, int) and count > 0:
@@ -124,25 +124,25 @@ def workers_of(executor: Any) -> int:  # noqa: ANN401  any executor
     return os.cpu_count() or 1
 
 
-def check_portable(subject: Any) -> None:  # noqa: ANN401  a runnable or embeddings
-    """Refuse what a pickled model would lose without a word."""
+def check_portable(subject: object) -> None:
+    """Raise `UsageError` for settings that pickling would lose silently."""
     for part in _parts(subject, set()):
         name = f"{type(part).__name__}({getattr(part, 'model', '')})"
         for field in ("default_headers", "transport"):
             if getattr(part, field, None):
                 raise UsageError(
-                    f"{name} has {field} set in code, which is not sent to workers, for it may hold secrets: leave it "
+                    f"{name} has {field} set in code, which is not sent to workers, as it may hold secrets: leave it "
                     "out, or run the job without executor="
                 )
         if callable(getattr(part, "api_key", None)):
             raise UsageError(
                 f"{name} has a function as api_key, which is not sent to workers: set the variable in their "
-                "environment, or give secrets=…"
+                "environment, or pass secrets=…"
             )
 
 
-def _parts(value: Any, seen: set[int]) -> Iterator[Any]:  # noqa: ANN401
-    """Yield a runnable and everything in it that has settings of a connection."""
+def _parts(value: object, seen: set[int]) -> Iterator[Any]:
+    """Yield a runnable and the parts of it that may have connection settings."""
     if id(value) in seen:
         return
     seen.add(id(value))

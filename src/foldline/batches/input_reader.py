@@ -1,4 +1,4 @@
-"""Inputs into the store, a page at a time: keys, contents, rows that are none; a job that goes on skips what it has."""
+"""Reads inputs into the store, a page at a time; a resumed job skips the rows that it has."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ __all__ = ["InputReader", "open_inputs"]
 PAGE: Final = 1000
 
 
-def open_inputs(inputs: Any) -> Iterable[Any] | None:  # noqa: ANN401  whatever a user passes
-    """Return the rows of what a user passes as inputs: any iterable, or the path of a file."""
+def open_inputs(inputs: object) -> Iterable[Any] | None:
+    """Return the rows of the inputs: an iterable, or the path of a file."""
     if inputs is None:
         return None
     if isinstance(inputs, Path) or (isinstance(inputs, str) and Path(inputs).suffix):
@@ -35,7 +35,7 @@ def open_inputs(inputs: Any) -> Iterable[Any] | None:  # noqa: ANN401  whatever 
 
 
 class InputReader:
-    """The inputs of a job on their way into its store."""
+    """Reads the inputs of a job into its store."""
 
     def __init__(
         self,
@@ -56,10 +56,10 @@ class InputReader:
         self.count = 0
         self.is_over = rows is None
         self.error: Exception | None = None
-        """Why the user's iterator ended before its end."""
+        """The error of the user's iterator, where it failed."""
 
     def read_page(self) -> None:
-        """Read the next rows; rows that were read before must be the same, but for those that were refused."""
+        """Read the next rows; rows that an earlier process read must be the same, except those it refused."""
         if self._rows is None or self.is_over:
             return
         rows = self._next_rows()
@@ -79,16 +79,16 @@ class InputReader:
             self._store.inputs.set_complete()
 
     def _next_rows(self) -> list[Any]:
-        """Return the next rows; where the iterator fails, those before, and its error is kept."""
+        """Return the next rows; where the iterator fails, return those before and keep its error."""
         rows: list[Any] = []
         try:
             rows.extend(islice(cast("Iterator[Any]", self._rows), PAGE))
-        except Exception as error:  # noqa: BLE001  of the user's iterator: raised once its rows are kept
+        except Exception as error:  # noqa: BLE001  of the user's iterator: raised once its rows are stored
             self.error = error
         return rows
 
     def _check(self, items: list[NewItem], first: int) -> None:
-        """Compare rows with those of an earlier process; one that was refused and is an input now is added."""
+        """Compare rows with those of an earlier process; add those that were refused and are inputs now."""
         digests: dict[int, str] = {item.number: item.digest for item in items}
         end = min(self.count, self._stored_rows)
         stored = self._store.inputs.check(
@@ -99,7 +99,7 @@ class InputReader:
             self._store.inputs.add_mended(mended, dedupe=self._dedupe)
 
     def _sort(self, rows: list[Any], first: int) -> tuple[list[NewItem], list[Reject]]:
-        """Return the rows that are inputs, and those that are none."""
+        """Return the rows that are inputs, and the rejected ones."""
         items: list[NewItem] = []
         rejects: list[Reject] = []
         for number, row in enumerate(rows, first):
@@ -114,7 +114,7 @@ class InputReader:
                 rejects.append((number, RejectedRow(f"row {number}", reason, repr(row)[:200])))
         return items, rejects
 
-    def _key_of(self, row: Any) -> str | None:  # noqa: ANN401  whatever a user passes
+    def _key_of(self, row: object) -> str | None:
         if self._key is None:
             return None
         if callable(self._key):
@@ -124,5 +124,5 @@ class InputReader:
         else:
             raise UsageError(f"the row has no column {self._key!r} to be its key")
         if key is None or isinstance(key, Mapping | list | float):
-            raise UsageError(f"{key!r:.60} is no key: a text or a whole number")
+            raise UsageError(f"{key!r:.60} is not a key: use a text or an integer")
         return key if isinstance(key, str) else json.dumps(key)

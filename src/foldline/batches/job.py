@@ -1,7 +1,7 @@
-"""`BatchJob`: one question asked of many inputs, once each; it goes on where a killed process left it.
+"""`BatchJob`: runs a model, a chain or embeddings once for each of many inputs; it can be resumed after a crash.
 
-`results()` reads the inputs into the store, asks, and yields answers as they come; `run()` does it and returns the
-report. Both have an async form. What is stored is the truth: results, counts and the cost cap survive the process.
+`results()` reads the inputs into the store, makes the calls, and yields results as they come; `run()` does the same and
+returns the report. Both have an async form. Results, counts and the budget are in the store and survive the process.
 """
 
 from __future__ import annotations
@@ -16,7 +16,14 @@ from foldline._io import ASYNC, BLOCKING, IO
 from foldline._io.drive import drive, drive_each
 from foldline.batches.input_reader import InputReader, open_inputs
 from foldline.batches.options import BatchOptions, check_options
-from foldline.batches.records import BatchReport, BatchResult, Item, ItemOutcome, RejectedRow, State
+from foldline.batches.records import (
+    BatchItem,
+    BatchReport,
+    BatchResult,
+    ItemOutcome,
+    ItemState,
+    RejectedRow,
+)
 from foldline.batches.rows import write_rows
 from foldline.batches.runner import JobRunner, make_batches
 from foldline.batches.store.item_table import StoredResult
@@ -49,8 +56,10 @@ class BatchJob:
 
     __repr__ = short_repr
 
-    def __init__(self, subject: Any, inputs: Any = None, **options: Unpack[BatchOptions]) -> None:  # noqa: ANN401  whatever a user passes
-        """Open a job; `inputs` is any iterable, or the path of a .jsonl, .csv or .parquet file. None: go on."""
+    def __init__(
+        self, subject: object, inputs: object = None, **options: Unpack[BatchOptions]
+    ) -> None:
+        """Open a job; `inputs` is any iterable, or the path of a .jsonl, .csv or .parquet file; None resumes."""
         check_options(options)
         self._options = options
         rows = open_inputs(inputs)
@@ -74,16 +83,16 @@ class BatchJob:
         self._runner = JobRunner(self._store, self._target, self._inputs, options)
         self._has_keys = options.get("key") is not None or rows is None
         self._keys: dict[int, str] = {}
-        """Of the items under way."""
+        """The inputs of the items in progress."""
 
     @classmethod
     def resume(
         cls,
         location: str | Path,
-        subject: Any = None,  # noqa: ANN401  whatever a user passes
+        subject: object = None,
         **options: Unpack[BatchOptions],
     ) -> BatchJob:
-        """Go on with the job of a store; what it asks is read from there where it could be written, else pass it."""
+        """Resume the job of a store. Pass its runnable or embeddings where the store could not save it."""
         name = options.get("name", "job")
         store = JobStore(location, name)
         row = store.job.find()
@@ -104,19 +113,19 @@ class BatchJob:
     # -- running
 
     def results(self) -> Iterator[BatchResult]:
-        """Yield every result: those that the store has, then those that are asked for now, as they come."""
+        """Yield every result: those of the store, then new ones as they come."""
         return drive_each(self._results(BLOCKING))
 
     def aresults(self) -> AsyncGenerator[BatchResult, None]:
-        """Yield every result: those that the store has, then those that are asked for now, as they come."""
+        """Yield every result: those of the store, then new ones as they come."""
         return self._results(ASYNC)
 
     def run(self) -> BatchReport:
-        """Ask for all that waits; return the report. Answers are in the store: `answers()`, `write()`."""
+        """Run all waiting items; return the report. The results are in the store: `answers()`, `write()`."""
         return drive(self._run(BLOCKING))
 
     async def arun(self) -> BatchReport:
-        """Ask for all that waits; return the report. Answers are in the store: `answers()`, `write()`."""
+        """Run all waiting items; return the report. The results are in the store: `answers()`, `write()`."""
         return await self._run(ASYNC)
 
     async def _run(self, io: IO) -> BatchReport:
@@ -147,34 +156,34 @@ class BatchJob:
                 yield self._stored_result(row)
 
     def _last_results(self, failures: set[int]) -> Iterator[StoredResult]:
-        """Yield what no call answered: items that had all their attempts, and copies of others."""
-        for row in self._store.items.results((State.FAILED,)):
+        """Yield the items that no call answered: those out of attempts, and copies of others."""
+        for row in self._store.items.results((ItemState.FAILED,)):
             if row.number not in failures:
                 yield row
         if self._runner.copies:
-            done = self._store.items.results((State.DONE,))
-            yield from (row for row in done if row.source == "copy")
+            rows = self._store.items.results((ItemState.DONE,))
+            yield from (row for row in rows if row.source == "copy")
 
-    def _note_keys(self, items: list[Item]) -> None:
+    def _note_keys(self, items: list[BatchItem]) -> None:
         if self._has_keys:
             self._keys.update((item.number, item.key) for item in items if item.key is not None)
 
     # -- what it has
 
     def answers(self) -> Iterator[BatchResult]:
-        """Yield the results that the store has, in the order of the inputs; nothing is asked."""
+        """Yield the results of the store, in the order of the inputs; no call is made."""
         return (self._stored_result(row) for row in self._store.items.results())
 
     def failures(self) -> Iterator[BatchResult]:
         """Yield the items that failed."""
-        return (self._stored_result(row) for row in self._store.items.results((State.FAILED,)))
+        return (self._stored_result(row) for row in self._store.items.results((ItemState.FAILED,)))
 
     def rejected(self) -> Iterator[RejectedRow]:
-        """Yield the rows that are no input: broken lines, keys that were there already."""
+        """Yield the rejected rows: broken lines, duplicate keys."""
         return self._store.inputs.rejects()
 
     def report(self) -> BatchReport:
-        """Return where the job stands."""
+        """Return the state and the usage of the job."""
         return self._runner.report()
 
     def input_of(self, result: BatchResult) -> Any:  # noqa: ANN401  whatever the input was
@@ -182,7 +191,7 @@ class BatchJob:
         return self._target.unpack_input(self._store.items.input_of(result.number))
 
     def write(self, path: str | Path) -> int:
-        """Write the results that the store has to a .jsonl, .csv or .parquet file; return how many."""
+        """Write the results of the store to a .jsonl, .csv or .parquet file; return how many."""
         return write_rows((_file_row(result) for result in self.answers()), path)
 
     def _stored_result(self, row: StoredResult) -> BatchResult:
@@ -207,11 +216,11 @@ class BatchJob:
     # -- stopping and going on
 
     def cancel(self) -> None:
-        """Ask for nothing more, here or wherever the job runs; batches of the provider are stopped."""
+        """Cancel the job, in any process; its batches at the provider are stopped."""
         drive(self._cancel(BLOCKING))
 
     async def acancel(self) -> None:
-        """Ask for nothing more, here or wherever the job runs; batches of the provider are stopped."""
+        """Cancel the job, in any process; its batches at the provider are stopped."""
         await self._cancel(ASYNC)
 
     async def _cancel(self, io: IO) -> None:
@@ -220,14 +229,14 @@ class BatchJob:
         is_live = self._options.get("mode") == "live"
         if api is not None and not is_live and await io.call(self._store.parts.open_parts):
             await make_batches(self._store, self._target, api, self._options).cancel(io)
-        if await io.call(self._store.try_lock):  # nobody works on it
+        if await io.call(self._store.try_lock):  # no process works on it
             try:
                 await io.call(self._store.items.cancel_waiting)
             finally:
                 self._store.unlock()
 
     def retry_failed(self) -> None:
-        """Let items that failed be asked again by the next run; a cancelled job goes on too."""
+        """Let the next run repeat the failed items; a cancelled job continues too."""
         self._store.items.retry_failures()
         self._store.items.reopen()
         self._runner.forget_failures()
@@ -243,19 +252,19 @@ class BatchJob:
         self.close()
 
 
-def _forget_items(items: list[Item]) -> None:
-    """Nobody reads the results: no key is needed."""
+def _forget_items(items: list[BatchItem]) -> None:
+    """Record nothing: `run` needs no keys."""
 
 
 def _with_limiter(target: Target, options: BatchOptions) -> Target:
-    """Return the target with the job's own rate limiter, where there is one."""
+    """Return the target with the job's rate limiter, where there is one."""
     limiter = options.get("rate_limiter")
     if limiter is None:
         return target
     paced = target.with_limiter(limiter)
     if paced is None:
         raise UsageError(
-            f"rate_limiter=…: {target.describe()} is no chat model, nor a chain with just one: it has none"
+            f"rate_limiter=…: {target.describe()} is not a chat model or a chain with one: it takes no rate limiter"
         )
     return paced
 

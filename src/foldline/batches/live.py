@@ -1,8 +1,8 @@
-"""Live calls: groups of items under way at once, their results written together.
+"""Live calls: groups of items in progress at once, whose results are written together.
 
-Items are taken from the store in the transaction that writes the results before them, and count as asked from then on.
-Where calls are slow, that is one item for each free place; where they are quick (a cache, a fake), so many that a
-transaction comes every fiftieth of a second and not for every item.
+The transaction that writes results also takes the next items from the store, which count as started from then on. With
+slow calls that is one item per free place; with quick ones (a cache, a fake) so many that there is one transaction
+every 20 ms.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from typing import Any, Final, cast
 
 from foldline._io import IO, Channel
 from foldline.batches.executors import CHUNK, Executor, PortableTarget, workers_of
-from foldline.batches.records import Item, ItemOutcome
+from foldline.batches.records import BatchItem, ItemOutcome
 from foldline.batches.targets.base import Target, error_text
 from foldline.language_models.policies.usage_scope import UsageScope
 from foldline.messages.usage import UsageMetadata, add_usage
 
 __all__ = ["Advance", "LiveCalls", "not_begun"]
 
-Advance = Callable[[list[ItemOutcome], int], list[Item]]
-"""Writes results and returns as many items as are asked for; fewer where no more wait."""
+Advance = Callable[[list[ItemOutcome], int], list[BatchItem]]
+"""Writes results and returns the next items: as many as requested, or fewer where no more wait."""
 
 QUICK: Final = 0.001
-"""Seconds: calls that take less wait for no network, and threads would only be in each other's way."""
+"""Seconds: shorter calls do not wait for a network, and threads would only slow them down."""
 GROUP_SECONDS: Final = 0.02
 """How long a group of quick calls may take."""
 WRITE_SECONDS: Final = 0.05
@@ -59,23 +59,23 @@ class LiveCalls:
         self._group = chunk if self._is_remote else target.group_size or 1
         self._grows = not self._is_remote and target.group_size is None
         self._seconds = 1.0
-        """How long an item takes, of late."""
+        """The recent average of seconds per item."""
         self._calls = 0
         self._has_answer = False
-        self._began = 0.0
+        self._start_time = 0.0
         self._highest: dict[str, float] = {}
-        """What an item used at most of each limit, where an executor's workers cannot share the scope."""
-        self._running: dict[int, tuple[list[Item], Any]] = {}
+        """The highest usage of an item for each limit, where an executor's workers cannot share the scope."""
+        self._running: dict[int, tuple[list[BatchItem], Any]] = {}
         self._next_id = 0
         self.is_out_of_budget = False
 
     async def run(self, advance: Advance, io: IO) -> AsyncGenerator[list[ItemOutcome], None]:
-        """Ask for all items that `advance` gives; yield what was written, as it is."""
+        """Run all items that `advance` returns; yield the outcomes as they are written."""
         done = io.channel()
-        ready: deque[Item] = deque()
+        ready: deque[BatchItem] = deque()
         outcomes: list[ItemOutcome] = []
         write_time, is_dry = perf_counter(), False
-        self._began = write_time
+        self._start_time = write_time
         try:
             while True:
                 room = 0 if is_dry or self.is_out_of_budget else self._room(len(ready))
@@ -84,10 +84,9 @@ class LiveCalls:
                 if (outcomes and has_waited) or (
                     room and (is_idle or has_waited or self._is_worth(room))
                 ):
-                    wanted = room
-                    items = await io.call(advance, outcomes, wanted)
+                    items = await io.call(advance, outcomes, room)
                     group, outcomes, write_time = outcomes, [], perf_counter()
-                    is_dry = len(items) < wanted if wanted else is_dry
+                    is_dry = len(items) < room if room else is_dry
                     ready.extend(items)
                     if group:
                         is_dry = is_dry and not any(outcome.is_retryable for outcome in group)
@@ -106,9 +105,9 @@ class LiveCalls:
                 waits = outcomes or room or is_probe
                 outcome = await (done.get_within(WRITE_SECONDS) if waits else done.get())
                 if outcome is not None:
-                    outcomes += self._take(outcome)
+                    outcomes += self._collect(outcome)
         except BaseException as error:
-            # A reader who leaves waits for what is under way and paid for; a program that is to end does not.
+            # A reader that stops early waits for calls in progress, which are paid for; an exiting program does not.
             waits = isinstance(error, GeneratorExit)
             await self._leave(outcomes, ready, advance, done if waits else None)
             raise
@@ -116,7 +115,7 @@ class LiveCalls:
     # -- what is taken and started
 
     def _room(self, ready: int) -> int:
-        """Return how many items are to be taken now."""
+        """Return how many items to take now."""
         if self._grows:
             self._group = (
                 int(min(LARGEST_GROUP, GROUP_SECONDS / self._seconds)) if self._is_quick else 1
@@ -128,21 +127,21 @@ class LiveCalls:
 
     @property
     def _is_quick(self) -> bool:
-        # Not before something was answered: a chain that fails quickly must not fail for thousands at once.
+        # Only after a first answer: a chain that fails quickly must not fail for thousands of items at once.
         return self._grows and self._has_answer and self._seconds < QUICK
 
     def _limit_now(self) -> int:
-        """Return how many groups may be under way: at first one, to see how long a call takes."""
+        """Return how many groups may run at once: at first one, to measure the time of a call."""
         if not self._grows:
             return self._limit
-        is_probe = self._calls < PROBES and perf_counter() - self._began < PROBE_SECONDS
+        is_probe = self._calls < PROBES and perf_counter() - self._start_time < PROBE_SECONDS
         return 1 if self._is_quick or is_probe else self._limit
 
     def _is_worth(self, room: int) -> bool:
-        """Whether so many items are worth a transaction now."""
+        """Whether it is time for a transaction."""
         return self._is_quick or room >= max(1, self._limit_now() // 4) * self._group
 
-    def _start(self, ready: deque[Item], done: Channel, io: IO) -> None:
+    def _start(self, ready: deque[BatchItem], done: Channel, io: IO) -> None:
         while ready and len(self._running) < self._limit_now():
             size = self._affordable(min(self._group, len(ready)))
             if not size:
@@ -152,7 +151,7 @@ class LiveCalls:
             self._running[id] = (items, None)
             self._running[id] = (items, self._launch(id, items, done, io))
 
-    def _launch(self, id: int, items: list[Item], done: Channel, io: IO) -> Any:  # noqa: ANN401  RunningBody or a future
+    def _launch(self, id: int, items: list[BatchItem], done: Channel, io: IO) -> Any:  # noqa: ANN401  RunningBody or a future
         pairs = [(item.number, item.input) for item in items]
         if self._executor is None or self._portable is None:
             return io.start(self._work(id, pairs, done, io))
@@ -161,13 +160,13 @@ class LiveCalls:
         return future
 
     async def _work(self, id: int, pairs: list[tuple[int, str]], done: Channel, io: IO) -> None:
-        began = perf_counter()
+        start_time = perf_counter()
         try:
             outcomes = await self._target.run_items(pairs, io, self._scope)
         except BaseException as error:
             done.put((id, None, error))
             raise
-        seconds = (perf_counter() - began) / len(pairs)
+        seconds = (perf_counter() - start_time) / len(pairs)
         self._calls += 1
         self._seconds = (
             min(self._seconds, seconds)
@@ -177,7 +176,7 @@ class LiveCalls:
         done.put((id, outcomes, None))
 
     def _affordable(self, size: int) -> int:
-        """Return how many items an executor may be sent: until one has ended, one; then what the budget bears."""
+        """Return how many items to send to an executor: one until a first has ended, then as the budget allows."""
         scope = self._scope
         if not self._is_remote or scope is None or not scope.is_limited:
             return size
@@ -197,7 +196,7 @@ class LiveCalls:
         return max(0, int(count))
 
     def _count_remote(self, outcomes: list[ItemOutcome]) -> None:
-        """Count what the items used that an executor's workers ran."""
+        """Count the usage of items that an executor's workers ran."""
         for item in outcomes:
             tokens = {"input_tokens": item.input_tokens, "output_tokens": item.output_tokens}
             usage = {**tokens, "total_tokens": item.input_tokens + item.output_tokens}
@@ -211,7 +210,7 @@ class LiveCalls:
 
     # -- what came of it
 
-    def _take(self, outcome: Any) -> list[ItemOutcome]:  # noqa: ANN401  of the channel: id, results, error
+    def _collect(self, outcome: Any) -> list[ItemOutcome]:  # noqa: ANN401  of the channel: id, results, error
         id, outcomes, error = outcome
         items, _ = self._running.pop(id)
         if error is not None:
@@ -232,14 +231,14 @@ class LiveCalls:
     async def _leave(
         self,
         outcomes: list[ItemOutcome],
-        ready: deque[Item],
+        ready: deque[BatchItem],
         advance: Advance,
         done: Channel | None,
     ) -> None:
-        """Write what is known; what was taken and not begun waits again."""
+        """Write the known outcomes; items that were taken and not begun wait again."""
         outcomes = [*outcomes, *(not_begun(item) for item in ready)]
         while self._running and done is not None:
-            outcomes += self._take(await done.get())
+            outcomes += self._collect(await done.get())
         for _, started in self._running.values():
             started.cancel()
         if outcomes:
@@ -249,10 +248,10 @@ class LiveCalls:
 def _outcome(future: Any) -> tuple[Any, BaseException | None]:  # noqa: ANN401  of any executor
     try:
         return future.result(), None
-    except BaseException as error:  # noqa: BLE001  raised by whoever reads it
+    except BaseException as error:  # noqa: BLE001  raised by the reader
         return None, error
 
 
-def not_begun(item: Item) -> ItemOutcome:
-    """Return the outcome of an item that was taken and is put back."""
+def not_begun(item: BatchItem) -> ItemOutcome:
+    """Return the outcome of an item that is put back."""
     return ItemOutcome(item.number, None, "not begun", "live", is_retryable=True, was_called=False)

@@ -1,4 +1,4 @@
-"""How a job shows where it is: a function that is called with the report, or the display that all long work has."""
+"""Shows the progress of a job: a function that is called with the report, or the usual progress display."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PERIOD: Final = 0.25
 
 
 class JobProgress:
-    """Shows how far a job is, at most four times a second."""
+    """Shows the progress of a job, at most four times a second."""
 
     def __init__(self, progress: bool | ReportCallback | None, name: str) -> None:  # noqa: FBT001  a choice of the user's
         self._callback: ReportCallback | None = progress if callable(progress) else None
@@ -27,12 +27,12 @@ class JobProgress:
 
     @property
     def is_due(self) -> bool:
-        """Whether a report is to be shown now."""
+        """Whether it is time for a report."""
         return self._is_shown and perf_counter() - self._time >= PERIOD
 
     @property
     def is_shown(self) -> bool:
-        """Whether anybody looks."""
+        """Whether progress is shown."""
         return self._is_shown
 
     def show(self, report: BatchReport) -> None:
@@ -59,13 +59,13 @@ class JobProgress:
 
 
 def progress_line(report: BatchReport) -> str:
-    """Say where a job stands in one line: items, tokens, cost, errors, the time left."""
+    """Return a report in one line: items, tokens, cost, errors, the remaining time."""
     share = f" ({report.finished * 100 // report.items} %)" if report.items else ""
     return " · ".join([f"{report.finished:,} of {report.items:,}{share}", *describe_report(report)])
 
 
 def describe_report(report: BatchReport) -> list[str]:
-    """Say what a report tells beside the number of items: tokens, cost, errors, the time left."""
+    """Return the tokens, cost, errors and remaining time of a report."""
     facts = []
     if report.sent:
         facts.append(f"{report.sent:,} with the provider")

@@ -1,4 +1,4 @@
-"""What a provider's batch API must do for a job: the protocol that `providers/*/batches.py` keep. No I/O here."""
+"""The protocol of a provider's batch API, which `providers/*/batches.py` implement. No I/O here."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ __all__ = ["BatchAnswer", "BatchApi", "BatchStatus"]
 
 @dataclass(frozen=True, slots=True)
 class BatchStatus:
-    """How far a batch of the provider is."""
+    """The state of a batch at the provider."""
 
     state: Literal["running", "ended", "failed"]
-    """`failed`: the provider refused it as a whole, and there are no results."""
+    """`failed`: the provider refused the batch, and there are no results."""
     word: str
-    """The provider's own word: "completed", "expired"."""
+    """The provider's own status: "completed", "expired"."""
     finished: int = 0
-    """Requests that are answered, where the provider says it."""
+    """The number of answered requests, where the provider reports it."""
     details: Any = None
-    """What `answers` needs to know."""
+    """The provider's data that `answers` needs."""
 
 
 class BatchAnswer(NamedTuple):
-    """What a batch says of one request."""
+    """The result of one request of a batch."""
 
     custom_id: str
     status: int
@@ -42,20 +42,20 @@ class BatchApi(Protocol):
     most_requests: int
     most_bytes: int
 
-    def encode_line(self, custom_id: str, path: str, body: Any) -> bytes:  # noqa: ANN401  JSON, or whatever was given
+    def encode_line(self, custom_id: str, path: str, body: object) -> bytes:
         """Return a request as one line of a batch."""
 
     async def submit(self, lines: list[bytes], part: Part, path: str, io: IO) -> str:
-        """Send a batch; return what the provider calls it."""
+        """Send a batch; return the provider's id."""
 
     async def find(self, part: Part, known: Collection[str], io: IO) -> str | None:
-        """Return what the provider calls a batch that may have been sent before a crash; None where it was not."""
+        """Return the provider's id of a batch that may have been sent before a crash; None where it was not."""
 
     async def status(self, provider_id: str, io: IO) -> BatchStatus:
-        """Ask how far a batch is."""
+        """Return the state of a batch."""
 
     def answers(self, status: BatchStatus, io: IO) -> AsyncGenerator[BatchAnswer, None]:
         """Read the results of a batch that has ended, in any order."""
 
     async def cancel(self, provider_id: str, io: IO) -> None:
-        """Ask the provider to stop a batch; what is answered already can still be read."""
+        """Ask the provider to stop a batch; finished answers can still be read."""

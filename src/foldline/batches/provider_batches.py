@@ -1,7 +1,7 @@
-"""Batches of the provider: items written into parts, sent, waited for, and their results read.
+"""Batches of the provider: writes items into parts, sends them, waits, and reads the results.
 
-A part is in the store before it is sent, under a tag that the provider keeps with it. After a crash between sending and
-noting the provider's id, the batch is found by that tag: it is never sent twice.
+A part is in the store before it is sent, with a tag that the provider stores too. After a crash between sending and
+storing the provider's id, the batch is found by that tag: it is never sent twice.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from foldline.exceptions import FoldlineError, ModelError, UsageError
 __all__ = ["Allowance", "ProviderBatches"]
 
 PAGE: Final = 500
-"""Items read from the store at once while a part is written, and results written at once."""
+"""Items read from the store together while a part is written, and results written together."""
 MOST_OPEN: Final = 8
 """Batches that are with the provider at once."""
 LONGEST_POLL: Final = 300.0
 MOST_FAILED_POLLS: Final = 20
-"""How often in a row the provider may not be reached before the run ends; the batch stays where it is."""
+"""Failed connections in a row after which the run ends; the batch stays at the provider."""
 Allowance = Callable[[BatchRequest, int], bool]
-"""Whether a further request fits the budget, beside so many requests of the part before it."""
+"""Whether a further request fits the budget, after so many requests of the part."""
 
 
 class ProviderBatches:
@@ -60,12 +60,12 @@ class ProviderBatches:
         self._failed_polls = 0
         self.is_out_of_budget = False
         self.failures: list[str] = []
-        """What providers said of batches that they refused as a whole."""
+        """The reasons of batches that the provider refused."""
 
     async def run(
         self, io: IO, *, may_send: Callable[[], bool]
     ) -> AsyncGenerator[list[ItemOutcome], None]:
-        """Send all items that wait, and yield results as batches end; while `may_send` says no, only read."""
+        """Send all waiting items, and yield results as batches end; without `may_send`, only read."""
         parts = await io.call(self._store.parts.open_parts)
         pause = self._poll_seconds
         while True:
@@ -87,7 +87,7 @@ class ProviderBatches:
                 pause = min(pause * 1.5, longest) if pause >= 10 else pause
 
     async def _known_parts(self, parts: list[Part], io: IO) -> list[Part]:
-        """Return the batches under way, all known by the provider's id; those of a cancelled job are stopped."""
+        """Return the batches in progress with their provider ids; stop those of a cancelled job."""
         if self._is_cancelled() and not self._has_cancelled:
             self._has_cancelled = True
             await self.cancel(io)
@@ -100,7 +100,7 @@ class ProviderBatches:
     async def _fill(
         self, parts: list[Part], io: IO, may_send: Callable[[], bool]
     ) -> AsyncGenerator[list[ItemOutcome], None]:
-        """Send batches while items wait; yield those that cannot be sent."""
+        """Send batches while items wait; yield the items that cannot be sent."""
         while len(parts) < MOST_OPEN and not self.is_out_of_budget and may_send():
             part, refusals = await self._write_part(io)
             if refusals:
@@ -113,7 +113,7 @@ class ProviderBatches:
     async def _collect_ended(
         self, parts: list[Part], io: IO
     ) -> AsyncGenerator[list[ItemOutcome], None]:
-        """Ask how far the batches are; read those that have ended."""
+        """Check the batches, and read those that have ended."""
         for part in list(parts):
             try:
                 status = await self._api.status(part.provider_id or "", io)
@@ -127,14 +127,14 @@ class ProviderBatches:
                 self._failed_polls += 1
                 if not error.is_retryable or self._failed_polls > MOST_FAILED_POLLS:
                     raise
-                continue  # a network that is down for a while: the batch goes on without us
+                continue  # the network is down; the batch continues at the provider
             self._failed_polls = 0
             parts.remove(part)
 
     # -- out
 
     async def _write_part(self, io: IO) -> tuple[Part | None, list[ItemOutcome]]:
-        """Write a part and send it; items that cannot be written have failed."""
+        """Write a part and send it; items that cannot be written fail."""
         lines: list[bytes] = []
         numbers: list[tuple[int, str | None]] = []
         refusals: list[ItemOutcome] = []
@@ -154,7 +154,7 @@ class ProviderBatches:
                     continue
                 if (
                     path and request.path != path
-                ):  # another endpoint, as OpenAI's Responses: another batch
+                ):  # another endpoint (OpenAI's Responses) needs another batch
                     continue
                 if not self._allows(request, len(lines)):
                     is_full = self.is_out_of_budget = True
@@ -187,17 +187,17 @@ class ProviderBatches:
         except ModelError as error:
             if not error.is_retryable:
                 raise await self._give_up(part, error, io) from error
-            # It may have been taken all the same: an answer that was lost, not a request.
+            # The provider may have accepted it: perhaps only the answer was lost.
             provider_id = (
                 await self._api.find(part, await io.call(self._store.parts.provider_ids), io) or ""
             )
             if not provider_id:
                 raise await self._give_up(part, error, io) from error
-        named: Part = await io.call(self._store.parts.set_provider_id, part, provider_id)
-        return named
+        sent_part: Part = await io.call(self._store.parts.set_provider_id, part, provider_id)
+        return sent_part
 
     async def _give_up(self, part: Part, error: ModelError, io: IO) -> ModelError:
-        """Let the items of a part that was not taken wait again."""
+        """Let the items of a part that was not accepted wait again."""
         await io.call(
             lambda: self._store.parts.end(
                 part, error_text(error), is_missing=False, attempts=self._attempts + 1
@@ -277,7 +277,7 @@ class ProviderBatches:
                 provider_id = await self._api.find(
                     part, await io.call(self._store.parts.provider_ids), io
                 )
-            if provider_id is None:  # it was never sent
+            if provider_id is None:  # never sent
                 await io.call(
                     lambda part=part: self._store.parts.end(
                         part, "cancelled", is_missing=False, attempts=self._attempts

@@ -1,7 +1,7 @@
 """`RayExecutor` (extra `ray`): groups of items as Ray tasks, on this machine or a cluster.
 
-A task whose worker dies is run again by Ray, on another one. Only `submit` is asked of it, so it fits wherever a
-`concurrent.futures` executor does.
+Ray runs a task again, on another worker, where its worker dies. It has `submit`, so it can be used wherever a
+`concurrent.futures` executor can.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["RayExecutor"]
 
 
 class RayExecutor:
-    """Runs functions as Ray tasks; `submit` gives a `concurrent.futures.Future`."""
+    """Runs functions as Ray tasks; `submit` returns a `concurrent.futures.Future`."""
 
     __repr__ = short_repr
 
@@ -29,9 +29,9 @@ class RayExecutor:
         max_retries: int = 3,
         **init: Any,
     ) -> None:
-        """Connect to a cluster, or start one here; a Ray that runs in this process already is used as it is.
+        """Connect to a cluster, or start one here; a Ray that already runs in this process is used.
 
-        `workers` tasks are under way at once (default: the processors of the cluster), each on `num_cpus` of them; a
+        `workers` tasks run at once (default: the processors of the cluster), each on `num_cpus` of them; a
         task whose worker died is run again `max_retries` times. `init` goes to `ray.init`.
         """
         try:

@@ -1,4 +1,4 @@
-"""What a job is made of, as values: items and their states, results, rows that were no input, the report."""
+"""The records of a job: items and their states, results, rejected rows, the report."""
 
 from __future__ import annotations
 
@@ -8,36 +8,36 @@ from typing import Any, Literal, NamedTuple
 
 __all__ = [
     "AnswerSource",
+    "BatchItem",
     "BatchReport",
     "BatchResult",
-    "Item",
     "ItemOutcome",
+    "ItemState",
     "Part",
     "RejectedRow",
-    "State",
 ]
 
 AnswerSource = Literal["live", "batch", "copy"]
-"""Where an answer is from: a call, the provider's batch, or an item with the same content."""
+"""The source of an answer: a call, the provider's batch, or an item with the same content."""
 
 
-class State(IntEnum):
-    """Where an item stands."""
+class ItemState(IntEnum):
+    """The state of an item."""
 
     WAITING = 0
     IN_CALL = 1
-    """A live call is under way, or was when the process died."""
+    """A live call is in progress, or was when the process died."""
     IN_BATCH = 2
     """It is in a batch of the provider."""
     DONE = 3
     FAILED = 4
     COPY = 5
-    """Its content is that of an earlier item, whose answer is its own."""
+    """It has the content of an earlier item, and gets its answer."""
     CANCELLED = 6
 
 
-class Item(NamedTuple):
-    """An input as it is taken from the store to be asked."""
+class BatchItem(NamedTuple):
+    """An input that is taken from the store for a call."""
 
     number: int
     key: str | None
@@ -47,7 +47,7 @@ class Item(NamedTuple):
 
 
 class ItemOutcome(NamedTuple):
-    """What became of one item, as it is written."""
+    """The outcome of one item, as the store writes it."""
 
     number: int
     output: str | None
@@ -58,11 +58,11 @@ class ItemOutcome(NamedTuple):
     cost: float | None = None
     is_retryable: bool = False
     was_called: bool = True
-    """False where it was taken and put back: that is no attempt."""
+    """False where the item was put back, which does not count as an attempt."""
 
 
 class Part(NamedTuple):
-    """Some items that went, or will go, to the provider as one batch."""
+    """Items that are, or will be, one batch of the provider."""
 
     id: int
     tag: str
@@ -73,10 +73,10 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BatchResult:
-    """What became of one input: `output`, or `error` in words."""
+    """The result of one input: `output`, or the text of an `error`."""
 
     key: str
-    """What names the input: yours (`key=…`), else its number from 0."""
+    """The key of the input: by `key=…`, else its number from 0."""
     number: int
     output: Any
     error: str | None = None
@@ -89,13 +89,13 @@ class BatchResult:
 
     @property
     def is_done(self) -> bool:
-        """Whether there is an answer."""
+        """Whether the item has an answer."""
         return self.error is None
 
 
 @dataclass(frozen=True, slots=True)
 class RejectedRow:
-    """A row that is no input: where it was, why it was refused, how it began."""
+    """A rejected row: its place, the reason, and its beginning."""
 
     place: str
     reason: str
@@ -104,7 +104,7 @@ class RejectedRow:
 
 @dataclass(slots=True)
 class BatchReport:
-    """Where a job stands, and what it used."""
+    """The state of a job, and its usage."""
 
     name: str
     items: int = 0
@@ -114,43 +114,43 @@ class BatchReport:
     sent: int = 0
     """Items in a batch of the provider now."""
     copies: int = 0
-    """Items with the content of another: answered with it."""
+    """Items with the content of another, which get its answer."""
     cancelled: int = 0
     rejected: int = 0
-    """Rows that are no input: `job.rejected()` lists them."""
+    """Rejected rows: `job.rejected()` lists them."""
     repeated_calls: int = 0
-    """Live calls that may have been under way when a process died, and were made again."""
+    """Live calls that were in progress when a process died, and were repeated."""
     missing: int = 0
-    """Requests that a provider's batch gave no result for, and that were sent again."""
+    """Requests without a result in a provider's batch, which were sent again."""
     parts: int = 0
     """Batches that were sent to the provider."""
     input_tokens: int = 0
     output_tokens: int = 0
     known_cost: float = 0.0
     unpriced: int = 0
-    """Answered items of which it is not known what they cost."""
+    """Answered items without a known cost."""
     seconds: float = 0.0
-    """How long this process has worked on it."""
+    """Seconds that this process has worked on the job."""
     errors: dict[str, int] = field(default_factory=dict)
     """The first words of an error -> how many items have it (the fifty most frequent)."""
 
     @property
     def cost(self) -> float | None:
-        """What the answers cost; None, and not 0, where the price of one is not known."""
+        """The cost of the answers; None, and not 0, where a price is not known."""
         return None if self.unpriced else self.known_cost
 
     @property
     def is_finished(self) -> bool:
-        """Whether nothing is left to be asked."""
+        """Whether no item waits or is in a batch."""
         return not (self.waiting or self.sent)
 
     @property
     def finished(self) -> int:
-        """How many items are at their end."""
+        """The number of finished items."""
         return self.done + self.failed + self.cancelled
 
     @property
     def seconds_left(self) -> float | None:
-        """About how long it takes at the speed so far; None where nothing is finished yet."""
-        left = self.items - self.finished
-        return self.seconds / self.finished * left if self.finished and self.seconds else None
+        """The estimated remaining seconds; None where nothing is finished yet."""
+        remaining = self.items - self.finished
+        return self.seconds / self.finished * remaining if self.finished and self.seconds else None

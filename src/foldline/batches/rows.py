@@ -1,6 +1,6 @@
-"""Rows in and out of files, one at a time: JSON lines, CSV, Parquet (extra `parquet`).
+"""Reads and writes rows of files, one at a time: JSON lines, CSV, Parquet (extra `parquet`).
 
-A line that is no JSON does not end the reading: it is given as a `RejectedRow`, and the job lists it.
+A line that is not JSON does not stop the reading: it becomes a `RejectedRow`, which the job lists.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Final
 
 from foldline.batches.records import RejectedRow
@@ -21,13 +22,13 @@ __all__ = ["read_rows", "write_rows"]
 
 Row = Mapping[str, Any]
 ROWS_AT_ONCE: Final = 1024
-"""Rows of a Parquet file held at once."""
-SHOWN: Final = 200
+"""Rows of a Parquet file in memory."""
+EXCERPT_LENGTH: Final = 200
 LARGEST_CELL: Final = 2**27
 
 
 def read_rows(path: str | Path) -> Iterator[Any]:
-    """Yield the rows of a .jsonl, .csv or .parquet file; what is no row is a `RejectedRow`.
+    """Yield the rows of a .jsonl, .csv or .parquet file; invalid ones as `RejectedRow`.
 
     ```python
     import tempfile
@@ -54,17 +55,17 @@ def read_rows(path: str | Path) -> Iterator[Any]:
 
 
 def write_rows(rows: Iterable[Row], path: str | Path) -> int:
-    """Write rows to a .jsonl, .csv or .parquet file, whole or not at all; return how many."""
+    """Write rows to a .jsonl, .csv or .parquet file, completely or not at all; return how many."""
     file = Path(path)
     writer = WRITERS.get(file.suffix.lower())
     if writer is None:
-        raise UsageError(f"{file.name}: rows are written to {', '.join(WRITERS)}; name it so")
-    beside = file.with_name(f".{file.name}.part")
+        raise UsageError(f"{file.name}: rows are written to {', '.join(WRITERS)}: rename it")
+    temporary = file.with_name(f".{file.name}.part")
     try:
-        count = writer(iter(rows), beside)
-        beside.replace(file)
+        count = writer(iter(rows), temporary)
+        temporary.replace(file)
     finally:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
     return count
 
 
@@ -76,8 +77,8 @@ def _read_jsonl(file: Path) -> Iterator[Any]:
             try:
                 yield json.loads(line)
             except (ValueError, RecursionError) as error:
-                shown = line[:SHOWN].decode("utf-8", "replace").rstrip("\n")
-                yield RejectedRow(f"{file.name}, line {number}", f"no JSON: {error}", shown)
+                excerpt = line[:EXCERPT_LENGTH].decode("utf-8", "replace").rstrip("\n")
+                yield RejectedRow(f"{file.name}, line {number}", f"no JSON: {error}", excerpt)
 
 
 def _read_csv(file: Path) -> Iterator[Any]:
@@ -96,7 +97,9 @@ def _read_csv(file: Path) -> Iterator[Any]:
             values = list(row.values())
             if None in row or None in values:
                 yield RejectedRow(
-                    place, "another number of columns than the first line", str(values)[:SHOWN]
+                    place,
+                    "another number of columns than the first line",
+                    str(values)[:EXCERPT_LENGTH],
                 )
             elif any(has_surrogates(value) for value in values):
                 yield RejectedRow(place, "not UTF-8")
@@ -138,7 +141,7 @@ def _write_csv(rows: Iterator[Row], file: Path) -> int:
 
 
 def _flat(row: Row) -> dict[str, Any]:
-    """Return a row whose lists and dicts are JSON, as a cell can hold them."""
+    """Return a row with its lists and dicts as JSON text, for the cells of a table."""
     return {
         name: json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
         for name, value in row.items()
@@ -150,14 +153,14 @@ def _write_parquet(rows: Iterator[Row], file: Path) -> int:
     count = 0
     writer: Any = None
     try:
-        while some := [_flat(row) for row in islice(rows, ROWS_AT_ONCE)]:
+        while group := [_flat(row) for row in islice(rows, ROWS_AT_ONCE)]:
             schema = None if writer is None else writer.schema
             if schema is None:
-                schema = _parquet_schema(pyarrow, some[0])
+                schema = _parquet_schema(pyarrow, group[0])
                 writer = parquet.ParquetWriter(file, schema)
             with _explained(file):
-                writer.write_table(pyarrow.Table.from_pylist(some, schema=schema))
-            count += len(some)
+                writer.write_table(pyarrow.Table.from_pylist(group, schema=schema))
+            count += len(group)
         if writer is None:
             parquet.write_table(pyarrow.table({}), file)
     finally:
@@ -174,8 +177,8 @@ def _explained(file: Path) -> Generator[None, None, None]:
         raise UsageError(f"{file.name}: the rows have no one type for a column: {error}") from error
 
 
-def _parquet_schema(pyarrow: Any, row: Row) -> Any:  # noqa: ANN401  JSON, or whatever was given
-    """Return the columns of results: every row has the same, and a cell may be empty in the first of them."""
+def _parquet_schema(pyarrow: ModuleType, row: Row) -> object:
+    """Return the schema of results; all rows have the same columns, though cells of the first may be empty."""
     kinds = {"number": pyarrow.int64(), "attempts": pyarrow.int64(), "input_tokens": pyarrow.int64(),
              "output_tokens": pyarrow.int64(), "cost": pyarrow.float64()}  # fmt: skip
     return pyarrow.schema([(name, kinds.get(name, pyarrow.string())) for name in row])

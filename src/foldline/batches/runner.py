@@ -1,7 +1,7 @@
-"""`JobRunner`: one run of a job: reads the inputs, asks live or by the provider's batches, and writes what comes.
+"""`JobRunner`: one run of a job: reads the inputs, runs them live or in the provider's batches, and writes results.
 
-The store is locked while it runs. Whatever ends it (an error, a reader who leaves, Ctrl-C), what was answered is in the
-store and what was not waits there.
+The store is locked while it runs. However it ends (an error, a reader that stops early, Ctrl-C), answers are in the
+store, and the other items wait there.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from foldline.batches.options import BatchOptions, Mode
 from foldline.batches.progress import JobProgress
 from foldline.batches.provider import BatchApi
 from foldline.batches.provider_batches import ProviderBatches
-from foldline.batches.records import BatchReport, Item, ItemOutcome
+from foldline.batches.records import BatchItem, BatchReport, ItemOutcome
 from foldline.batches.store.job_store import JobStore
 from foldline.batches.targets.base import Target
 from foldline.exceptions import BudgetExceeded, FoldlineError, StoreError, UsageError
@@ -28,7 +28,7 @@ from foldline.exceptions import BudgetExceeded, FoldlineError, StoreError, Usage
 __all__ = ["JobRunner", "make_batches"]
 
 CANCEL_PERIOD: Final = 1.0
-"""Seconds between two looks whether somebody cancelled the job."""
+"""Seconds between two checks whether the job was cancelled."""
 
 
 class JobRunner:
@@ -45,35 +45,35 @@ class JobRunner:
         self._budget = JobBudget(options.get("budget"), store.job.report(with_errors=False))
         self._progress = JobProgress(options.get("progress"), store.name)
         self._cursor = 0
-        """The number from which on items are looked for."""
+        """The number of the next item to look for."""
         self._is_cancelled = False
         self._cancel_check = 0.0
-        """When it was looked last whether somebody cancelled the job."""
+        """The time of the last check whether the job was cancelled."""
         self._has_answer = False
         self._failures = 0
-        """Items that failed while none had an answer."""
+        """Items that failed before the first answer."""
         self._last_error = ""
         self.copies = 0
-        """Items that were given the answer of another at the end."""
+        """Items that got the answer of another at the end."""
         self.seconds = 0.0
 
     def report(self) -> BatchReport:
-        """Return where the job stands."""
+        """Return the state and the usage of the job."""
         report = self._store.job.report()
         report.seconds = self.seconds
         return report
 
     async def run(
-        self, io: IO, note_items: Callable[[list[Item]], None]
+        self, io: IO, note_items: Callable[[list[BatchItem]], None]
     ) -> AsyncGenerator[list[ItemOutcome], None]:
-        """Lock the job and ask for all that waits; yield what was written. `note_items` gets the items taken."""
+        """Lock the job and run all waiting items; yield written outcomes. `note_items` gets the items taken."""
         await io.call(self._store.lock)
         start = perf_counter()
         try:
             await io.call(self._store.items.recover)
             self._is_cancelled = await io.call(self._store.job.is_cancelled)
             with self._progress as progress:
-                async with aclosing(self._ask(io, note_items)) as groups:
+                async with aclosing(self._run_items(io, note_items)) as groups:
                     async for outcomes in groups:
                         self.seconds += perf_counter() - start
                         if progress.is_due:
@@ -88,8 +88,8 @@ class JobRunner:
             self._store.unlock()
         self._raise_if_stopped(await io.call(self._store.job.report, with_errors=False))
 
-    async def _ask(
-        self, io: IO, note_items: Callable[[list[Item]], None]
+    async def _run_items(
+        self, io: IO, note_items: Callable[[list[BatchItem]], None]
     ) -> AsyncGenerator[list[ItemOutcome], None]:
         api = await self._choose_api(io)
         if api is not None:
@@ -104,7 +104,7 @@ class JobRunner:
         if self._mode != "provider" and not self._budget.is_spent:
             calls = self._live_calls()
 
-            def advance(outcomes: list[ItemOutcome], count: int) -> list[Item]:
+            def advance(outcomes: list[ItemOutcome], count: int) -> list[BatchItem]:
                 items = self._advance(outcomes, count)
                 note_items(items)
                 return items
@@ -114,7 +114,7 @@ class JobRunner:
                     self._count(outcomes)
                     yield outcomes
             self._budget.is_spent = calls.is_out_of_budget
-            if self._inputs.error is not None:  # what was read before is asked
+            if self._inputs.error is not None:  # the inputs that were read before are run
                 raise self._inputs.error
         if self._is_cancelled:
             await io.call(self._store.items.cancel_waiting)
@@ -126,7 +126,7 @@ class JobRunner:
         return self._options.get("mode", "auto")
 
     async def _choose_api(self, io: IO) -> BatchApi | None:
-        """Return the provider's batches, where they are to be used."""
+        """Return the provider's batches, where the job uses them."""
         if self._mode == "live" or self._options.get("executor") is not None:
             return None
         api = self._target.batch_api()
@@ -180,21 +180,21 @@ class JobRunner:
             executor=executor,
         )
 
-    def _advance(self, outcomes: list[ItemOutcome], count: int) -> list[Item]:
-        """Write results; take items from where the last ones were, reading on in the inputs where there are too few."""
+    def _advance(self, outcomes: list[ItemOutcome], count: int) -> list[BatchItem]:
+        """Write results and take the next items; read more inputs where there are too few."""
         count = count if self._may_send() else 0
         items = self._store.items.advance(outcomes, self._attempts, self._cursor, count)
         try:
             self._take_more(items, count)
         except BaseException:
-            with suppress(StoreError):  # what cannot be put back is found by the next run
+            with suppress(StoreError):  # the next run finds items that cannot be put back
                 self._store.items.advance([not_begun(item) for item in items], 1, 0, 0)
             raise
         self._cursor = _number_after(items, self._cursor) if count else self._cursor
         return items
 
-    def _take_more(self, items: list[Item], count: int) -> None:
-        """Take further items where there are too few: read on in the inputs, then look at the first ones again."""
+    def _take_more(self, items: list[BatchItem], count: int) -> None:
+        """Take further items: read more inputs, then start again at the first items."""
         store = self._store.items
         while len(items) < count and not self._inputs.is_over:
             self._inputs.read_page()
@@ -209,7 +209,7 @@ class JobRunner:
         return not self._check_cancel() and not self._has_given_up
 
     def _check_cancel(self) -> bool:
-        """Look now and then whether somebody cancelled the job."""
+        """Check at intervals whether the job was cancelled."""
         if not self._is_cancelled and perf_counter() - self._cancel_check > CANCEL_PERIOD:
             self._cancel_check = perf_counter()
             self._is_cancelled = self._store.job.is_cancelled()
@@ -221,7 +221,7 @@ class JobRunner:
         return most is not None and not self._has_answer and self._failures >= most
 
     def _count(self, outcomes: list[ItemOutcome]) -> None:
-        """Count what failed before anything was answered; after that, single failures are no reason to stop."""
+        """Count the failures before the first answer; later ones do not stop the job."""
         for outcome in outcomes:
             if outcome.error is None:
                 self._has_answer = True
@@ -230,7 +230,7 @@ class JobRunner:
                 self._last_error = outcome.error
 
     def forget_failures(self) -> None:
-        """Begin to count anew what fails before anything is answered."""
+        """Reset the count of failures before the first answer."""
         self._failures = 0
 
     def _raise_if_stopped(self, report: BatchReport) -> None:
@@ -239,8 +239,8 @@ class JobRunner:
         if self._has_given_up:
             raise FoldlineError(
                 f"the job {self._store.name!r} stopped: the first {self._failures} items failed, and none has "
-                f"an answer. The last one said: {self._last_error:.300}. {report.waiting} items wait: mend it and "
-                "resume with a new job, or go on with give_up_after=None"
+                f"an answer. The last one said: {self._last_error:.300}. {report.waiting} items wait: correct it and "
+                "resume with a new job, or continue with give_up_after=None"
             )
         if self._budget.is_spent:
             limits, scope = self._budget.limits, self._budget.scope
@@ -275,5 +275,5 @@ def make_batches(
     )
 
 
-def _number_after(items: list[Item], number: int) -> int:
+def _number_after(items: list[BatchItem], number: int) -> int:
     return items[-1].number + 1 if items else number

@@ -1,10 +1,10 @@
-"""`Chain`: named inputs to named outputs, with memory and callbacks around. The order is a template method's.
+"""`Chain`: named inputs to named outputs, with memory and callbacks. The order of the steps is fixed here.
 
-    prep_inputs (memory is read) -> on_chain_start -> the chain's own work -> on_chain_end or on_chain_error
+    prep_inputs (memory is read) -> on_chain_start -> the chain's work -> on_chain_end or on_chain_error
     -> prep_outputs (memory is written)
 
-foldline's chains write their work once, as `_work`: a body that gives pieces of the outputs, all at once or, where the
-caller streams, as they come. An author of LangChain's kind writes `_call` (and `_acall`) instead.
+foldline's chains implement their work once, as `_work`: a generator that yields pieces of the outputs, all at once or,
+where the caller streams, as they arrive. Subclasses written for LangChain implement `_call` (and `_acall`) instead.
 """
 
 from __future__ import annotations
@@ -23,7 +23,11 @@ from foldline._config import RunnableConfig
 from foldline._io.drive import drive
 from foldline._run import Run
 from foldline.callbacks.base import Callbacks
-from foldline.chains._older import OlderCalls, Values
+from foldline.callbacks.manager import (
+    AsyncCallbackManagerForChainRun,
+    CallbackManagerForChainRun,
+)
+from foldline.chains._legacy_calls import LegacyCalls, Values
 from foldline.chains.saving import save_chain
 from foldline.exceptions import UsageError
 from foldline.globals import get_verbose
@@ -41,7 +45,7 @@ RUN_KEY = "__run"
 """The output that holds the run's id, where `include_run_info` asks for it."""
 
 
-class Chain(OlderCalls, ABC):
+class Chain(LegacyCalls, ABC):
     """Named inputs to named outputs, with memory.
 
     ```python
@@ -60,7 +64,7 @@ class Chain(OlderCalls, ABC):
     """
 
     memory: BaseMemory | None = None
-    """Gives variables before a call and remembers both sides after it."""
+    """Adds variables to the inputs before a call; saves inputs and outputs after it."""
     callbacks: Callbacks = Field(default=None, exclude=True)
     """Handlers that observe every run of this chain."""
     verbose: bool = Field(default_factory=get_verbose)
@@ -80,7 +84,7 @@ class Chain(OlderCalls, ABC):
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
-        """Whether this can be dumped: yes, where its author named its type."""
+        """Whether this can be dumped: yes if the class defines `_chain_type`."""
         return cls._chain_type is not Chain._chain_type
 
     def save(self, file_path: Path | str) -> None:
@@ -92,132 +96,142 @@ class Chain(OlderCalls, ABC):
         save_chain(self, file_path)
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
-        """Return the inputs that a caller names, those of the memory aside."""
-        known = set(self.memory.memory_variables) if self.memory is not None else set()
-        wanted = [key for key in self.input_keys if key not in known]
-        return object_model(self.get_name("Input"), dict.fromkeys(wanted, (Any, ...)))
+        """Return the schema of the inputs that a caller passes, without those of the memory."""
+        memory_keys = set(self.memory.memory_variables) if self.memory is not None else set()
+        caller_keys = [key for key in self.input_keys if key not in memory_keys]
+        return object_model(self.get_name("Input"), dict.fromkeys(caller_keys, (Any, ...)))
 
     def get_output_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
-        """Return the outputs."""
+        """Return the schema of the outputs."""
         return object_model(self.get_name("Output"), dict.fromkeys(self.output_keys, (Any, ...)))
 
-    # -- the chain's own work: one of these is written
+    # -- the chain's work: a subclass implements one of these
 
     async def _work(
         self, inputs: Values, run: Run, *, stream: bool
     ) -> AsyncGenerator[Values, None]:
-        """Do the work; give pieces of the outputs that add up to them."""
-        name = "_acall" if not run.io.blocking and _is_written(type(self), "_acall") else "_call"
-        if not _is_written(type(self), name):
+        """Do the work; yield pieces of the outputs that add up to them."""
+        name = "_acall" if not run.io.blocking and _overrides(type(self), "_acall") else "_call"
+        if not _overrides(type(self), name):
             raise NotImplementedError(f"{type(self).__name__} must implement `_call`")
         extra = (
-            {"run_manager": run.run_manager("chain")} if _takes_manager(type(self), name) else {}
+            {"run_manager": run.run_manager("chain")}
+            if _takes_run_manager(type(self), name)
+            else {}
         )
         with run.current():
             outputs = await run.io.call(getattr(self, name), inputs, **extra)
         yield outputs
 
-    def _call(self, inputs: Values, run_manager: Any = None) -> Values:
+    def _call(
+        self, inputs: Values, run_manager: CallbackManagerForChainRun | None = None
+    ) -> Values:
         config: RunnableConfig | None = (
             {"callbacks": run_manager.get_child()} if run_manager else None
         )
-        return drive(self._whole(inputs, Run.blocking(config)))
+        return drive(self._collect_outputs(inputs, Run.blocking(config)))
 
-    async def _acall(self, inputs: Values, run_manager: Any = None) -> Values:
+    async def _acall(
+        self, inputs: Values, run_manager: AsyncCallbackManagerForChainRun | None = None
+    ) -> Values:
         config: RunnableConfig | None = (
             {"callbacks": run_manager.get_child()} if run_manager else None
         )
-        return await self._whole(inputs, Run.asynchronous(config))
+        return await self._collect_outputs(inputs, Run.asynchronous(config))
 
-    async def _whole(self, inputs: Values, run: Run) -> Values:
-        whole: Any = NOTHING
+    async def _collect_outputs(self, inputs: Values, run: Run) -> Values:
+        outputs: Any = NOTHING
         async with aclosing(self._work(inputs, run, stream=False)) as pieces:
             async for piece in pieces:
-                whole = plus(whole, AddableDict(piece))
-        return {} if whole is NOTHING else dict(whole)
+                outputs = plus(outputs, AddableDict(piece))
+        return {} if outputs is NOTHING else dict(outputs)
 
     # -- the template
 
-    async def _invoke_traced(self, input: Any, run: Run) -> Any:
-        async with aclosing(self._told(input, run, stream=False)) as pieces:
+    async def _invoke_traced(self, input: object, run: Run) -> Values:
+        async with aclosing(self._run_with_memory(input, run, stream=False)) as pieces:
             return await anext(pieces)
 
-    def _stream_traced(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
-        return self._told(input, run, stream=True)
+    def _stream_traced(self, input: object, run: Run) -> AsyncGenerator[Any, None]:
+        return self._run_with_memory(input, run, stream=True)
 
     async def _transform_traced(
         self, inputs: AsyncGenerator[Any, None], run: Run
     ) -> AsyncGenerator[Any, None]:
-        whole = await add_up(inputs)
-        if whole is not NOTHING:
-            async with aclosing(self._stream_traced(whole, run)) as pieces:
+        input = await add_up(inputs)
+        if input is not NOTHING:
+            async with aclosing(self._stream_traced(input, run)) as pieces:
                 async for piece in pieces:
                     yield piece
 
-    async def _told(self, input: object, run: Run, *, stream: bool) -> AsyncGenerator[Values, None]:
-        """Do the work with memory and callbacks around; without `stream` the one piece is the final outputs."""
+    async def _run_with_memory(
+        self, input: object, run: Run, *, stream: bool
+    ) -> AsyncGenerator[Values, None]:
+        """Do the work with memory and callbacks; without `stream` the only piece is the final result."""
         options = dict(run.kwargs)
         only_outputs = options.pop("return_only_outputs", False)
         with_info = options.pop("include_run_info", False)
         run = run.patched(kwargs=options).with_local(
             self.callbacks, self.tags, self.metadata, verbose=self.verbose
         )
-        inputs = await self._prepared(input, run)
+        inputs = await self._prepare_inputs(input, run)
         name = run.get("run_name") or self.get_name()
-        whole: Any = NOTHING
+        outputs: Any = NOTHING
         try:
-            await run.begin("chain", "on_chain_start", self._described(run), inputs, name=name)
+            await run.begin("chain", "on_chain_start", self._lazy_dump(run), inputs, name=name)
             self._validate_inputs(inputs)
-            work = _worker(type(self), blocking=run.io.blocking)
+            work = _work_method(type(self), blocking=run.io.blocking)
             async with aclosing(work(self, inputs, run, stream=stream)) as pieces:
                 async for piece in pieces:
-                    whole = plus(whole, AddableDict(piece))
+                    outputs = plus(outputs, AddableDict(piece))
                     if stream:
                         yield AddableDict(piece)
-            outputs = {} if whole is NOTHING else dict(whole)
-            self._validate_outputs(outputs)
+            final_outputs = {} if outputs is NOTHING else dict(outputs)
+            self._validate_outputs(final_outputs)
         except GeneratorExit:
-            await run.leave({} if whole is NOTHING else dict(whole))
+            await run.leave({} if outputs is NOTHING else dict(outputs))
             raise
         except BaseException as error:
             await run.dispatch("on_chain_error", error)
             raise
-        await run.dispatch("on_chain_end", outputs)
-        final = await self._remembered(inputs, outputs, run, only_outputs=only_outputs)
+        await run.dispatch("on_chain_end", final_outputs)
+        result = await self._save_to_memory(inputs, final_outputs, run, only_outputs=only_outputs)
         info = {RUN_KEY: RunInfo(run_id=run.id or uuid7())} if with_info else {}
         if not stream:
-            yield {**final, **info}
+            yield {**result, **info}
         elif info:
             yield AddableDict(info)
 
-    def _described(self, run: Run) -> object:
+    def _lazy_dump(self, run: Run) -> object:
         return LazyDump(self) if run.manager is not None else None
 
-    async def _prepared(self, input: object, run: Run) -> Values:
-        inputs = self._named(input)
+    async def _prepare_inputs(self, input: object, run: Run) -> Values:
+        inputs = self._name_input(input)
         if self.memory is not None:
-            known = await self.memory._ask("load_memory_variables", run.child(), inputs)
-            inputs = {**inputs, **known}
+            memory_variables = await self.memory._call_method(
+                "load_memory_variables", run.child(), inputs
+            )
+            inputs = {**inputs, **memory_variables}
         return inputs
 
-    async def _remembered(
+    async def _save_to_memory(
         self, inputs: Values, outputs: Values, run: Run, *, only_outputs: bool
     ) -> Values:
         if self.memory is not None:
-            await self.memory._ask("save_context", run.child(), inputs, outputs)
+            await self.memory._call_method("save_context", run.child(), inputs, outputs)
         return outputs if only_outputs else {**inputs, **outputs}
 
-    def _named(self, input: object) -> Values:
+    def _name_input(self, input: object) -> Values:
         if isinstance(input, dict):
             return dict(input)
-        wanted = set(self.input_keys)
+        caller_keys = set(self.input_keys)
         if self.memory is not None:
-            wanted -= set(self.memory.memory_variables)
-        if len(wanted) != 1:
+            caller_keys -= set(self.memory.memory_variables)
+        if len(caller_keys) != 1:
             raise UsageError(
-                f"{self.get_name()} has the inputs {sorted(wanted)}: pass a dict that names them, not {input!r}"
+                f"{self.get_name()} has the inputs {sorted(caller_keys)}: pass a dict that names them, not {input!r}"
             )
-        return {wanted.pop(): input}
+        return {caller_keys.pop(): input}
 
     def _validate_inputs(self, inputs: Values) -> None:
         missing = set(self.input_keys) - set(inputs)
@@ -230,18 +244,18 @@ class Chain(OlderCalls, ABC):
         missing = set(self.output_keys) - set(outputs)
         if missing:
             raise UsageError(
-                f"{self.get_name()} promised the outputs {sorted(missing)} and gave {sorted(outputs)}"
+                f"{self.get_name()} promised the outputs {sorted(missing)} and returned {sorted(outputs)}"
             )
 
-    # -- the steps of the template, for people who call them
+    # -- the steps, for programs that call them directly
 
     def prep_inputs(self, inputs: object) -> Values:
-        """Name a single input and add what the memory knows."""
-        return drive(self._prepared(inputs, Run.blocking()))
+        """Return the inputs as a dict, with the variables of the memory added."""
+        return drive(self._prepare_inputs(inputs, Run.blocking()))
 
     async def aprep_inputs(self, inputs: object) -> Values:
-        """Name a single input and add what the memory knows."""
-        return await self._prepared(inputs, Run.asynchronous())
+        """Return the inputs as a dict, with the variables of the memory added."""
+        return await self._prepare_inputs(inputs, Run.asynchronous())
 
     def prep_outputs(
         self,
@@ -249,10 +263,10 @@ class Chain(OlderCalls, ABC):
         outputs: Values,
         return_only_outputs: bool = False,  # noqa: FBT001, FBT002  LangChain's signature
     ) -> Values:
-        """Check the outputs, save both sides to memory, and join them."""
+        """Check the outputs, save inputs and outputs to memory, and merge them."""
         self._validate_outputs(outputs)
         return drive(
-            self._remembered(inputs, outputs, Run.blocking(), only_outputs=return_only_outputs)
+            self._save_to_memory(inputs, outputs, Run.blocking(), only_outputs=return_only_outputs)
         )
 
     async def aprep_outputs(
@@ -261,16 +275,18 @@ class Chain(OlderCalls, ABC):
         outputs: Values,
         return_only_outputs: bool = False,  # noqa: FBT001, FBT002  LangChain's signature
     ) -> Values:
-        """Check the outputs, save both sides to memory, and join them."""
+        """Check the outputs, save inputs and outputs to memory, and merge them."""
         self._validate_outputs(outputs)
-        return await self._remembered(
+        return await self._save_to_memory(
             inputs, outputs, Run.asynchronous(), only_outputs=return_only_outputs
         )
 
 
 @cache
-def _worker(cls: type[Chain], *, blocking: bool) -> Callable[..., AsyncGenerator[Values, None]]:
-    """Return the chain's work: `_work`, or the `_call` that a subclass wrote in its place."""
+def _work_method(
+    cls: type[Chain], *, blocking: bool
+) -> Callable[..., AsyncGenerator[Values, None]]:
+    """Return the method that does the chain's work: `_work`, or `Chain._work`, which runs a subclass's `_call`."""
     names = {"_call"} if blocking else {"_call", "_acall"}
     for ancestor in cls.__mro__:
         if "_work" in ancestor.__dict__:
@@ -281,10 +297,10 @@ def _worker(cls: type[Chain], *, blocking: bool) -> Callable[..., AsyncGenerator
 
 
 @cache
-def _is_written(cls: type[Chain], name: str) -> bool:
+def _overrides(cls: type[Chain], name: str) -> bool:
     return getattr(cls, name) is not getattr(Chain, name)
 
 
 @cache
-def _takes_manager(cls: type[Chain], name: str) -> bool:
+def _takes_run_manager(cls: type[Chain], name: str) -> bool:
     return "run_manager" in inspect.signature(getattr(cls, name)).parameters

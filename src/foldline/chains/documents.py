@@ -1,7 +1,7 @@
 """Chains that answer from documents.
 
-All at once (stuff), one by one and then together (map-reduce), or one after the other, each improving the answer
-(refine).
+All documents in one prompt (stuff), each document alone and then the answers combined (map-reduce), or one after the
+other, each improving the answer (refine).
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from foldline.chains.llm import LLMChain
 from foldline.documents.base import Document
 from foldline.exceptions import UsageError
 from foldline.language_models.base import BaseLanguageModel
-from foldline.memory._kinds import AnyPrompt
+from foldline.memory._field_types import AnyPrompt
 from foldline.messages import BaseMessage, HumanMessage, count_tokens_approximately
 from foldline.prompts import PromptTemplate, format_document
+from foldline.runnables.base import Runnable
 
 __all__ = [
     "BaseCombineDocumentsChain",
@@ -44,7 +45,7 @@ class BaseCombineDocumentsChain(Chain, ABC):
 
     @property
     def input_keys(self) -> list[str]:
-        """The documents; what else the prompt needs is passed beside them."""
+        """The documents; other variables of the prompt are passed as further inputs."""
         return [self.input_key]
 
     @property
@@ -54,43 +55,45 @@ class BaseCombineDocumentsChain(Chain, ABC):
 
     @abstractmethod
     def _combine(
-        self, documents: list[Document], rest: Values, run: Run, *, stream: bool
+        self, documents: list[Document], prompt_values: Values, run: Run, *, stream: bool
     ) -> Pieces:
         """Return the answer, in pieces where the caller streams."""
 
     async def _work(
         self, inputs: Values, run: Run, *, stream: bool
     ) -> AsyncGenerator[Values, None]:
-        rest = {key: value for key, value in inputs.items() if key != self.input_key}
+        prompt_values = {key: value for key, value in inputs.items() if key != self.input_key}
         async with aclosing(
-            self._combine(inputs[self.input_key], rest, run, stream=stream)
+            self._combine(inputs[self.input_key], prompt_values, run, stream=stream)
         ) as pieces:
             async for piece in pieces:
                 yield {self.output_key: piece}
 
-    async def _combined(self, documents: list[Document], rest: Values, run: Run) -> str:
-        async with aclosing(self._combine(documents, rest, run, stream=False)) as pieces:
+    async def _combine_text(
+        self, documents: list[Document], prompt_values: Values, run: Run
+    ) -> str:
+        async with aclosing(self._combine(documents, prompt_values, run, stream=False)) as pieces:
             return "".join([piece async for piece in pieces])
 
 
-async def _asked(chain: LLMChain, values: Values, run: Run, *, stream: bool) -> Pieces:
-    """Ask a chain; give its answer in pieces where the caller streams."""
-    wanted = {
+async def _ask(chain: LLMChain, values: Values, run: Run, *, stream: bool) -> Pieces:
+    """Run a chain; yield its answer, in pieces where the caller streams."""
+    inputs = {
         key: value
         for key, value in values.items()
         if key in chain.prompt.input_variables or key == "stop"
     }
     child = run.child().patched(kwargs={"return_only_outputs": True})
     if stream:
-        async with aclosing(chain._step_stream(wanted, child)) as pieces:
+        async with aclosing(chain._step_stream(inputs, child)) as pieces:
             async for piece in pieces:
                 yield piece[chain.output_key]
     else:
-        yield (await chain._step(wanted, child))[chain.output_key]
+        yield (await chain._step(inputs, child))[chain.output_key]
 
 
 def _count(chain: LLMChain, texts: list[str]) -> int:
-    """Count tokens as the chain's model does; a model behind a binding counts approximately."""
+    """Count tokens with the chain's model; approximately where the model is wrapped, for example by `bind`."""
     messages: list[BaseMessage] = [HumanMessage(content=text) for text in texts]
     if isinstance(chain.llm, BaseLanguageModel):
         return chain.llm.get_num_tokens_from_messages(messages)
@@ -102,7 +105,7 @@ class StuffDocumentsChain(BaseCombineDocumentsChain):
 
     llm_chain: LLMChain
     document_prompt: AnyPrompt = Field(default_factory=lambda: DOCUMENT_PROMPT)
-    """How a document is shown."""
+    """Formats a document."""
     document_variable_name: str = "context"
     """The variable of the prompt that takes the documents."""
     document_separator: str = "\n\n"
@@ -113,27 +116,29 @@ class StuffDocumentsChain(BaseCombineDocumentsChain):
 
     @property
     def input_keys(self) -> list[str]:
-        """The documents, and what else the prompt needs."""
-        others = [one for one in self.llm_chain.input_keys if one != self.document_variable_name]
-        return [self.input_key, *others]
+        """The documents, and the other variables of the prompt."""
+        other_keys = [
+            key for key in self.llm_chain.input_keys if key != self.document_variable_name
+        ]
+        return [self.input_key, *other_keys]
 
-    def _shown(self, documents: list[Document]) -> str:
+    def _format_documents(self, documents: list[Document]) -> str:
         return self.document_separator.join(
-            format_document(one, self.document_prompt) for one in documents
+            format_document(document, self.document_prompt) for document in documents
         )
 
     def prompt_length(self, docs: list[Document], **kwargs: object) -> int:
         """Count the tokens of the prompt with these documents."""
         prompt = self.llm_chain.prompt.format(
-            **{**kwargs, self.document_variable_name: self._shown(docs)}
+            **{**kwargs, self.document_variable_name: self._format_documents(docs)}
         )
         return _count(self.llm_chain, [str(prompt)])
 
     def _combine(
-        self, documents: list[Document], rest: Values, run: Run, *, stream: bool
+        self, documents: list[Document], prompt_values: Values, run: Run, *, stream: bool
     ) -> Pieces:
-        values = {**rest, self.document_variable_name: self._shown(documents)}
-        return _asked(self.llm_chain, values, run, stream=stream)
+        values = {**prompt_values, self.document_variable_name: self._format_documents(documents)}
+        return _ask(self.llm_chain, values, run, stream=stream)
 
 
 class ReduceDocumentsChain(BaseCombineDocumentsChain):
@@ -152,17 +157,21 @@ class ReduceDocumentsChain(BaseCombineDocumentsChain):
 
     def _size(self, documents: list[Document]) -> int:
         return _count(
-            self.combine_documents_chain.llm_chain, [one.page_content for one in documents]
+            self.combine_documents_chain.llm_chain,
+            [document.page_content for document in documents],
         )
 
-    async def _collapsed(self, documents: list[Document], rest: Values, run: Run) -> list[Document]:
+    async def _collapse(
+        self, documents: list[Document], prompt_values: Values, run: Run
+    ) -> list[Document]:
         chain = self.collapse_documents_chain or self.combine_documents_chain
         for _ in range(self.collapse_max_retries):
             if len(documents) < 2 or self._size(documents) <= self.token_max:
                 return documents
-            groups = grouped(documents, self._size, self.token_max)
+            groups = group_documents(documents, self._size, self.token_max)
             documents = [
-                Document(page_content=await chain._combined(group, rest, run)) for group in groups
+                Document(page_content=await chain._combine_text(group, prompt_values, run))
+                for group in groups
             ]
         raise UsageError(
             f"{len(documents)} documents exceed {self.token_max} tokens after {self.collapse_max_retries} rounds: "
@@ -170,20 +179,22 @@ class ReduceDocumentsChain(BaseCombineDocumentsChain):
         )
 
     async def _combine(
-        self, documents: list[Document], rest: Values, run: Run, *, stream: bool
+        self, documents: list[Document], prompt_values: Values, run: Run, *, stream: bool
     ) -> Pieces:
-        fitting = await self._collapsed(documents, rest, run)
+        fitting_documents = await self._collapse(documents, prompt_values, run)
         async with aclosing(
-            self.combine_documents_chain._combine(fitting, rest, run, stream=stream)
+            self.combine_documents_chain._combine(
+                fitting_documents, prompt_values, run, stream=stream
+            )
         ) as pieces:
             async for piece in pieces:
                 yield piece
 
 
-def grouped(
+def group_documents(
     documents: list[Document], size: Callable[[list[Document]], int], limit: int
 ) -> list[list[Document]]:
-    """Put documents into groups that fit; one that alone does not fit stands alone."""
+    """Put documents into groups that fit the limit; a document that is too large alone has its own group."""
     groups: list[list[Document]] = []
     for document in documents:
         if groups and size([*groups[-1], document]) <= limit:
@@ -194,7 +205,7 @@ def grouped(
 
 
 class MapReduceDocumentsChain(BaseCombineDocumentsChain):
-    """Asks about each document alone, at once, then combines the answers."""
+    """Asks about each document separately and concurrently, then combines the answers."""
 
     llm_chain: LLMChain
     reduce_documents_chain: BaseCombineDocumentsChain
@@ -205,11 +216,11 @@ class MapReduceDocumentsChain(BaseCombineDocumentsChain):
         return "map_reduce_documents_chain"
 
     async def _combine(
-        self, documents: list[Document], rest: Values, run: Run, *, stream: bool
+        self, documents: list[Document], prompt_values: Values, run: Run, *, stream: bool
     ) -> Pieces:
         async def ask(document: Document) -> str:
-            values = {**rest, self.document_variable_name: document.page_content}
-            async with aclosing(_asked(self.llm_chain, values, run, stream=False)) as answers:
+            values = {**prompt_values, self.document_variable_name: document.page_content}
+            async with aclosing(_ask(self.llm_chain, values, run, stream=False)) as answers:
                 return "".join([answer async for answer in answers])
 
         answers = [""] * len(documents)
@@ -220,12 +231,14 @@ class MapReduceDocumentsChain(BaseCombineDocumentsChain):
                 if error is not None:
                     raise error
                 answers[place] = value
-        mapped = [
-            Document(page_content=answer, metadata=one.metadata)
-            for one, answer in zip(documents, answers, strict=True)
+        answer_documents = [
+            Document(page_content=answer, metadata=document.metadata)
+            for document, answer in zip(documents, answers, strict=True)
         ]
         async with aclosing(
-            self.reduce_documents_chain._combine(mapped, rest, run, stream=stream)
+            self.reduce_documents_chain._combine(
+                answer_documents, prompt_values, run, stream=stream
+            )
         ) as pieces:
             async for piece in pieces:
                 yield piece
@@ -245,21 +258,21 @@ class RefineDocumentsChain(BaseCombineDocumentsChain):
         return "refine_documents_chain"
 
     async def _combine(
-        self, documents: list[Document], rest: Values, run: Run, *, stream: bool
+        self, documents: list[Document], prompt_values: Values, run: Run, *, stream: bool
     ) -> Pieces:
         if not documents:
             raise UsageError("there is no document to answer from")
         answer = ""
         for place, document in enumerate(documents):
             values = {
-                **rest,
+                **prompt_values,
                 self.document_variable_name: format_document(document, self.document_prompt),
             }
             chain = self.refine_llm_chain if place else self.initial_llm_chain
             is_last = place == len(documents) - 1
             parts: list[str] = []
-            told = {**values, self.initial_response_name: answer}
-            async with aclosing(_asked(chain, told, run, stream=stream and is_last)) as pieces:
+            inputs = {**values, self.initial_response_name: answer}
+            async with aclosing(_ask(chain, inputs, run, stream=stream and is_last)) as pieces:
                 async for piece in pieces:
                     parts.append(piece)
                     if is_last:
@@ -277,16 +290,22 @@ REFINE_PROMPT = PromptTemplate.from_template(
 )
 
 
-def load_qa_chain(llm: Any, chain_type: str = "stuff", **kwargs: Any) -> BaseCombineDocumentsChain:
+def load_qa_chain(
+    llm: Runnable[Any, Any], chain_type: str = "stuff", **kwargs: Any
+) -> BaseCombineDocumentsChain:
     """Make a chain that answers `question` from `input_documents`: "stuff", "map_reduce" or "refine"."""
-    ask = LLMChain(llm=llm, prompt=kwargs.pop("prompt", QA_PROMPT))
+    answer_chain = LLMChain(llm=llm, prompt=kwargs.pop("prompt", QA_PROMPT))
     if chain_type == "stuff":
-        return StuffDocumentsChain(llm_chain=ask, **kwargs)
+        return StuffDocumentsChain(llm_chain=answer_chain, **kwargs)
     if chain_type == "map_reduce":
-        stuff = StuffDocumentsChain(llm_chain=ask)
-        reduce = ReduceDocumentsChain(combine_documents_chain=stuff)
-        return MapReduceDocumentsChain(llm_chain=ask, reduce_documents_chain=reduce, **kwargs)
+        stuff_chain = StuffDocumentsChain(llm_chain=answer_chain)
+        reduce_chain = ReduceDocumentsChain(combine_documents_chain=stuff_chain)
+        return MapReduceDocumentsChain(
+            llm_chain=answer_chain, reduce_documents_chain=reduce_chain, **kwargs
+        )
     if chain_type == "refine":
-        refine = LLMChain(llm=llm, prompt=kwargs.pop("refine_prompt", REFINE_PROMPT))
-        return RefineDocumentsChain(initial_llm_chain=ask, refine_llm_chain=refine, **kwargs)
+        refine_chain = LLMChain(llm=llm, prompt=kwargs.pop("refine_prompt", REFINE_PROMPT))
+        return RefineDocumentsChain(
+            initial_llm_chain=answer_chain, refine_llm_chain=refine_chain, **kwargs
+        )
     raise UsageError(f"chain_type is 'stuff', 'map_reduce' or 'refine', not {chain_type!r}")

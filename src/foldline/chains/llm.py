@@ -13,7 +13,7 @@ from foldline.callbacks.base import Callbacks
 from foldline.chains.base import Chain, Values
 from foldline.exceptions import UsageError
 from foldline.memory import BaseMemory, ConversationBufferMemory
-from foldline.memory._kinds import AnyParser, AnyPrompt
+from foldline.memory._field_types import AnyParser, AnyPrompt
 from foldline.output_parsers import StrOutputParser
 from foldline.outputs import LLMResult
 from foldline.prompts import PromptTemplate
@@ -29,7 +29,7 @@ CONVERSATION_PROMPT = PromptTemplate.from_template(
 
 
 class LLMChain(Chain):
-    """Formats a prompt, asks a model, parses the answer.
+    """Formats a prompt, calls a model, parses the answer.
 
     ```python
     from foldline.chains import LLMChain
@@ -48,7 +48,7 @@ class LLMChain(Chain):
     """The name of the output."""
     output_parser: AnyParser = Field(default_factory=StrOutputParser)
     return_final_only: bool = True
-    """Return the parsed answer alone, or also the whole generation as `full_generation`."""
+    """Return the parsed answer only, or also the model's generation as `full_generation`."""
     llm_kwargs: Values = Field(default_factory=dict)
     """Options for every call of the model."""
 
@@ -59,14 +59,14 @@ class LLMChain(Chain):
 
     @property
     def output_keys(self) -> list[str]:
-        """The answer, and the generation where it is asked for."""
+        """The answer, and the generation unless `return_final_only`."""
         return [self.output_key] if self.return_final_only else [self.output_key, "full_generation"]
 
     @property
     def _chain_type(self) -> str:
         return "llm_chain"
 
-    def _steps(self, inputs: Values) -> Runnable[Any, Any]:
+    def _bound_model(self, inputs: Values) -> Runnable[Any, Any]:
         options = {**self.llm_kwargs, **({"stop": inputs["stop"]} if "stop" in inputs else {})}
         return self.llm.bind(**options) if options else self.llm
 
@@ -77,13 +77,13 @@ class LLMChain(Chain):
             {key: inputs[key] for key in self.prompt.input_variables}, run.child()
         )
         if run.manager is not None:
-            shown = get_colored_text(prompt.to_string(), "green")
-            await run.dispatch("on_text", f"Prompt after formatting:\n{shown}", end="\n")
-        model = self._steps(inputs)
+            colored_text = get_colored_text(prompt.to_string(), "green")
+            await run.dispatch("on_text", f"Prompt after formatting:\n{colored_text}", end="\n")
+        model = self._bound_model(inputs)
         if stream and self.return_final_only:
-            flow = (model | self.output_parser)._step_stream(prompt, run.child())
-            async with aclosing(flow):
-                async for piece in flow:
+            chunks = (model | self.output_parser)._step_stream(prompt, run.child())
+            async with aclosing(chunks):
+                async for piece in chunks:
                     yield {self.output_key: piece}
             return
         answer = await model._step(prompt, run.child())
@@ -93,34 +93,34 @@ class LLMChain(Chain):
         yield outputs
 
     def predict(self, callbacks: Callbacks = None, **kwargs: object) -> object:
-        """Run the chain with inputs by name; give the answer."""
+        """Run the chain with inputs by name; return the answer."""
         return self(kwargs, callbacks=callbacks)[self.output_key]
 
     async def apredict(self, callbacks: Callbacks = None, **kwargs: object) -> object:
-        """Run the chain with inputs by name; give the answer."""
+        """Run the chain with inputs by name; return the answer."""
         return (await self.acall(kwargs, callbacks=callbacks))[self.output_key]
 
     def apply(self, input_list: list[Values], callbacks: Callbacks = None) -> list[Values]:
-        """Run the chain on each of several inputs; give the outputs alone."""
+        """Run the chain on each input; return the outputs without the inputs."""
         return [
             self(inputs, return_only_outputs=True, callbacks=callbacks) for inputs in input_list
         ]
 
     async def aapply(self, input_list: list[Values], callbacks: Callbacks = None) -> list[Values]:
-        """Run the chain on each of several inputs; give the outputs alone."""
+        """Run the chain on each input; return the outputs without the inputs."""
         return [
             await self.acall(inputs, return_only_outputs=True, callbacks=callbacks)
             for inputs in input_list
         ]
 
     def generate(self, input_list: list[Values]) -> LLMResult:
-        """Ask the model once for each of several inputs; every generation is kept."""
+        """Call the model once for each input; return all generations."""
         prompts = [self.prompt.format_prompt(**inputs) for inputs in input_list]
         result: LLMResult = self.llm.generate_prompt(prompts)  # type: ignore[attr-defined]
         return result
 
     async def agenerate(self, input_list: list[Values]) -> LLMResult:
-        """Ask the model once for each of several inputs; every generation is kept."""
+        """Call the model once for each input; return all generations."""
         prompts = [await self.prompt.aformat_prompt(**inputs) for inputs in input_list]
         result: LLMResult = await self.llm.agenerate_prompt(prompts)  # type: ignore[attr-defined]
         return result
@@ -132,7 +132,7 @@ class LLMChain(Chain):
 
 
 class ConversationChain(LLMChain):
-    """A conversation: remembers what was said.
+    """A conversation: a prompt, a model and a memory of the earlier turns.
 
     ```python
     from foldline.chains import ConversationChain
@@ -152,15 +152,15 @@ class ConversationChain(LLMChain):
 
     @property
     def input_keys(self) -> list[str]:
-        """What the person says."""
+        """The user's message."""
         return [self.input_key]
 
     def model_post_init(self, context: object) -> None:
         """Check that prompt and memory fit each other."""
-        remembered = set(self.memory.memory_variables) if self.memory else set()
-        wanted = set(self.prompt.input_variables)
-        if wanted != {*remembered, self.input_key}:
+        memory_keys = set(self.memory.memory_variables) if self.memory else set()
+        prompt_keys = set(self.prompt.input_variables)
+        if prompt_keys != {*memory_keys, self.input_key}:
             raise UsageError(
-                f"the prompt wants {sorted(wanted)}, but the memory gives {sorted(remembered)} and the input is "
+                f"the prompt wants {sorted(prompt_keys)}, but the memory has {sorted(memory_keys)} and the input is "
                 f"{self.input_key!r}: rename a variable of the prompt, memory_key or input_key"
             )

@@ -1,4 +1,4 @@
-"""`LLMMathChain`: a model writes the arithmetic of a question, and a calculator works it out."""
+"""`LLMMathChain`: a model writes an arithmetic expression, and a calculator evaluates it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from foldline._run import Run
 from foldline.chains.base import Chain, Values
 from foldline.chains.llm import LLMChain
 from foldline.exceptions import UsageError
-from foldline.prompts import PromptTemplate
+from foldline.prompts import BasePromptTemplate, PromptTemplate
+from foldline.runnables.base import Runnable
 from foldline.utils.arithmetic import evaluate
 
 __all__ = ["LLMMathChain"]
@@ -25,7 +26,7 @@ ANSWER = "Answer:"
 
 
 class LLMMathChain(Chain):
-    """Works out a question of arithmetic; no code of the model's is run.
+    """Answers a question of arithmetic; code that the model writes is never executed.
 
     ```python
     from foldline.chains import LLMMathChain
@@ -43,8 +44,13 @@ class LLMMathChain(Chain):
     output_key: str = "answer"
 
     @classmethod
-    def from_llm(cls, llm: Any, prompt: Any = MATH_PROMPT, **kwargs: Any) -> Self:
-        """Make the chain for a model; a prompt of your own takes `question`."""
+    def from_llm(
+        cls,
+        llm: Runnable[Any, Any],
+        prompt: BasePromptTemplate[Any] = MATH_PROMPT,
+        **kwargs: Any,
+    ) -> Self:
+        """Make the chain for a model; a custom prompt takes `question`."""
         return cls(llm_chain=LLMChain(llm=llm, prompt=prompt), **kwargs)
 
     @property
@@ -71,9 +77,9 @@ class LLMMathChain(Chain):
         yield {self.output_key: self._answer(text)}
 
     def _answer(self, text: str) -> str:
-        found = FENCE.search(text)
-        if found is not None:
-            return f"{ANSWER} {evaluate(found['expression'])}"
+        match = FENCE.search(text)
+        if match is not None:
+            return f"{ANSWER} {evaluate(match['expression'])}"
         if ANSWER in text:
             return ANSWER + text.rpartition(ANSWER)[2]
         raise UsageError(

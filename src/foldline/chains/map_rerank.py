@@ -1,4 +1,4 @@
-"""`MapRerankDocumentsChain`: asks about each document alone and gives the answer that scored best."""
+"""`MapRerankDocumentsChain`: asks about each document separately and returns the answer with the best score."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RERANK_PROMPT = PromptTemplate.from_template(
 
 
 class MapRerankDocumentsChain(BaseCombineDocumentsChain):
-    """Asks about each document alone, at once; the answer with the highest score is given.
+    """Asks about each document separately and concurrently; returns the answer with the highest score.
 
     The prompt's `output_parser` reads an answer as a dict with `answer_key` and `rank_key`.
     """
@@ -38,11 +38,11 @@ class MapRerankDocumentsChain(BaseCombineDocumentsChain):
     rank_key: str = "score"
     """The key of an answer by which answers are ordered."""
     answer_key: str = "answer"
-    """The key of an answer that is given."""
+    """The key of an answer that is returned."""
     metadata_keys: list[str] | None = None
-    """Metadata of the chosen document that is given too."""
+    """Metadata of the chosen document that is returned too."""
     return_intermediate_steps: bool = False
-    """Whether all answers are given too, as `intermediate_steps`."""
+    """Whether all answers are returned too, as `intermediate_steps`."""
 
     @property
     def _chain_type(self) -> str:
@@ -50,7 +50,7 @@ class MapRerankDocumentsChain(BaseCombineDocumentsChain):
 
     @property
     def output_keys(self) -> list[str]:
-        """The answer, and what else was asked for."""
+        """The answer, the answers of all documents, and the metadata, as the options say."""
         steps = ["intermediate_steps"] if self.return_intermediate_steps else []
         return [self.output_key, *steps, *(self.metadata_keys or [])]
 
@@ -61,7 +61,7 @@ class MapRerankDocumentsChain(BaseCombineDocumentsChain):
         if not documents:
             raise UsageError("there is no document to answer from")
         answers = await self._answers(documents, inputs, run)
-        best = max(range(len(answers)), key=lambda place: int(answers[place][self.rank_key]))
+        best = max(range(len(answers)), key=lambda index: int(answers[index][self.rank_key]))
         outputs: Values = {self.output_key: answers[best][self.answer_key]}
         if self.return_intermediate_steps:
             outputs["intermediate_steps"] = answers
@@ -75,27 +75,27 @@ class MapRerankDocumentsChain(BaseCombineDocumentsChain):
         prompt = self.llm_chain.prompt
         parser = getattr(prompt, "output_parser", None) or SCORE_PARSER
 
-        async def ask(document: Document) -> Any:
+        async def ask(document: Document) -> Values:
             values = {**inputs, self.document_variable_name: document.page_content}
-            chosen = {key: values[key] for key in prompt.input_variables}
+            prompt_inputs = {key: values[key] for key in prompt.input_variables}
             child = run.child().patched(kwargs={"return_only_outputs": True})
-            answer = (await self.llm_chain._step(chosen, child))[self.llm_chain.output_key]
+            answer = (await self.llm_chain._step(prompt_inputs, child))[self.llm_chain.output_key]
             return answer if isinstance(answer, dict) else parser.parse(answer)
 
         answers: list[dict[str, Any]] = [{}] * len(documents)
         outcomes = run.io.as_completed(ask, documents, limit=run.max_concurrency)
         async with aclosing(outcomes):
-            async for place, answer, error in outcomes:
+            async for index, answer, error in outcomes:
                 if error is not None:
                     raise error
-                answers[place] = answer
+                answers[index] = answer
         return answers
 
     async def _combine(
-        self, documents: list[Document], rest: Values, run: Run, *, stream: bool
+        self, documents: list[Document], prompt_values: Values, run: Run, *, stream: bool
     ) -> Pieces:
         async with aclosing(
-            self._work({**rest, self.input_key: documents}, run, stream=stream)
+            self._work({**prompt_values, self.input_key: documents}, run, stream=stream)
         ) as outputs:
             async for output in outputs:
                 yield output[self.output_key]

@@ -6,7 +6,7 @@ The old chains (`RetrievalQA`, `ConversationalRetrievalChain`) and the runnables
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -37,23 +37,25 @@ CONDENSE_PROMPT = PromptTemplate.from_template(
 
 
 class RetrievalQA(Chain):
-    """Answers a question from what a retriever finds."""
+    """Answers a question from the documents of a retriever."""
 
     combine_documents_chain: BaseCombineDocumentsChain
     retriever: Runnable[Any, Any]
     input_key: str = "query"
     output_key: str = "result"
     return_source_documents: bool = False
-    """Also give what was found, as `source_documents`."""
+    """Also return the documents, as `source_documents`."""
 
     @classmethod
-    def from_chain_type(cls, llm: Any, chain_type: str = "stuff", **kwargs: Any) -> RetrievalQA:
+    def from_chain_type(
+        cls, llm: Runnable[Any, Any], chain_type: str = "stuff", **kwargs: Any
+    ) -> RetrievalQA:
         """Make the chain for a model: "stuff", "map_reduce" or "refine"."""
-        combine = load_qa_chain(llm, chain_type, **kwargs.pop("chain_type_kwargs", {}))
-        return cls(combine_documents_chain=combine, **kwargs)
+        documents_chain = load_qa_chain(llm, chain_type, **kwargs.pop("chain_type_kwargs", {}))
+        return cls(combine_documents_chain=documents_chain, **kwargs)
 
     @classmethod
-    def from_llm(cls, llm: Any, **kwargs: Any) -> RetrievalQA:
+    def from_llm(cls, llm: Runnable[Any, Any], **kwargs: Any) -> RetrievalQA:
         """Make the chain for a model."""
         return cls.from_chain_type(llm, **kwargs)
 
@@ -68,7 +70,7 @@ class RetrievalQA(Chain):
 
     @property
     def output_keys(self) -> list[str]:
-        """The answer, and what was found where it is asked for."""
+        """The answer, and the documents if `return_source_documents`."""
         return [self.output_key, *(["source_documents"] if self.return_source_documents else [])]
 
     async def _work(
@@ -76,7 +78,9 @@ class RetrievalQA(Chain):
     ) -> AsyncGenerator[Values, None]:
         question = inputs[self.input_key]
         documents = await self.retriever._step(question, run.child())
-        answer = answered(self.combine_documents_chain, documents, question, run, stream=stream)
+        answer = ask_documents_chain(
+            self.combine_documents_chain, documents, question, run, stream=stream
+        )
         async with aclosing(answer):
             async for piece in answer:
                 yield {self.output_key: piece}
@@ -84,18 +88,18 @@ class RetrievalQA(Chain):
             yield {"source_documents": documents}
 
 
-async def answered(
+async def ask_documents_chain(
     chain: BaseCombineDocumentsChain,
     documents: list[Document],
     question: str,
     run: Run,
     *,
     stream: bool,
-    others: Values | None = None,
+    prompt_values: Values | None = None,
 ) -> AsyncGenerator[str, None]:
-    """Ask a documents chain as a run of its own; `others` are inputs that its prompt may take besides."""
+    """Run a documents chain as a child run; `prompt_values` are further inputs of its prompt."""
     child = run.child().patched(kwargs={"return_only_outputs": True})
-    inputs = {**(others or {}), chain.input_key: documents, "question": question}
+    inputs = {**(prompt_values or {}), chain.input_key: documents, "question": question}
     if stream:
         async with aclosing(chain._step_stream(inputs, child)) as pieces:
             async for piece in pieces:
@@ -105,30 +109,33 @@ async def answered(
 
 
 class ConversationalRetrievalChain(Chain):
-    """Answers the next question of a conversation from what a retriever finds."""
+    """Answers the next question of a conversation from the documents of a retriever."""
 
     retriever: Runnable[Any, Any]
     combine_docs_chain: BaseCombineDocumentsChain
     question_generator: LLMChain
-    """Rewrites a question so that it stands alone."""
+    """Rewrites a question so that it can be understood without the conversation."""
     output_key: str = "answer"
     return_source_documents: bool = False
     return_generated_question: bool = False
     rephrase_question: bool = True
-    """Ask the model the rewritten question, or the one that was said."""
+    """Ask the model the rewritten question (True) or the original one (False)."""
 
     @classmethod
     def from_llm(
-        cls, llm: Any, retriever: Runnable[Any, Any], **kwargs: Any
+        cls, llm: Runnable[Any, Any], retriever: Runnable[Any, Any], **kwargs: Any
     ) -> ConversationalRetrievalChain:
         """Make the chain for a model and a retriever."""
         prompt = kwargs.pop("condense_question_prompt", CONDENSE_PROMPT)
-        combine = load_qa_chain(
+        documents_chain = load_qa_chain(
             llm, kwargs.pop("chain_type", "stuff"), **kwargs.pop("combine_docs_chain_kwargs", {})
         )
         generator = LLMChain(llm=kwargs.pop("condense_question_llm", llm), prompt=prompt)
         return cls(
-            retriever=retriever, combine_docs_chain=combine, question_generator=generator, **kwargs
+            retriever=retriever,
+            combine_docs_chain=documents_chain,
+            question_generator=generator,
+            **kwargs,
         )
 
     @property
@@ -137,34 +144,39 @@ class ConversationalRetrievalChain(Chain):
 
     @property
     def input_keys(self) -> list[str]:
-        """The question and the conversation before it."""
+        """The question and the earlier conversation."""
         return ["question", "chat_history"]
 
     @property
     def output_keys(self) -> list[str]:
-        """The answer, and what else is asked for."""
+        """The answer, and the documents and the rewritten question where the options ask for them."""
         sources = ["source_documents"] if self.return_source_documents else []
         question = ["generated_question"] if self.return_generated_question else []
         return [self.output_key, *sources, *question]
 
-    async def _standalone(self, inputs: Values, run: Run) -> str:
+    async def _rewrite_question(self, inputs: Values, run: Run) -> str:
         history = _history_text(inputs["chat_history"])
         if not history:
             return str(inputs["question"])
         child = run.child().patched(kwargs={"return_only_outputs": True})
-        asked = {"question": inputs["question"], "chat_history": history}
-        answer = await self.question_generator._step(asked, child)
+        generator_inputs = {"question": inputs["question"], "chat_history": history}
+        answer = await self.question_generator._step(generator_inputs, child)
         return str(answer[self.question_generator.output_key])
 
     async def _work(
         self, inputs: Values, run: Run, *, stream: bool
     ) -> AsyncGenerator[Values, None]:
-        standalone = await self._standalone(inputs, run)
+        standalone = await self._rewrite_question(inputs, run)
         documents = await self.retriever._step(standalone, run.child())
         question = standalone if self.rephrase_question else inputs["question"]
-        others = {**inputs, "chat_history": _history_text(inputs["chat_history"])}
-        answer = answered(
-            self.combine_docs_chain, documents, question, run, stream=stream, others=others
+        prompt_values = {**inputs, "chat_history": _history_text(inputs["chat_history"])}
+        answer = ask_documents_chain(
+            self.combine_docs_chain,
+            documents,
+            question,
+            run,
+            stream=stream,
+            prompt_values=prompt_values,
         )
         async with aclosing(answer):
             async for piece in answer:
@@ -175,13 +187,14 @@ class ConversationalRetrievalChain(Chain):
             yield {"generated_question": standalone}
 
 
-def _history_text(history: Any) -> str:
+def _history_text(history: str | Sequence[BaseMessage | tuple[str, str]]) -> str:
     if isinstance(history, str):
         return history
-    if all(isinstance(one, BaseMessage) for one in history):
-        text: str = get_buffer_string(history)
-        return text
-    return "\n".join(f"Human: {human}\nAI: {ai}" for human, ai in history)
+    messages = [message for message in history if isinstance(message, BaseMessage)]
+    if len(messages) == len(history):
+        return get_buffer_string(messages)
+    pairs = [pair for pair in history if not isinstance(pair, BaseMessage)]
+    return "\n".join(f"Human: {human}\nAI: {ai}" for human, ai in pairs)
 
 
 def create_stuff_documents_chain(
@@ -193,35 +206,37 @@ def create_stuff_documents_chain(
     document_separator: str = "\n\n",
     document_variable_name: str = "context",
 ) -> Runnable[Values, Any]:
-    """Make a runnable that puts documents into a prompt and asks a model."""
+    """Make a runnable that puts documents into a prompt and calls a model."""
     if document_variable_name not in prompt.input_variables:
         raise UsageError(
             f"the prompt has no variable {document_variable_name!r}; it has {prompt.input_variables}"
         )
-    shape = document_prompt or DOCUMENT_PROMPT
+    template = document_prompt or DOCUMENT_PROMPT
 
-    def shown(inputs: Values) -> str:
+    def format_documents(inputs: Values) -> str:
         return document_separator.join(
-            format_document(one, shape) for one in inputs[document_variable_name]
+            format_document(document, template) for document in inputs[document_variable_name]
         )
 
-    filled = RunnablePassthrough.assign(
-        **{document_variable_name: RunnableLambda(shown, name="format_docs")}
+    inputs_with_text = RunnablePassthrough.assign(
+        **{document_variable_name: RunnableLambda(format_documents, name="format_docs")}
     )
-    chain = filled | prompt | llm | (output_parser or StrOutputParser())
+    chain = inputs_with_text | prompt | llm | (output_parser or StrOutputParser())
     return chain.with_config(run_name="stuff_documents_chain")
 
 
 def create_history_aware_retriever(
     llm: Runnable[Any, Any], retriever: Runnable[Any, Any], prompt: BasePromptTemplate[Any]
 ) -> Runnable[Values, list[Document]]:
-    """Make a retriever that first rewrites the input in the light of `chat_history`, where there is one."""
+    """Make a retriever that first lets the model rewrite the input if there is a `chat_history`."""
     if "input" not in prompt.input_variables:
         raise UsageError(f"the prompt has no variable 'input'; it has {prompt.input_variables}")
-    plain: Runnable[Any, Any] = RunnableLambda(lambda inputs: inputs["input"]) | retriever
-    rewritten = prompt | llm | StrOutputParser() | retriever
+    direct_retriever: Runnable[Any, Any] = (
+        RunnableLambda(lambda inputs: inputs["input"]) | retriever
+    )
+    rewriting_retriever = prompt | llm | StrOutputParser() | retriever
     branch: Runnable[Any, Any] = RunnableBranch(
-        (lambda inputs: not inputs.get("chat_history"), plain), rewritten
+        (lambda inputs: not inputs.get("chat_history"), direct_retriever), rewriting_retriever
     )
     return branch.with_config(run_name="chat_retriever_chain")
 
@@ -229,13 +244,15 @@ def create_history_aware_retriever(
 def create_retrieval_chain(
     retriever: Runnable[Any, Any], combine_docs_chain: Runnable[Values, Any]
 ) -> Runnable[Values, Values]:
-    """Make a runnable that finds documents for `input` and answers: gives `context` and `answer` beside the inputs."""
-    from foldline.retrievers import BaseRetriever  # noqa: PLC0415  a retriever takes text, a runnable takes the inputs
+    """Make a runnable that finds documents for `input` and answers; it adds `context` and `answer` to the inputs."""
+    from foldline.retrievers import BaseRetriever  # noqa: PLC0415  loaded only when this chain is built
 
-    find: Runnable[Any, Any] = retriever
+    document_retriever: Runnable[Any, Any] = retriever
     if isinstance(retriever, BaseRetriever):
-        find = RunnableLambda(lambda inputs: inputs["input"]) | retriever
-    chain = RunnablePassthrough.assign(context=find.with_config(run_name="retrieve_documents"))
-    return (chain | RunnablePassthrough.assign(answer=combine_docs_chain)).with_config(
+        document_retriever = RunnableLambda(lambda inputs: inputs["input"]) | retriever
+    context_chain = RunnablePassthrough.assign(
+        context=document_retriever.with_config(run_name="retrieve_documents")
+    )
+    return (context_chain | RunnablePassthrough.assign(answer=combine_docs_chain)).with_config(
         run_name="retrieval_chain"
     )

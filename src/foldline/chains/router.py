@@ -1,4 +1,4 @@
-"""Chains that choose another chain: by a rule of their own or by asking a model."""
+"""Chains that choose another chain, by a rule or by asking a model."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ ROUTER_PROMPT = (
     'Answer with JSON alone: {{"destination": "<name of a candidate, or DEFAULT>", '
     '"next_inputs": "<the input, improved where that helps>"}}\n\nInput: {input}\nJSON:'
 )
-"""A template whose candidates are put in before it is compiled: their braces are text."""
+"""A template whose candidates are inserted before it is parsed; braces in their text are escaped."""
 
 
 class Route(NamedTuple):
-    """Where to go (None: the default) and with which inputs."""
+    """The name of the chosen chain (None: the default) and its inputs."""
 
     destination: str | None
     next_inputs: Values
@@ -55,7 +55,7 @@ class RouterOutputParser(BaseOutputParser[Values]):
     next_inputs_inner_key: str = "input"
 
     def parse(self, text: str) -> Values:
-        """Read the route; DEFAULT is None."""
+        """Return the route; a destination of DEFAULT becomes None."""
         try:
             route = parse_and_check_json_markdown(text, ["destination", "next_inputs"])
         except ValueError as error:
@@ -68,12 +68,15 @@ class RouterOutputParser(BaseOutputParser[Values]):
                 f"'destination' must be text, not {destination!r}", llm_output=text
             )
         is_default = destination.strip().lower() == self.default_destination.lower()
-        named = inputs if isinstance(inputs, dict) else {self.next_inputs_inner_key: inputs}
-        return {"destination": None if is_default else destination.strip(), "next_inputs": named}
+        next_inputs = inputs if isinstance(inputs, dict) else {self.next_inputs_inner_key: inputs}
+        return {
+            "destination": None if is_default else destination.strip(),
+            "next_inputs": next_inputs,
+        }
 
 
 class LLMRouterChain(RouterChain):
-    """Asks a model where to go."""
+    """Asks a model for the route."""
 
     llm_chain: LLMChain
 
@@ -112,16 +115,16 @@ class MultiRouteChain(Chain):
 
     @property
     def output_keys(self) -> list[str]:
-        """The outputs of whichever chain is chosen; checked there."""
+        """Empty: the chosen chain checks its own outputs."""
         return []
 
-    def _chosen(self, destination: str | None) -> Chain:
+    def _select_chain(self, destination: str | None) -> Chain:
         if destination is None:
             return self.default_chain
         chain = self.destination_chains.get(destination)
         if chain is None and not self.silent_errors:
             raise UsageError(
-                f"the router chose {destination!r}, which is none of {sorted(self.destination_chains)}: "
+                f"the router chose {destination!r}, which is not one of {sorted(self.destination_chains)}: "
                 "add it, or set silent_errors=True to use the default chain"
             )
         return chain or self.default_chain
@@ -129,10 +132,10 @@ class MultiRouteChain(Chain):
     async def _work(
         self, inputs: Values, run: Run, *, stream: bool
     ) -> AsyncGenerator[Values, None]:
-        only = {"return_only_outputs": True}
-        route = await self.router_chain._step(inputs, run.child().patched(kwargs=only))
-        chain = self._chosen(route["destination"])
-        child = run.child().patched(kwargs=only)
+        call_options = {"return_only_outputs": True}
+        route = await self.router_chain._step(inputs, run.child().patched(kwargs=call_options))
+        chain = self._select_chain(route["destination"])
+        child = run.child().patched(kwargs=call_options)
         if stream:
             async with aclosing(chain._step_stream(route["next_inputs"], child)) as pieces:
                 async for piece in pieces:
@@ -153,15 +156,17 @@ class MultiPromptChain(MultiRouteChain):
         **kwargs: object,
     ) -> MultiPromptChain:
         """Make the chain from prompts with a `name`, a `description` and a `prompt_template` with `{input}`."""
-        candidates = "\n".join(f"{one['name']}: {one['description']}" for one in prompt_infos)
+        candidates = "\n".join(f"{info['name']}: {info['description']}" for info in prompt_infos)
         escaped = candidates.replace("{", "{{").replace("}", "}}")
         template = ROUTER_PROMPT.replace("<CANDIDATES>", escaped)
         router = LLMRouterChain.from_llm(llm, PromptTemplate.from_template(template))
         chains = {
-            one["name"]: LLMChain(
-                llm=llm, prompt=PromptTemplate.from_template(one["prompt_template"])
+            info["name"]: LLMChain(
+                llm=llm, prompt=PromptTemplate.from_template(info["prompt_template"])
             )
-            for one in prompt_infos
+            for info in prompt_infos
         }
-        default = default_chain or ConversationChain(llm=llm, output_key="text")
-        return cls(router_chain=router, destination_chains=chains, default_chain=default, **kwargs)
+        fallback_chain = default_chain or ConversationChain(llm=llm, output_key="text")
+        return cls(
+            router_chain=router, destination_chains=chains, default_chain=fallback_chain, **kwargs
+        )

@@ -1,4 +1,7 @@
-"""Chains in a row: by names (`SequentialChain`) or single values (`SimpleSequentialChain`); a function as a chain."""
+"""Chains that run in order, with named values (`SequentialChain`) or one value (`SimpleSequentialChain`).
+
+`TransformChain` is a function as a chain.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +19,12 @@ __all__ = ["SequentialChain", "SimpleSequentialChain", "TransformChain"]
 
 
 class SequentialChain(Chain):
-    """Runs chains in turn; each finds its inputs among everything that came before."""
+    """Runs chains in order; each takes its inputs from the inputs and all earlier outputs."""
 
     chains: list[Chain]
     input_variables: list[str]
     output_variables: list[str] = Field(default_factory=list)
-    """What to give; default: the outputs of the last chain."""
+    """The outputs to return; default: those of the last chain."""
     return_all: bool = False
     """Return the outputs of every chain."""
 
@@ -31,64 +34,66 @@ class SequentialChain(Chain):
 
     @property
     def input_keys(self) -> list[str]:
-        """The inputs of the row."""
+        """The inputs of the sequence."""
         return self.input_variables
 
     @property
     def output_keys(self) -> list[str]:
-        """The outputs of the row."""
+        """The outputs of the sequence."""
         return self.output_variables
 
     @model_validator(mode="after")
     def _check_names(self) -> Self:
-        known = set(self.input_variables) | set(self.memory.memory_variables if self.memory else [])
+        available_keys = set(self.input_variables) | set(
+            self.memory.memory_variables if self.memory else []
+        )
         for chain in self.chains:
-            own = set(chain.memory.memory_variables) if chain.memory else set()
-            missing = set(chain.input_keys) - known - own
+            memory_keys = set(chain.memory.memory_variables) if chain.memory else set()
+            missing = set(chain.input_keys) - available_keys - memory_keys
             if missing:
                 raise UsageError(
-                    f"{chain.get_name()} misses {sorted(missing)}; by then there is only {sorted(known)}"
+                    f"{chain.get_name()} misses {sorted(missing)}; by then there is only {sorted(available_keys)}"
                 )
-            twice = known & set(chain.output_keys)
-            if twice:
+            duplicates = available_keys & set(chain.output_keys)
+            if duplicates:
                 raise UsageError(
-                    f"{chain.get_name()} gives {sorted(twice)} a second time: rename its output"
+                    f"{chain.get_name()} returns {sorted(duplicates)} a second time: rename its output"
                 )
-            known |= set(chain.output_keys)
+            available_keys |= set(chain.output_keys)
         if not self.output_variables:
-            last = self.chains[-1].output_keys
+            last_outputs = self.chains[-1].output_keys
             self.output_variables = (
-                sorted(known - set(self.input_variables)) if self.return_all else list(last)
+                sorted(available_keys - set(self.input_variables))
+                if self.return_all
+                else list(last_outputs)
             )
-        elif missing := set(self.output_variables) - known:
-            raise UsageError(f"no chain of the row gives {sorted(missing)}")
+        elif missing := set(self.output_variables) - available_keys:
+            raise UsageError(f"no chain of the sequence returns {sorted(missing)}")
         return self
 
     async def _work(
         self, inputs: Values, run: Run, *, stream: bool
     ) -> AsyncGenerator[Values, None]:
-        known = dict(inputs)
-        for place, chain in enumerate(self.chains, start=1):
-            child = run.child(f"step_{place}").patched(kwargs={"return_only_outputs": True})
+        values = dict(inputs)
+        for step, chain in enumerate(self.chains, start=1):
+            child = run.child(f"step_{step}").patched(kwargs={"return_only_outputs": True})
             if (
                 stream
                 and chain is self.chains[-1]
                 and set(self.output_variables) <= set(chain.output_keys)
             ):
-                async with aclosing(chain._step_stream(known, child)) as pieces:
+                async with aclosing(chain._step_stream(values, child)) as pieces:
                     async for piece in pieces:
                         yield {
-                            key: value
-                            for key, value in piece.items()
-                            if key in self.output_variables
+                            key: item for key, item in piece.items() if key in self.output_variables
                         }
                 return
-            known.update(await chain._step(known, child))
-        yield {key: known[key] for key in self.output_variables}
+            values.update(await chain._step(values, child))
+        yield {key: values[key] for key in self.output_variables}
 
 
 class SimpleSequentialChain(Chain):
-    """Runs chains in turn; each has one input and one output."""
+    """Runs chains in order; each has one input and one output."""
 
     chains: list[Chain]
     strip_outputs: bool = False
@@ -102,12 +107,12 @@ class SimpleSequentialChain(Chain):
 
     @property
     def input_keys(self) -> list[str]:
-        """The one input."""
+        """The only input."""
         return [self.input_key]
 
     @property
     def output_keys(self) -> list[str]:
-        """The one output."""
+        """The only output."""
         return [self.output_key]
 
     @model_validator(mode="after")
@@ -124,8 +129,8 @@ class SimpleSequentialChain(Chain):
         self, inputs: Values, run: Run, *, stream: bool
     ) -> AsyncGenerator[Values, None]:
         value = inputs[self.input_key]
-        for place, chain in enumerate(self.chains, start=1):
-            child = run.child(f"step_{place}").patched(kwargs={"return_only_outputs": True})
+        for step, chain in enumerate(self.chains, start=1):
+            child = run.child(f"step_{step}").patched(kwargs={"return_only_outputs": True})
             if stream and chain is self.chains[-1] and not self.strip_outputs:
                 async with aclosing(chain._step_stream(value, child)) as pieces:
                     async for piece in pieces:

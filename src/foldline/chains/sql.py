@@ -1,4 +1,4 @@
-"""`create_sql_query_chain`: from a question to a statement of SQL."""
+"""`create_sql_query_chain`: from a question to an SQL statement."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def create_sql_query_chain(
     *,
     get_col_comments: bool | None = None,
 ) -> Runnable[Any, str]:
-    """Make the runnable from `{"question": …}` to a statement, as text; it is not run.
+    """Make a runnable from `{"question": …}` to the text of a statement, which is not executed.
 
-    `table_names_to_use` in the input narrows the tables that the model is told of.
+    `table_names_to_use` in the input limits the tables that the prompt describes.
     """
     template = prompt or SQL_PROMPT
     variables = {*template.input_variables, *template.partial_variables}
@@ -49,6 +49,6 @@ def create_sql_query_chain(
     return inputs | template | llm.bind(stop=["\nSQLResult:"]) | RunnableLambda(_statement)
 
 
-def _statement(answer: Any) -> str:
+def _statement(answer: object) -> str:
     text = str(answer.text if isinstance(answer, BaseMessage) else answer)
     return text.strip()

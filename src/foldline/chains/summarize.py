@@ -1,4 +1,4 @@
-"""`load_summarize_chain`, and the helpers with which programs of LangChain's reduce documents themselves."""
+"""`load_summarize_chain`, and LangChain's helpers for programs that reduce documents themselves."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from foldline.chains.documents import (
     ReduceDocumentsChain,
     RefineDocumentsChain,
     StuffDocumentsChain,
-    grouped,
+    group_documents,
 )
 from foldline.chains.llm import LLMChain
 from foldline.documents.base import Document
 from foldline.exceptions import UsageError
-from foldline.prompts import PromptTemplate
+from foldline.prompts import BasePromptTemplate, PromptTemplate
+from foldline.runnables.base import Runnable
 
 __all__ = ["acollapse_docs", "collapse_docs", "load_summarize_chain", "split_list_of_docs"]
 
@@ -30,7 +31,7 @@ REFINE_SUMMARY_PROMPT = PromptTemplate.from_template(
 
 
 def load_summarize_chain(
-    llm: Any,
+    llm: Runnable[Any, Any],
     chain_type: str = "stuff",
     verbose: bool | None = None,  # noqa: FBT001  LangChain's signature
     **kwargs: Any,
@@ -51,7 +52,11 @@ def load_summarize_chain(
 
 
 def _stuff(
-    llm: Any, *, prompt: Any = SUMMARY_PROMPT, document_variable_name: str = "text", **kwargs: Any
+    llm: Runnable[Any, Any],
+    *,
+    prompt: BasePromptTemplate[Any] = SUMMARY_PROMPT,
+    document_variable_name: str = "text",
+    **kwargs: Any,
 ) -> StuffDocumentsChain:
     chain = LLMChain(llm=llm, prompt=prompt)
     return StuffDocumentsChain(
@@ -60,15 +65,15 @@ def _stuff(
 
 
 def _map_reduce(
-    llm: Any,
+    llm: Runnable[Any, Any],
     *,
-    map_prompt: Any = SUMMARY_PROMPT,
-    combine_prompt: Any = SUMMARY_PROMPT,
+    map_prompt: BasePromptTemplate[Any] = SUMMARY_PROMPT,
+    combine_prompt: BasePromptTemplate[Any] = SUMMARY_PROMPT,
     combine_document_variable_name: str = "text",
     map_reduce_document_variable_name: str = "text",
-    collapse_prompt: Any = None,
-    reduce_llm: Any = None,
-    collapse_llm: Any = None,
+    collapse_prompt: BasePromptTemplate[Any] | None = None,
+    reduce_llm: Runnable[Any, Any] | None = None,
+    collapse_llm: Runnable[Any, Any] | None = None,
     token_max: int = 3000,
     **kwargs: Any,
 ) -> MapReduceDocumentsChain:
@@ -94,13 +99,13 @@ def _map_reduce(
 
 
 def _refine(
-    llm: Any,
+    llm: Runnable[Any, Any],
     *,
-    question_prompt: Any = SUMMARY_PROMPT,
-    refine_prompt: Any = REFINE_SUMMARY_PROMPT,
+    question_prompt: BasePromptTemplate[Any] = SUMMARY_PROMPT,
+    refine_prompt: BasePromptTemplate[Any] = REFINE_SUMMARY_PROMPT,
     document_variable_name: str = "text",
     initial_response_name: str = "existing_answer",
-    refine_llm: Any = None,
+    refine_llm: Runnable[Any, Any] | None = None,
     **kwargs: Any,
 ) -> RefineDocumentsChain:
     return RefineDocumentsChain(
@@ -115,30 +120,30 @@ def _refine(
 def split_list_of_docs(
     docs: list[Document], length_func: Callable[..., int], token_max: int, **kwargs: Any
 ) -> list[list[Document]]:
-    """Put documents into groups that are no longer than `token_max`; raise where one alone is longer."""
+    """Put documents into groups of at most `token_max` tokens; raise `ValueError` if a single document is longer."""
     for document in docs:
         if length_func([document], **kwargs) > token_max:
             raise ValueError(
                 "A single document was longer than the context length, we cannot handle this."
             )
-    return grouped(docs, lambda group: length_func(group, **kwargs), token_max)
+    return group_documents(docs, lambda group: length_func(group, **kwargs), token_max)
 
 
 def collapse_docs(
     docs: list[Document], combine_document_func: Callable[..., str], **kwargs: Any
 ) -> Document:
-    """Make one document of several; values of the same metadata key are joined by commas."""
-    return _collapsed(docs, combine_document_func(docs, **kwargs))
+    """Merge documents into one; values of the same metadata key are joined by commas."""
+    return _merge_documents(docs, combine_document_func(docs, **kwargs))
 
 
 async def acollapse_docs(
     docs: list[Document], combine_document_func: Callable[..., Awaitable[str]], **kwargs: Any
 ) -> Document:
-    """Make one document of several; values of the same metadata key are joined by commas."""
-    return _collapsed(docs, await combine_document_func(docs, **kwargs))
+    """Merge documents into one; values of the same metadata key are joined by commas."""
+    return _merge_documents(docs, await combine_document_func(docs, **kwargs))
 
 
-def _collapsed(docs: list[Document], text: str) -> Document:
+def _merge_documents(docs: list[Document], text: str) -> Document:
     metadata: dict[str, str] = {}
     for document in docs:
         for key, value in document.metadata.items():

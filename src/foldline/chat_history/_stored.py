@@ -1,4 +1,4 @@
-"""What the stored histories share: reading rows with a report of damaged ones."""
+"""The base of stored histories: reads rows, and reports damaged ones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 
 from foldline._io import ASYNC
-from foldline.chat_history._values import Readable, pack, unpack_all
+from foldline.chat_history._values import ReadMessages, pack, unpack_all
 from foldline.chat_history.base import BaseChatMessageHistory
 from foldline.exceptions import UsageError
 from foldline.messages import BaseMessage
@@ -16,7 +16,7 @@ logger: logging.Logger = logging.getLogger("foldline.chat_history")
 
 
 class StoredChatMessageHistory(BaseChatMessageHistory):
-    """A conversation kept outside this process: rows of one session, in the order they were added."""
+    """A conversation in a file or a database: the rows of one session, in the order they were added."""
 
     def __init__(self, session_id: str) -> None:
         if not session_id:
@@ -26,19 +26,19 @@ class StoredChatMessageHistory(BaseChatMessageHistory):
 
     @abstractmethod
     def _rows(self) -> list[tuple[str | bytes, str]]:
-        """Return (text, where) of every message, oldest first."""
+        """Return (text, place) of every message, the oldest first."""
 
     @abstractmethod
     def _append(self, texts: list[str]) -> None:
-        """Add rows, all or none, and return when they are safe."""
+        """Add rows, all or none, and return when they are stored."""
 
-    def read(self) -> Readable:
-        """Return the messages, and in `.reports` what could not be read."""
+    def read(self) -> ReadMessages:
+        """Return the messages, with the damaged rows in `.reports`."""
         return unpack_all(self._rows())
 
     @property
     def messages(self) -> list[BaseMessage]:
-        """The messages, oldest first; a damaged row is left out and logged."""
+        """The messages, the oldest first; a damaged row is omitted and logged."""
         readable = self.read()
         for report in readable.reports:
             logger.warning("%s", report)
@@ -52,16 +52,16 @@ class StoredChatMessageHistory(BaseChatMessageHistory):
 
     async def aget_messages(self) -> list[BaseMessage]:
         """Return the messages, oldest first."""
-        found: list[BaseMessage] = await ASYNC.call(lambda: self.messages)
-        return found
+        messages: list[BaseMessage] = await ASYNC.call(lambda: self.messages)
+        return messages
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
-        """Add messages: all or none, and safe once this returns."""
+        """Add messages, all or none; they are stored when this returns."""
         if messages:
             self._append([pack(message) for message in messages])
 
 
 def _spelled(session_id: str) -> str:
-    """Spell a session so that every store can hold it, two different ones never alike: no NUL, no lone surrogate."""
+    """Encode a session's name without NUL and lone surrogates, so that every store can hold it; unambiguous."""
     escaped = session_id.replace("\\", "\\\\").replace("\0", "\\0")
     return escaped.encode("utf-8", "backslashreplace").decode()

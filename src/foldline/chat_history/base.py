@@ -1,7 +1,7 @@
-"""`BaseChatMessageHistory`: the messages of one conversation. An author writes the blocking half, at least.
+"""`BaseChatMessageHistory`: the messages of one conversation. An author writes at least the sync methods.
 
-A backend implements `messages`, `clear` and `add_messages` (or only `add_message`). One that can wait without a thread
-overrides the twins too.
+A backend implements `messages`, `clear` and `add_messages` (or only `add_message`). One that is async itself overrides
+the async methods too.
 """
 
 from __future__ import annotations
@@ -49,21 +49,21 @@ class BaseChatMessageHistory(ABC):
         return conversation_html(self.messages)
 
     messages: list[BaseMessage]
-    """The messages, oldest first; a property where they are read from somewhere."""
+    """The messages, the oldest first; a property in stored histories."""
 
     async def aget_messages(self) -> list[BaseMessage]:
         """Return the messages, oldest first."""
-        found: list[BaseMessage] = await ASYNC.call(lambda: self.messages)
-        return found
+        messages: list[BaseMessage] = await ASYNC.call(lambda: self.messages)
+        return messages
 
     def add_user_message(self, message: HumanMessage | str) -> None:
-        """Add what the user said."""
+        """Add a message of the user."""
         self.add_message(
             message if isinstance(message, HumanMessage) else HumanMessage(content=message)
         )
 
     def add_ai_message(self, message: AIMessage | str) -> None:
-        """Add what the model said."""
+        """Add a message of the model."""
         self.add_message(message if isinstance(message, AIMessage) else AIMessage(content=message))
 
     def add_message(self, message: BaseMessage) -> None:
@@ -85,28 +85,28 @@ class BaseChatMessageHistory(ABC):
 
     @abstractmethod
     def clear(self) -> None:
-        """Forget all messages."""
+        """Delete all messages."""
 
     async def aclear(self) -> None:
-        """Forget all messages."""
+        """Delete all messages."""
         await ASYNC.call(self.clear)
 
     def drop_oldest(self, count: int) -> None:
-        """Forget the oldest messages; foldline's own histories do it in one step, beside other writers."""
-        kept = list(self.messages)[count:]
+        """Delete the oldest messages; foldline's own histories do it in one step, safe with other writers."""
+        newer = list(self.messages)[count:]
         self.clear()
-        if kept:
-            self.add_messages(kept)
+        if newer:
+            self.add_messages(newer)
 
     async def adrop_oldest(self, count: int) -> None:
-        """Forget the oldest messages; foldline's own histories do it in one step, beside other writers."""
+        """Delete the oldest messages; foldline's own histories do it in one step, safe with other writers."""
         if type(self).drop_oldest is not BaseChatMessageHistory.drop_oldest:
             await ASYNC.call(self.drop_oldest, count)
             return
-        kept = list(await self.aget_messages())[count:]
+        newer = list(await self.aget_messages())[count:]
         await self.aclear()
-        if kept:
-            await self.aadd_messages(kept)
+        if newer:
+            await self.aadd_messages(newer)
 
     def __str__(self) -> str:
         return get_buffer_string(self.messages)

@@ -13,7 +13,7 @@ __all__ = ["InMemoryChatMessageHistory"]
 
 
 class InMemoryChatMessageHistory(BaseChatMessageHistory, BaseModel):
-    """Keeps messages in this process.
+    """Stores messages in this process.
 
     ```python
     from foldline.chat_history import InMemoryChatMessageHistory
@@ -31,8 +31,8 @@ class InMemoryChatMessageHistory(BaseChatMessageHistory, BaseModel):
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
         """Add messages."""
-        whole = [message_chunk_to_message(message) for message in messages]
-        self.messages.extend(whole)  # one call: no other thread's messages come between
+        full_messages = [message_chunk_to_message(message) for message in messages]
+        self.messages.extend(full_messages)  # one call: no other thread's messages come between
 
     def clear(self) -> None:
         """Forget all messages."""

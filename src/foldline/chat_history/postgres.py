@@ -34,11 +34,11 @@ class PostgresChatMessageHistory(StoredChatMessageHistory):
 
     def _rows(self) -> list[tuple[str | bytes, str]]:
         def read(connection: PostgresConnection) -> list[tuple[str, int]]:
-            found: list[tuple[str, int]] = connection.execute(
+            rows: list[tuple[str, int]] = connection.execute(
                 "SELECT value, place FROM foldline_messages WHERE session = %s ORDER BY place",
                 (self._session,),
             ).fetchall()
-            return found
+            return rows
 
         return [
             (value, f"foldline_messages: place {place}") for value, place in self._server.run(read)

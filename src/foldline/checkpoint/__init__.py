@@ -1,4 +1,4 @@
-"""Where threads are kept: agents, flows and graphs write one log each, in memory, SQLite or PostgreSQL."""
+"""Checkpoint savers: the threads of agents, workflows and graphs, in memory, SQLite or PostgreSQL."""
 
 from __future__ import annotations
 

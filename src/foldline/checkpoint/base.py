@@ -1,9 +1,9 @@
-"""`BaseCheckpointSaver`: where the steps of a thread are kept, as a log that is only ever appended to.
+"""`BaseCheckpointSaver`: stores the steps of a thread as an append-only log.
 
-A thread is named by `config["configurable"]["thread_id"]`; a sub-agent's part of it has a namespace of its own. Each
-entry names the one before it, so a thread may fork and every earlier state can be read again. Whoever appends says
-which entry was the last one it knew: if another process was faster, nothing is written and it is told so. Thus two
-processes never both carry on with one step.
+A thread is named by `config["configurable"]["thread_id"]`; a sub-agent's part of it has its own namespace. Each entry
+names the one before it, so a thread may fork and every earlier state can be read again. A writer passes the last entry
+that it read: if another process was faster, nothing is written and `ThreadConflictError` is raised. So two processes
+never both continue the same step.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = [
 
 
 class ThreadConflictError(StoreError):
-    """Another process carried on with this thread meanwhile; nothing was written."""
+    """Another process has continued this thread meanwhile; nothing was written."""
 
 
 class Entry(NamedTuple):
@@ -36,11 +36,11 @@ class Entry(NamedTuple):
     id: str
     parent: str | None
     body: str
-    """JSON; each face has its kinds of records."""
+    """JSON; agents, workflows and graphs have their own kinds of records."""
 
 
 class BaseCheckpointSaver(ABC):
-    """Keeps the entries of threads."""
+    """Stores the entries of threads."""
 
     __repr__ = short_repr
 
@@ -49,7 +49,7 @@ class BaseCheckpointSaver(ABC):
         return cls
 
     is_instant: bool = False
-    """Whether its methods never wait, so that they need no thread of their own under an event loop."""
+    """Whether its methods never block, so that async calls need no thread."""
 
     @abstractmethod
     def read(self, thread_id: str, namespace: str) -> list[Entry]:
@@ -59,21 +59,21 @@ class BaseCheckpointSaver(ABC):
     def append(
         self, thread_id: str, namespace: str, entries: list[Entry], *, after: str | None
     ) -> None:
-        """Write entries, all or none, if the last entry is the one named (None: there is none yet)."""
+        """Write entries, all or none, if the last entry is `after` (None: the thread is empty)."""
 
     @abstractmethod
     def delete_thread(self, thread_id: str) -> None:
-        """Forget a thread, all namespaces of it."""
+        """Delete a thread with all its namespaces."""
 
     def close(self) -> None:  # noqa: B027  most have nothing to close
-        """Let go of connections."""
+        """Close connections."""
 
-    def setup(self) -> None:  # noqa: B027  tables are made when a saver is opened
-        """Do nothing: LangGraph's savers make their tables here, ours when they are opened."""
+    def setup(self) -> None:  # noqa: B027  tables are created when a saver is opened
+        """Do nothing: LangGraph's savers create their tables here, ours when they are opened."""
 
 
 class StoredSaver(BaseCheckpointSaver):
-    """A saver with a place outside this process, named by a text."""
+    """A saver in a file or a database, named by a connection string."""
 
     @abstractmethod
     def __init__(self, place: str) -> None: ...
@@ -81,7 +81,7 @@ class StoredSaver(BaseCheckpointSaver):
     @classmethod
     @contextmanager
     def from_conn_string(cls, conn_string: str) -> Generator[Self, None, None]:
-        """Open it for the length of a block."""
+        """Open a saver for the duration of a block."""
         saver = cls(conn_string)
         try:
             yield saver
@@ -90,14 +90,14 @@ class StoredSaver(BaseCheckpointSaver):
 
 
 class AsyncOpened(StoredSaver):
-    """A saver whose `from_conn_string` is an async block, as LangGraph's async savers have it."""
+    """A saver whose `from_conn_string` is an async context, as in LangGraph's async savers."""
 
     @classmethod
     @asynccontextmanager
     async def from_conn_string(  # type: ignore[override]
         cls, conn_string: str
     ) -> AsyncGenerator[Self, None]:
-        """Open it for the length of an async block."""
+        """Open a saver for the duration of an async block."""
         saver = cls(conn_string)
         try:
             yield saver
@@ -105,10 +105,10 @@ class AsyncOpened(StoredSaver):
             saver.close()
 
 
-def check_head(thread_id: str, found: str | None, after: str | None) -> None:
-    """Raise if the last entry of a thread is not the one its writer knew."""
-    if found != after:
+def check_head(thread_id: str, head: str | None, after: str | None) -> None:
+    """Raise `ThreadConflictError` if the last entry of a thread is not the one that its writer read."""
+    if head != after:
         raise ThreadConflictError(
-            f"thread {thread_id!r} was carried on by somebody else since this run read it: nothing was written. "
+            f"thread {thread_id!r} was continued by another process since this run read it: nothing was written. "
             "Read its state again (agent.get_state), and run one at a time per thread"
         )

@@ -1,4 +1,4 @@
-"""`InMemorySaver`: threads in this process, for tests and for programs that need not survive."""
+"""`InMemorySaver`: threads in this process, for tests and for programs that need no persistence."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["InMemorySaver", "MemorySaver"]
 
 
 class InMemorySaver(BaseCheckpointSaver):
-    """Keeps threads in memory."""
+    """Stores threads in memory."""
 
     is_instant = True
 
@@ -32,7 +32,7 @@ class InMemorySaver(BaseCheckpointSaver):
             log.extend(entries)
 
     def delete_thread(self, thread_id: str) -> None:
-        """Forget a thread."""
+        """Delete a thread."""
         with self._lock:
             self._threads.pop(thread_id, None)
 

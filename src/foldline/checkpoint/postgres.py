@@ -20,19 +20,19 @@ CREATE TABLE IF NOT EXISTS foldline_checkpoints (
 );
 CREATE INDEX IF NOT EXISTS foldline_checkpoints_by_thread ON foldline_checkpoints (thread, namespace, place)
 """
-"""The lock keeps two processes from making the table at once."""
+"""The lock keeps two processes from creating the table at once."""
 READ = "SELECT id, parent, body FROM foldline_checkpoints WHERE thread = %s AND namespace = %s ORDER BY place"
 HEAD = "SELECT id FROM foldline_checkpoints WHERE thread = %s AND namespace = %s ORDER BY place DESC LIMIT 1"
 WRITE = "INSERT INTO foldline_checkpoints (thread, namespace, id, parent, body) VALUES (%s, %s, %s, %s, %s)"
 LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
-"""One writer at a time per thread: the last entry is looked at and the next one written as one."""
+"""One writer at a time per thread: reading the last entry and writing the next one is atomic."""
 
 
 class PostgresSaver(StoredSaver):
-    """Keeps threads in a PostgreSQL database, by its connection string."""
+    """Stores threads in a PostgreSQL database, by its connection string."""
 
     def __init__(self, conninfo: str | PostgresServer) -> None:
-        """Connect; the table is made where it is not there."""
+        """Connect; create the table where it does not exist."""
         self._server = (
             conninfo if isinstance(conninfo, PostgresServer) else PostgresServer(conninfo, SCHEMA)
         )
@@ -57,13 +57,14 @@ class PostgresSaver(StoredSaver):
             if head is not None and entries and head[0] == entries[-1].id:
                 return  # the connection broke after the commit and this is the second try
             check_head(thread_id, head[0] if head else None, after)
-            for one in entries:
-                connection.execute(WRITE, (thread_id, namespace, one.id, one.parent, one.body))
+            for entry in entries:
+                values = (thread_id, namespace, entry.id, entry.parent, entry.body)
+                connection.execute(WRITE, values)
 
         self._server.run(work)
 
     def delete_thread(self, thread_id: str) -> None:
-        """Forget a thread."""
+        """Delete a thread."""
         self._server.run(
             lambda connection: connection.execute(
                 "DELETE FROM foldline_checkpoints WHERE thread = %s", (thread_id,)

@@ -29,7 +29,7 @@ WRITE = "INSERT INTO checkpoints (thread, namespace, id, parent, body) VALUES (?
 
 
 class SqliteSaver(StoredSaver):
-    """Keeps threads in a SQLite file.
+    """Stores threads in a SQLite file.
 
     ```python
     from foldline.checkpoint import SqliteSaver
@@ -41,7 +41,7 @@ class SqliteSaver(StoredSaver):
     """
 
     def __init__(self, path: str | Path = "agents.db") -> None:
-        """Open the file; it is made where it is not there."""
+        """Open the file, or create it."""
         self._database = Database(path, "checkpoints", MIGRATIONS)
 
     def read(self, thread_id: str, namespace: str) -> list[Entry]:
@@ -56,16 +56,17 @@ class SqliteSaver(StoredSaver):
             head = connection.execute(HEAD, (thread_id, namespace)).fetchone()
             check_head(thread_id, head[0] if head else None, after)
             connection.executemany(
-                WRITE, [(thread_id, namespace, one.id, one.parent, one.body) for one in entries]
+                WRITE,
+                [(thread_id, namespace, entry.id, entry.parent, entry.body) for entry in entries],
             )
 
     def delete_thread(self, thread_id: str) -> None:
-        """Forget a thread."""
+        """Delete a thread."""
         with self._database.write() as connection:
             connection.execute("DELETE FROM checkpoints WHERE thread = ?", (thread_id,))
 
     def close(self) -> None:
-        """Close the connections that nobody uses."""
+        """Close the idle connections."""
         self._database.close()
 
 

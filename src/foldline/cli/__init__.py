@@ -1,4 +1,4 @@
-"""The command `foldline`. This file is what every start pays for, so it imports next to nothing.
+"""The command `foldline`. Every start imports this file, so it imports almost nothing.
 
 `foldline --help` is printed from the table below: Typer alone takes longer to import than the whole start may take.
 Each command is parsed by Typer (`foldline.cli.app`), which loads what the command needs when it runs.
@@ -80,7 +80,7 @@ def _print_quietly(text: str) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:
-        # What is left in the buffer must not be written at exit, where it would complain.
+        # The rest of the buffer must not be written at exit, which would print an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
 

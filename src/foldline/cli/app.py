@@ -1,4 +1,4 @@
-"""All commands as Typer sees them, put together. Options and help only: what a command does is loaded when it runs."""
+"""All commands of the Typer app: options and help only. The code of a command is imported when it runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`--ask`: a person says yes or no before each call of a tool."""
+"""`--ask`: a person approves each tool call."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Approval:
         self._allowed: set[str] = set()
 
     def __call__(self, call: Mapping[str, Any]) -> str | None:
-        """Return None where the call may run, else what the model is told."""
+        """Return None where the call may run, else the reason, which is sent to the model."""
         if call["name"] in self._allowed:
             return None
         arguments = json.dumps(to_jsonable(call["args"]), ensure_ascii=False)

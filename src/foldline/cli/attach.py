@@ -1,4 +1,4 @@
-"""Files that go along with a prompt: pictures, sound, film and PDFs as blocks, everything that is text as text."""
+"""Files attached to a prompt: pictures, audio, video and PDFs as blocks, text files as text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["human_message"]
 
 LARGEST = 20 * 1024 * 1024
 KINDS = {"image": "image", "audio": "audio", "video": "video"}
-TAKEN = {
+CAPABILITY_KEYS = {
     "image": "image_inputs",
     "audio": "audio_inputs",
     "video": "video_inputs",
@@ -29,7 +29,7 @@ TAKEN = {
 
 
 def human_message(text: str, files: Sequence[Path | str], model: object = None) -> HumanMessage:
-    """Make the user's message; what the model is known not to take is refused."""
+    """Make the user's message; raise `UsageError` for files that the model does not take."""
     if not files:
         return HumanMessage(text)
     blocks = [{"type": "text", "text": f"{text}\n\n"}] if text else []
@@ -41,7 +41,7 @@ def human_message(text: str, files: Sequence[Path | str], model: object = None) 
 def _check(blocks: Sequence[dict[str, Any]], files: Sequence[Path | str], model: object) -> None:
     profile = getattr(model, "profile", None) or {}
     for path, block in zip(files, blocks, strict=True):
-        if profile.get(TAKEN.get(block["type"], "")) is False:
+        if profile.get(CAPABILITY_KEYS.get(block["type"], "")) is False:
             raise UsageError(
                 f"{path}: {name_of(model)} does not take such files: choose another model with -m (`foldline models "
                 "PROVIDER` says what they can)"
@@ -80,5 +80,5 @@ def _block_of(data: bytes, name: str, media_type: str | None) -> dict[str, Any]:
         return {"type": "text", "text": f"{file_name}:\n\n{data.decode('utf-8')}\n\n"}
     except UnicodeDecodeError as error:
         raise UsageError(
-            f"{name}: neither text nor a picture, sound, film or PDF; attach one of those"
+            f"{name}: not text, a picture, audio, video or PDF; attach one of those"
         ) from error

@@ -1,4 +1,4 @@
-"""`foldline batch`: a file of prompts in, a file of answers out; stopped and taken up again at will."""
+"""`foldline batch`: reads a file of prompts and writes a file of answers; it can be stopped and resumed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from foldline.batches.store.job_store import JobStore
 from foldline.cli.choose import choose_model, prepare, read_options
 from foldline.cli.short_schema import read_schema
 from foldline.cli.start import Code
-from foldline.cli.terminal import note, say
+from foldline.cli.terminal import echo, note
 from foldline.exceptions import UsageError
 from foldline.language_models.policies.usage_scope import Limits
 from foldline.output_parsers import StrOutputParser
@@ -47,7 +47,7 @@ def run(
     options: list[str],
     as_json: bool,
 ) -> int:
-    """Ask for every row of a file."""
+    """Run a model for every row of a file."""
     settings: dict[str, Any] = {
         "model": model, "template": template, "system": system, "options": options, "key": key, "mode": mode,
         "concurrency": concurrency, "schema": read_schema(str(schema)) if schema else None,
@@ -61,7 +61,7 @@ def run(
 def resume(
     store: Path, *, out: Path | None, max_cost: float | None, retry_failed: bool, as_json: bool
 ) -> int:
-    """Go on with the job of a store."""
+    """Resume the job of a store."""
     settings = _read_settings(store)
     if out is not None:
         settings["out"] = str(out)
@@ -69,7 +69,7 @@ def resume(
 
 
 def status(store: Path, *, as_json: bool) -> int:
-    """Print where a job stands; another process may be at it."""
+    """Print the state of a job, which another process may be running."""
     job_store = _open_store(store)
     _print_report(job_store.job.report(), as_json=as_json)
     _print_rejects(job_store.inputs.rejects())
@@ -78,11 +78,11 @@ def status(store: Path, *, as_json: bool) -> int:
 
 
 def cancel(store: Path) -> int:
-    """Stop a job, here or wherever it runs, and its batches at the provider."""
+    """Stop a job, in any process, and its batches at the provider."""
     settings = _read_settings(store)
     job = _job(store, settings, None, None)
     job.cancel()
-    say(progress_line(job.report()))
+    echo(progress_line(job.report()))
     job.close()
     return Code.FINE
 
@@ -137,8 +137,8 @@ def _chain(settings: Mapping[str, Any]) -> Runnable[Any, Any]:
     if settings["schema"] is not None:
         answer: Runnable[Any, Any] = model.with_structured_output(settings["schema"])
         return prompt | answer
-    plain: Runnable[Any, Any] = prompt | model | StrOutputParser()
-    return plain
+    chain: Runnable[Any, Any] = prompt | model | StrOutputParser()
+    return chain
 
 
 def _rows(file: Path, template: str | None) -> Iterator[Any]:
@@ -197,8 +197,8 @@ def _print_rejects(rows: Iterator[RejectedRow]) -> None:
 def _print_report(report: BatchReport, *, as_json: bool) -> None:
     if as_json:
         fields = {name: getattr(report, name) for name in report.__dataclass_fields__}
-        say(json.dumps({**fields, "cost": report.cost, "is_finished": report.is_finished}))
+        echo(json.dumps({**fields, "cost": report.cost, "is_finished": report.is_finished}))
         return
-    say(progress_line(report))
+    echo(progress_line(report))
     for text, count in report.errors.items():
         note(f"{count} × {text}")

@@ -1,4 +1,4 @@
-"""`foldline batch` as Typer sees it: options and help only."""
+"""The Typer commands of `foldline batch`: options and help only."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def batch_run(
     option: Options = None,
     as_json: AsJson = False,
 ) -> int:
-    """Ask a model for every row of a file. What was asked before is not asked again."""
+    """Run a model for every row of a file. Rows that have an answer are not run again."""
     return call_command(
         "batch:run",
         file,
@@ -83,7 +83,7 @@ def batch_resume(
     ] = False,
     as_json: AsJson = False,
 ) -> int:
-    """Go on with a job that was stopped, was killed or ran out of its budget."""
+    """Resume a job that was stopped, was killed or ran out of its budget."""
     return call_command(
         "batch:resume",
         store,
@@ -96,11 +96,11 @@ def batch_resume(
 
 @group.command("status")
 def batch_status(store: Store, *, as_json: AsJson = False) -> int:
-    """Show where a job stands."""
+    """Show the state of a job."""
     return call_command("batch:status", store, as_json=as_json)
 
 
 @group.command("cancel")
 def batch_cancel(store: Store) -> int:
-    """Stop a job, wherever it runs, and its batches at the provider."""
+    """Stop a job, in any process, and its batches at the provider."""
     return call_command("batch:cancel", store)

@@ -8,29 +8,32 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from foldline.cli.choose import choose_model, name_of, prepare
-from foldline.cli.terminal import say, table
+from foldline.cli.terminal import echo, table
 from foldline.exceptions import UsageError
+
+if TYPE_CHECKING:
+    from foldline.language_models.base_chat_model import BaseChatModel
 
 __all__ = ["bench"]
 
 
 def bench(prompt: str, *, model: str | None, runs: int, suite: bool, as_json: bool) -> int:
-    """Ask some times and tell the times."""
+    """Run a model several times and print the times."""
     if suite:
         return _run_suite()
     chat_model = choose_model(model)
     prepare(chat_model)
     times = [_time(chat_model, prompt) for _ in range(runs)]
-    # The first loads the model or opens the connection: shown, but not in the middle value.
+    # The first run loads the model or opens the connection: it is shown, but not in the median.
     later_runs = times[1:] or times
     middle = {key: _middle([run_times[key] for run_times in later_runs]) for key in times[0]}
     if as_json:
-        say(json.dumps({"model": name_of(chat_model), "runs": times, "median": middle}))
+        echo(json.dumps({"model": name_of(chat_model), "runs": times, "median": middle}))
         return 0
-    say(f"{name_of(chat_model)}, {runs} runs; the median leaves out the first")
+    echo(f"{name_of(chat_model)}, {runs} runs; the median leaves out the first")
     rows = [
         (str(number), *_cells(run_times))
         for number, run_times in [
@@ -42,22 +45,23 @@ def bench(prompt: str, *, model: str | None, runs: int, suite: bool, as_json: bo
     return 0
 
 
-def _time(model: Any, prompt: str) -> dict[str, float | None]:
-    began = time.perf_counter()
+def _time(model: BaseChatModel, prompt: str) -> dict[str, float | None]:
+    start = time.perf_counter()
     first: float | None = None
     stream = model.stream_v2(prompt)
     for event in stream:
         if first is None and event["event"] == "content-block-delta":
             first = time.perf_counter()
     end = time.perf_counter()
-    tokens = (stream.output.usage_metadata or {}).get("output_tokens")
-    speaking_time = end - (first or began)
+    usage = stream.output.usage_metadata
+    tokens = usage.get("output_tokens") if usage else None
+    generation_time = end - (first or start)
     return {
-        "first_token": (first or end) - began,
-        "seconds": end - began,
+        "first_token": (first or end) - start,
+        "seconds": end - start,
         "tokens": tokens,
-        "tokens_per_second": (tokens - 1) / speaking_time
-        if tokens and tokens > 1 and speaking_time
+        "tokens_per_second": (tokens - 1) / generation_time
+        if tokens and tokens > 1 and generation_time
         else None,
     }
 
@@ -82,7 +86,7 @@ def _run_suite() -> int:
     script = Path("scripts/bench")
     if not script.is_file() or not Path("src/foldline").is_dir():
         raise UsageError(
-            "--suite runs scripts/bench of a clone of foldline: stand in the clone's folder"
+            "--suite runs scripts/bench of a clone of foldline: run it in the clone's folder"
         )
     sys.stdout.flush()
     return subprocess.run([str(script)], check=False).returncode

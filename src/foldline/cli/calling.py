@@ -1,4 +1,4 @@
-"""How a command as Typer sees it reaches what it does, which is loaded then; and options that many commands have."""
+"""Imports the code of a command and runs it; and the options that several commands share."""
 
 from __future__ import annotations
 
@@ -37,6 +37,6 @@ def call_command(place: str, *args: object, **kwargs: object) -> int:
     module, _, function = place.partition(":")
     try:
         return int(getattr(import_module(f"foldline.cli.{module}"), function)(*args, **kwargs) or 0)
-    except BrokenPipeError:  # here, because Typer would make it an error of its own
+    except BrokenPipeError:  # here, because Typer would turn it into an error
         drop_output()
         return Code.BROKEN_PIPE

@@ -1,4 +1,4 @@
-"""`foldline chat PROMPT`: one question, one answer. Without a prompt, `foldline.cli.interactive` takes over."""
+"""`foldline chat PROMPT`: one question, one answer. Without a prompt, `foldline.cli.interactive` runs a session."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from foldline.cli import places
 from foldline.cli.approve import Approval
@@ -25,29 +25,32 @@ from foldline.cli.choose import (
     read_options,
 )
 from foldline.cli.conversation import Conversation
-from foldline.cli.exchange import Exchange, Show
+from foldline.cli.exchange import ChatExchange, Show
 from foldline.cli.inputs import fragment_text
 from foldline.cli.logs import is_logging
 from foldline.cli.markdown import extract_code
 from foldline.cli.short_schema import read_schema
 from foldline.cli.shows import EventShow, NoShow, TextShow, answer_to_json
 from foldline.cli.start import Code
-from foldline.cli.terminal import is_terminal, note, readable, say
+from foldline.cli.terminal import echo, is_terminal, note, readable
 from foldline.exceptions import StoreError, StructuredOutputError, UsageError
 from foldline.messages import AIMessage, HumanMessage
+
+if TYPE_CHECKING:
+    from foldline.language_models.base_chat_model import BaseChatModel
 
 __all__ = ["chat", "open_log", "with_piped"]
 
 PATIENCE = 60.0
-"""Seconds that a pipe may be silent before its first byte."""
+"""Seconds to wait for the first byte of a pipe."""
 PATIENCE_SHOWN = 3.0
-"""Seconds after which somebody who looks is told what is waited for."""
+"""Seconds after which the terminal shows that the command waits for piped input."""
 LONGEST = 1e6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerForm:
-    """How the answer is wanted."""
+    """The form of the answer."""
 
     as_json: bool = False
     events: bool = False
@@ -59,11 +62,11 @@ class AnswerForm:
 
     @property
     def takes_code(self) -> bool:
-        """Whether only a block of code is wanted."""
+        """Whether only a block of code is printed."""
         return self.extract or self.extract_last
 
     def show(self) -> Show:
-        """Choose who shows the answer."""
+        """Return the `Show` for the answer."""
         if self.events:
             return EventShow()
         is_whole = self.as_json or self.no_stream or self.takes_code
@@ -72,7 +75,7 @@ class AnswerForm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """What is asked, of whom, with what; a template fills what is not said."""
+    """The prompt, its model, tools and options; a template supplies what is missing."""
 
     text: str = ""
     model: str | None = None
@@ -83,7 +86,7 @@ class Prompt:
     fragments: Sequence[str] = ()
 
     def with_template(self, name: str, parameters: Sequence[str]) -> Prompt:
-        """Return it with a template's parts where it has none of its own."""
+        """Return the prompt with missing parts from a template."""
         parts = read_template(name)
         values = {str(key): str(value) for key, value in read_options(parameters).items()}
         system = self.system or parts.get("system")
@@ -100,8 +103,8 @@ class Prompt:
 
     def whole_text(self) -> str:
         """Return the text with its fragments before it."""
-        before = fragment_text(self.fragments)
-        return f"{before}\n\n{self.text}".strip() if before else self.text
+        fragments = fragment_text(self.fragments)
+        return f"{fragments}\n\n{self.text}".strip() if fragments else self.text
 
 
 def chat(
@@ -126,7 +129,7 @@ def chat(
     no_log: bool,
     **form: bool,
 ) -> int:
-    """Ask once, or open a session; or keep what was said as a template."""
+    """Run a prompt, or open a session; or save the prompt as a template."""
     request = Prompt(
         text=readable(prompt),
         model=model,
@@ -178,14 +181,14 @@ def chat(
             ).run()
         if json_schema is not None:
             return _ask_for_schema(chat_model, conversation, human, json_schema, callbacks)
-        exchange = Exchange(
+        exchange = ChatExchange(
             chat_model,
             chosen_tools,
             answer_form.show(),
             approve=approve,
             metadata={"session_id": conversation.name} if conversation.name else None,
         )
-        return _ask(exchange, conversation, human, answer_form, callbacks)
+        return _run_exchange(exchange, conversation, human, answer_form, callbacks)
 
 
 def _save(name: str, request: Prompt) -> int:
@@ -203,7 +206,7 @@ def _save(name: str, request: Prompt) -> int:
 
 
 def with_piped(prompt: str) -> str:
-    """Return a prompt with what is piped in behind it."""
+    """Return a prompt followed by the piped input."""
     if sys.stdin is None or is_terminal(sys.stdin):
         return prompt
     _await_input()
@@ -212,7 +215,7 @@ def with_piped(prompt: str) -> str:
 
 
 def _await_input() -> None:
-    """Wait for the first byte of a pipe, or its end; a service may hand on one that nobody writes to or closes."""
+    """Wait for the first byte or the end of a pipe; some services pass one that is never written or closed."""
     try:
         mode = os.fstat(sys.stdin.fileno()).st_mode
     except (OSError, ValueError):
@@ -236,18 +239,18 @@ def _patience() -> float:
         return min(max(float(value), 0.0), LONGEST)
     except ValueError:
         raise UsageError(
-            f"FOLDLINE_STDIN_TIMEOUT={value!r} is no number of seconds: write one, such as 60"
+            f"FOLDLINE_STDIN_TIMEOUT={value!r} is not a number of seconds: write one, such as 60"
         ) from None
 
 
 def open_log(stack: ExitStack, *, is_wanted: bool, is_needed: bool = False) -> list[Any]:
-    """Open the trace file, if the run is to be written; a log that cannot be written costs a remark, not the answer."""
+    """Open the trace file, where the run is logged; a log that cannot be written is only a warning."""
     if not is_wanted:
         return []
     from foldline.tracers._open import open_tracer
     from foldline.tracers._switch import file_tracer
 
-    if file_tracer() is not None:  # FOLDLINE_TRACES has attached it already
+    if file_tracer() is not None:  # FOLDLINE_TRACES has added the tracer already
         return []
     try:
         return [stack.enter_context(open_tracer(places.traces_place()))]
@@ -258,8 +261,8 @@ def open_log(stack: ExitStack, *, is_wanted: bool, is_needed: bool = False) -> l
         return []
 
 
-def _ask(
-    exchange: Exchange,
+def _run_exchange(
+    exchange: ChatExchange,
     conversation: Conversation,
     human: HumanMessage,
     form: AnswerForm,
@@ -269,7 +272,7 @@ def _ask(
         answer = exchange.run([*conversation.messages, human], callbacks)
     except KeyboardInterrupt:
         _print_whole(exchange.answer, form)
-        remark = "; what came is kept" if conversation.is_kept and exchange.messages else ""
+        remark = "; the answer so far is kept" if conversation.is_kept and exchange.messages else ""
         note(f"(stopped{remark})")
         return Code.INTERRUPTED
     finally:
@@ -283,15 +286,15 @@ def _print_whole(answer: AIMessage | None, form: AnswerForm) -> None:
         return
     if form.takes_code:
         code = extract_code(str(answer.text), is_last=form.extract_last)
-        say(str(answer.text) if code is None else code.rstrip("\n"))
+        echo(str(answer.text) if code is None else code.rstrip("\n"))
     elif form.as_json:
-        say(_dump(answer_to_json(answer)))
+        echo(_dump(answer_to_json(answer)))
     elif form.no_stream:
-        say(str(answer.text))
+        echo(str(answer.text))
 
 
 def _ask_for_schema(
-    model: Any,
+    model: BaseChatModel,
     conversation: Conversation,
     human: HumanMessage,
     schema: dict[str, Any],
@@ -303,11 +306,11 @@ def _ask_for_schema(
     )
     conversation.add(human, [outcome["raw"]])
     if outcome.get("parsing_error") is not None or outcome["parsed"] is None:
-        why = outcome.get("parsing_error") or "it holds no JSON"
+        reason = outcome.get("parsing_error") or "it holds no JSON"
         raise StructuredOutputError(
-            f"the answer does not fit the schema: {why}; try again, a larger model, or a simpler schema"
+            f"the answer does not fit the schema: {reason}; try again, a larger model, or a simpler schema"
         )
-    say(_dump(outcome["parsed"]))
+    echo(_dump(outcome["parsed"]))
     return Code.FINE
 
 

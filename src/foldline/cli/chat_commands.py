@@ -1,4 +1,4 @@
-"""`foldline chat` as Typer sees it: options and help only."""
+"""The Typer command `foldline chat`: options and help only."""
 
 from __future__ import annotations
 
@@ -95,9 +95,9 @@ def chat(
     ] = False,
     no_log: NoLog = False,
 ) -> int:
-    """Ask a model and stream its answer. Without a prompt: an interactive session.
+    """Run a model and stream its answer. Without a prompt: an interactive session.
 
-    The local model is small (135M parameters): good for trying things, not a clever one.
+    The local model is small (135M parameters): good for trying things out, not for hard questions.
     """
     return call_command(
         "chat:chat",

@@ -1,4 +1,4 @@
-"""Commands that keep what the user chose, as Typer sees them: options and help only."""
+"""The Typer commands that store the user's choices: options and help only."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def keys(
     ] = False,
     as_json: AsJson = False,
 ) -> int:
-    """Keep API keys for the command line, in a file that only you can read or in the keyring."""
+    """Store API keys for the command line, in a file that only you can read or in the keyring."""
     return call_command("keys:keys", action, name, in_keyring=in_keyring, as_json=as_json)
 
 
@@ -50,7 +50,7 @@ def templates(
     delete: Annotated[bool, typer.Option("--delete", help="Delete it.")] = False,
     as_json: AsJson = False,
 ) -> int:
-    """List, show or delete kept prompts; `foldline chat ... --save NAME` makes one."""
+    """List, show or delete stored prompts; `foldline chat ... --save NAME` makes one."""
     return call_command("choices:templates", name, delete=delete, as_json=as_json)
 
 

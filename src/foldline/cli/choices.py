@@ -1,4 +1,4 @@
-"""`foldline default`, `aliases`, `fragments` and `templates`: what is chosen once and used often."""
+"""`foldline default`, `aliases`, `fragments` and `templates`: the user's stored choices."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from foldline.cli import places
 from foldline.cli.settings import read_json, read_settings, write_json, write_settings
-from foldline.cli.terminal import note, say, table
+from foldline.cli.terminal import echo, note, table
 from foldline.exceptions import UsageError
 from foldline.utils.strings import suggestion
 
@@ -34,9 +34,9 @@ def default(model: str | None, *, clear: bool) -> int:
     elif model:
         from foldline.cli.choose import choose_model
 
-        choose_model(model)  # refused now rather than at the next prompt
+        choose_model(model)  # fails now rather than at the next prompt
         write_settings(model=model)
-    say(read_settings().get("model") or "local:smollm2")
+    echo(read_settings().get("model") or "local:smollm2")
     return 0
 
 
@@ -61,7 +61,7 @@ def _show_or_change(
     entries: dict[str, str] = dict(read_settings().get(key) or {})
     if name is None:
         if as_json:
-            say(json.dumps(entries, ensure_ascii=False))
+            echo(json.dumps(entries, ensure_ascii=False))
         elif entries:
             table((kind, "stands for"), sorted(entries.items()))
         else:
@@ -73,7 +73,7 @@ def _show_or_change(
                 f"there is no {kind} {name!r}{suggestion(name, entries)}: foldline {key} lists them"
             )
         if not delete:
-            say(entries[name])
+            echo(entries[name])
             return 0
         del entries[name]
     else:
@@ -113,7 +113,7 @@ def templates(name: str | None, *, delete: bool, as_json: bool) -> int:
             for template_name in _names()
         ]
         if as_json:
-            say(
+            echo(
                 json.dumps(
                     {template_name: read_json(_file(template_name)) for template_name in _names()},
                     ensure_ascii=False,
@@ -129,7 +129,7 @@ def templates(name: str | None, *, delete: bool, as_json: bool) -> int:
         _file(name).unlink()
         note(f"{name} is deleted")
     else:
-        say(json.dumps(content, ensure_ascii=False, indent=None if as_json else 2))
+        echo(json.dumps(content, ensure_ascii=False, indent=None if as_json else 2))
     return 0
 
 
@@ -143,7 +143,7 @@ def read_template(name: str) -> dict[str, Any]:
 
 
 def save_template(name: str, **content: Any) -> None:
-    """Keep what a prompt is made of."""
+    """Store the parts of a prompt as a template."""
     fields = {
         key: value for key, value in content.items() if value not in (None, "", [], {}, False)
     }
@@ -156,12 +156,12 @@ def save_template(name: str, **content: Any) -> None:
 
 
 def fill_template(text: str, values: dict[str, str], prompt: str) -> str:
-    """Return a template's text with `$input` and its parameters filled in; a prompt it does not name follows it."""
+    """Fill `$input` and the parameters of a template; a prompt that it does not use is appended."""
     names = _identifiers(text)
     missing = sorted(names - {"input"} - set(values))
     if missing:
         raise UsageError(
-            f"the template wants {', '.join(missing)}: give -p {missing[0]}=VALUE (write $$ for a dollar sign)"
+            f"the template needs {', '.join(missing)}: give -p {missing[0]}=VALUE (write $$ for a dollar sign)"
         )
     filled = Template(text).safe_substitute({**values, "input": prompt})
     return filled if "input" in names or not prompt else f"{filled}\n\n{prompt}".strip()

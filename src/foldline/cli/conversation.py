@@ -1,4 +1,4 @@
-"""A conversation and where it is kept: in memory, or under a name in the user's SQLite file."""
+"""A conversation, in memory or under a name in the user's SQLite file."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ __all__ = ["Conversation", "list_sessions", "open_history"]
 
 
 def open_history(name: str) -> SQLiteChatMessageHistory:
-    """Open a kept conversation."""
+    """Open a stored conversation."""
     return SQLiteChatMessageHistory(name, places.make_folder_of(places.sessions_file()))
 
 
 def list_sessions() -> list[tuple[str, int, float]]:
-    """Return (name, messages, time of the last) of every kept conversation, newest first."""
+    """Return (name, number of messages, time of the last) of every stored conversation, the newest first."""
     if not places.sessions_file().exists():
         return []
-    history = open_history("any")  # all of the file are listed
+    history = open_history("any")  # `sessions` lists all of the file
     try:
         return history.sessions()
     finally:
@@ -46,7 +46,7 @@ class Conversation:
     def open(
         cls, name: str | None, *, resume: bool, is_kept: bool, system: str | None
     ) -> Conversation:
-        """Open the one that was asked for; one that is to be kept and has no name is called by the time."""
+        """Open a conversation; a stored one without a name is named after the time."""
         if resume and name is None:
             sessions = list_sessions()
             messages, when, _ = newest_messages()
@@ -63,7 +63,7 @@ class Conversation:
     def _of_messages(
         cls, messages: list[BaseMessage], *, is_kept: bool, system: str | None
     ) -> Conversation:
-        """Go on with messages of the log; where the conversation is to be kept, they are its beginning."""
+        """Continue with messages of the log; a stored conversation begins with them."""
         conversation = cls(_new_name() if is_kept else None, None)
         conversation._messages = list(messages)
         conversation._unsaved = list(messages)
@@ -73,17 +73,17 @@ class Conversation:
 
     @property
     def is_kept(self) -> bool:
-        """Whether it is written down."""
+        """Whether the conversation is stored."""
         return self._history is not None
 
     @property
     def messages(self) -> list[BaseMessage]:
-        """What was said, a system message first."""
+        """The messages, the system message first."""
         return list(self._messages)
 
     @property
     def system(self) -> str | None:
-        """What the model is told first."""
+        """The system message."""
         first = self._messages[0] if self._messages else None
         return str(first.text) if isinstance(first, SystemMessage) else None
 
@@ -92,12 +92,12 @@ class Conversation:
         messages = self._messages[1:] if self.system is not None else self._messages
         is_new = not messages
         self._messages = [SystemMessage(text), *messages]
-        # In a conversation that has begun, another system message holds for this run only.
+        # In a stored conversation, another system message applies to this run only.
         if is_new:
             self._unsaved = [self._messages[0]]
 
     def add(self, human: BaseMessage, answers: Sequence[BaseMessage]) -> None:
-        """Note a question and what came of it, in one piece; a question that nothing came of is not noted."""
+        """Store a question and its answers together; a question without an answer is not stored."""
         if not answers:
             return
         self._messages += [human, *answers]
@@ -106,7 +106,7 @@ class Conversation:
             self._unsaved = []
 
     def begin_anew(self) -> None:
-        """Start another conversation; the old one stays under its name."""
+        """Start another conversation; the old one keeps its name."""
         system = self.system
         self.close()
         self.__init__(_new_name(), system)  # type: ignore[misc]

@@ -1,50 +1,55 @@
-"""One prompt and all that comes of it: answers, tool calls, their results, until the model is done.
+"""`ChatExchange`: one prompt with the model's answers, tool calls and their results, until the model is done.
 
-What came so far is in `messages` at every moment, so that a Ctrl-C or a broken connection keeps it: an answer that was
-cut is marked `incomplete`, and a call that nobody answered gets a result saying so, because providers demand one.
+`messages` always holds what came so far, so that a Ctrl-C or a broken connection loses nothing: an answer that was cut
+is marked `incomplete`, and a tool call without a result gets one that says so, because providers demand one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from foldline.exceptions import BudgetExceeded, ModelError
 from foldline.messages import AIMessage, BaseMessage, ToolMessage
 from foldline.protocol.events import Event
 from foldline.runnables import Runnable, RunnableLambda
 
-__all__ = ["Approve", "Exchange", "Show"]
+if TYPE_CHECKING:
+    from foldline._config import RunnableConfig
+    from foldline.language_models.base_chat_model import BaseChatModel
+    from foldline.tools.base import BaseTool
+
+__all__ = ["Approve", "ChatExchange", "Show"]
 
 Approve = Callable[[Mapping[str, Any]], str | None]
-"""Asked before each call of a tool: None lets it run, a text is what the model is told instead."""
+"""Called before each tool call: None lets it run; a text is sent to the model instead of a result."""
 
 MOST_TURNS = 20
-"""Answers to one prompt, after which a model that only calls tools is stopped."""
+"""The most answers to one prompt: a model that only calls tools is stopped then."""
 RESENDABLE_BLOCKS = ("text", "reasoning", "image", "audio", "file")
 """Blocks of a cut answer that can be sent back; half a tool call cannot."""
 
 
 class Show(Protocol):
-    """Somebody who is told what happens."""
+    """Shows an exchange as it happens."""
 
     def event(self, event: Event) -> None:
-        """The model said something."""
+        """Show an event of the model's answer."""
 
     def result(self, message: ToolMessage) -> None:
-        """A tool answered."""
+        """Show the result of a tool."""
 
     def end(self, message: AIMessage | None) -> None:
-        """An answer is over; None where it broke off."""
+        """End the answer; None where it broke off."""
 
 
-class Exchange:
-    """What a model says to one list of messages, with tools."""
+class ChatExchange:
+    """Runs a model on a list of messages, with its tool calls, until it has an answer."""
 
     def __init__(
         self,
-        model: Any,
-        tools: Sequence[Any],
+        model: BaseChatModel,
+        tools: Sequence[BaseTool],
         show: Show,
         *,
         approve: Approve | None = None,
@@ -61,14 +66,14 @@ class Exchange:
 
     @property
     def answer(self) -> AIMessage | None:
-        """The last thing the model said."""
+        """The last message of the model."""
         answers = [message for message in self.messages if isinstance(message, AIMessage)]
         return answers[-1] if answers else None
 
     def run(self, messages: Sequence[BaseMessage], callbacks: Sequence[Any] = ()) -> AIMessage:
-        """Talk until the model calls no more tools."""
-        # One run around all of it, so that a trace is one tree.
-        exchange: Runnable[Any, Any] = RunnableLambda(self._talk).with_config(
+        """Run until the model calls no more tools; return its last message."""
+        # One parent run, so that the trace is one tree.
+        exchange: Runnable[Any, Any] = RunnableLambda(self._run_turns).with_config(
             run_name=self._run_name
         )
         try:
@@ -81,9 +86,9 @@ class Exchange:
             raise
         return answer
 
-    def _talk(self, messages: list[BaseMessage], config: object) -> AIMessage:
+    def _run_turns(self, messages: list[BaseMessage], config: RunnableConfig) -> AIMessage:
         for _ in range(MOST_TURNS):
-            answer = self._listen([*messages, *self.messages], config)
+            answer = self._stream([*messages, *self.messages], config)
             self.messages.append(answer)
             self._show.end(answer)
             if not answer.tool_calls or not self._tools:
@@ -93,10 +98,10 @@ class Exchange:
                 self.messages.append(result)
                 self._show.result(result)
         raise BudgetExceeded(
-            f"the model called tools in {MOST_TURNS} answers and gave none: ask for less, or give other tools"
+            f"the model called tools {MOST_TURNS} times without a final answer: ask for less, or pass other tools"
         )
 
-    def _listen(self, messages: list[BaseMessage], config: Any) -> AIMessage:
+    def _stream(self, messages: list[BaseMessage], config: RunnableConfig) -> AIMessage:
         stream = self._model.stream_v2(messages, config)
         try:
             for event in stream:
@@ -109,7 +114,7 @@ class Exchange:
             raise
         return answer
 
-    def _keep(self, partial: Any) -> None:
+    def _keep(self, partial: AIMessage) -> None:
         blocks = [
             block for block in partial.content_blocks if block.get("type") in RESENDABLE_BLOCKS
         ]
@@ -124,7 +129,7 @@ class Exchange:
                 )
             )
 
-    def _call(self, call: Mapping[str, Any], config: object) -> ToolMessage:
+    def _call(self, call: Mapping[str, Any], config: RunnableConfig) -> ToolMessage:
         tool = self._tools.get(call["name"])
         if tool is None:
             return _failed(call, f"there is no tool {call['name']!r}: use {', '.join(self._tools)}")
@@ -132,7 +137,7 @@ class Exchange:
             return _failed(call, refusal)
         try:
             result = tool.invoke({**call, "type": "tool_call"}, config)
-        except Exception as error:  # noqa: BLE001  the model is told, and may try otherwise
+        except Exception as error:  # noqa: BLE001  sent to the model, which may try something else
             return _failed(call, f"{type(error).__name__}: {error}")
         return result if isinstance(result, ToolMessage) else _failed(call, str(result))
 
@@ -146,5 +151,5 @@ class Exchange:
                     self.messages.append(_failed(call, "stopped before it ran"))
 
 
-def _failed(call: Mapping[str, Any], why: str) -> ToolMessage:
-    return ToolMessage(why, tool_call_id=call["id"] or "", name=call["name"], status="error")
+def _failed(call: Mapping[str, Any], reason: str) -> ToolMessage:
+    return ToolMessage(reason, tool_call_id=call["id"] or "", name=call["name"], status="error")

@@ -1,4 +1,4 @@
-"""The commands over an index as Typer sees them: options and help only."""
+"""The Typer commands of an index: options and help only."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def index(
     ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Bring files, folders and web pages into an index, by meaning; again, only what has changed."""
+    """Add files, folders and web pages to an index for search by meaning; later runs add only what has changed."""
     return call_command(
         "rag:index",
         path or [],

@@ -1,4 +1,4 @@
-"""What a prompt is made of besides its words: piped text, fragments, files and addresses."""
+"""Inputs of a prompt besides its text: piped text, fragments, files and URLs."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ __all__ = ["fetch", "fragment_text", "is_address", "read_stdin_bytes"]
 
 
 def is_address(place: str) -> bool:
-    """Return whether this is the address of something on the web."""
+    """Whether a text is a web URL."""
     return place.startswith(("http://", "https://"))
 
 
 def fetch(url: str) -> tuple[bytes, str | None]:
-    """Fetch an address that the user named: public ones only, checked before anything is connected to."""
+    """Fetch a URL; only public addresses are allowed, checked before the connection."""
     host = urlsplit(url).hostname or ""
     resolver = FileResolver(allow_hosts=[host, f"www.{host}"], schemes=("https", "http"))
     try:
@@ -42,7 +42,7 @@ def fetch(url: str) -> tuple[bytes, str | None]:
 
 
 def read_stdin_bytes() -> bytes:
-    """Read all of what is piped in, as bytes."""
+    """Read the piped input as bytes."""
     if sys.stdin is None or is_terminal(sys.stdin):
         raise UsageError(
             "-a - reads what is piped in, and nothing is: foldline chat ... -a - < photo.png"
@@ -52,7 +52,7 @@ def read_stdin_bytes() -> bytes:
 
 
 def fragment_text(places: Sequence[str]) -> str:
-    """Return the texts of fragments, each a file, an address or a name that `foldline fragments` keeps."""
+    """Return the texts of fragments: each a file, a URL, or a name of `foldline fragments`."""
     return "\n\n".join(_fragment(place) for place in places)
 
 

@@ -1,4 +1,4 @@
-"""Install an extra that a command needs, once the person at the terminal has agreed; elsewhere nothing is changed."""
+"""Installs an extra that a command needs, after the user at the terminal has agreed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["install_extra"]
 
 
 def install_extra(extra: str, missing: MissingExtraError) -> None:
-    """Ask, and install; raises `missing` where nobody can be asked, says no, or it fails."""
+    """Ask the user and install; raise `missing` without a terminal, without consent, or on failure."""
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         raise missing
     packages = requirements_of(extra)
@@ -29,7 +29,7 @@ def install_extra(extra: str, missing: MissingExtraError) -> None:
 
 
 def requirements_of(extra: str) -> list[str]:
-    """Return what an extra of foldline requires."""
+    """Return the packages of an extra."""
     marker = f'extra == "{extra}"'
     requirements = (
         requirement.replace("'", '"')

@@ -1,4 +1,4 @@
-"""`foldline chat` alone: a session. Lines that begin with `/` are commands, everything else is said to the model."""
+"""`foldline chat` without a prompt: a session. Lines that begin with `/` are commands, others go to the model."""
 
 from __future__ import annotations
 
@@ -8,29 +8,33 @@ import signal
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from foldline import __version__
 from foldline.cli import places
 from foldline.cli.attach import human_message
 from foldline.cli.choose import choose_model, choose_tool, name_of, prepare
 from foldline.cli.conversation import Conversation
-from foldline.cli.exchange import Approve, Exchange
+from foldline.cli.exchange import Approve, ChatExchange
 from foldline.cli.message_text import heading, text_and_calls
 from foldline.cli.shows import TextShow
 from foldline.cli.start import Code
-from foldline.cli.terminal import note, readable, say
+from foldline.cli.terminal import echo, note, readable
 from foldline.exceptions import FoldlineError, UsageError
 from foldline.messages import messages_to_dict
 from foldline.utils.private_files import open_private
 from foldline.utils.strings import suggestion
+
+if TYPE_CHECKING:
+    from foldline.language_models.base_chat_model import BaseChatModel
+    from foldline.tools.base import BaseTool
 
 __all__ = ["Session"]
 
 PROMPT, MORE = "> ", "... "
 QUOTES = '"""'
 WAKE = 0.2
-"""Seconds between two looks for a Ctrl-C while a line is read."""
+"""Seconds between two checks for a Ctrl-C while a line is read."""
 HELP = """\
 /model [PROVIDER:MODEL]  show or change the model
 /tools [MODULE:TOOL]     show the tools, or add one
@@ -50,8 +54,8 @@ class Session:
 
     def __init__(
         self,
-        model: Any,
-        tools: Sequence[Any],
+        model: BaseChatModel,
+        tools: Sequence[BaseTool],
         conversation: Conversation,
         callbacks: Sequence[Any] = (),
         approve: Approve | None = None,
@@ -88,14 +92,14 @@ class Session:
                 try:
                     text = read_message()
                     was_interrupted = False
-                    if self._take(text):
+                    if self._handle(text):
                         return Code.FINE
                 except EOFError:
-                    say()
+                    echo()
                     return Code.FINE
                 except KeyboardInterrupt:
                     if was_interrupted:
-                        say()
+                        echo()
                         return Code.INTERRUPTED
                     was_interrupted = True
                     note("\n(Ctrl-C again leaves, so does Ctrl-D)")
@@ -104,34 +108,34 @@ class Session:
 
     def _greet(self) -> None:
         count = len(self._conversation.messages)
-        going_on = f", {count} messages so far" if count else ""
+        length = f", {count} messages so far" if count else ""
         note(
-            f"foldline {__version__}, {name_of(self._model)}, session {self._conversation.name}{going_on}. "
+            f"foldline {__version__}, {name_of(self._model)}, session {self._conversation.name}{length}. "
             "/help shows the commands, Ctrl-D leaves."
         )
 
-    def _take(self, text: str) -> bool:
-        """Do what a line asks; true means: leave."""
+    def _handle(self, text: str) -> bool:
+        """Run a command or send a message; return whether the session ends."""
         if not text.strip():
             return False
-        word, _, argument = text.strip().partition(" ")
+        command, _, argument = text.strip().partition(" ")
         try:
-            if word in self._commands:
-                return self._commands[word](argument.strip())
-            if word.startswith("/") and "\n" not in text and "/" not in word[1:]:
-                near = suggestion(word, self._commands)
-                note(f"there is no command {word}{near}: /help shows those there are", style="red")
+            if command in self._commands:
+                return self._commands[command](argument.strip())
+            if command.startswith("/") and "\n" not in text and "/" not in command[1:]:
+                hint = suggestion(command, self._commands)
+                note(f"there is no command {command}{hint}: /help shows them", style="red")
                 return False
-            self._ask(text)
+            self._send(text)
         except (FoldlineError, OSError) as error:
             if isinstance(error, BrokenPipeError):
                 raise
             note(f"foldline: {error}", style="red")
         return False
 
-    def _ask(self, text: str) -> None:
+    def _send(self, text: str) -> None:
         human = human_message(text, self._files, self._model)
-        exchange = Exchange(
+        exchange = ChatExchange(
             self._model,
             self._tools,
             TextShow(is_styled=self._is_styled),
@@ -141,7 +145,7 @@ class Session:
         try:
             exchange.run([*self._conversation.messages, human], self._callbacks)
         except KeyboardInterrupt:
-            note("(stopped; what came is kept)" if exchange.messages else "(stopped)")
+            note("(stopped; the answer so far is kept)" if exchange.messages else "(stopped)")
         finally:
             self._conversation.add(human, exchange.messages)
         self._files = []
@@ -179,9 +183,9 @@ class Session:
     def _attach(self, name: str) -> bool:
         if not name:
             raise UsageError("write /attach FILE")
-        human_message("", [name], self._model)  # refused now rather than with the next message
+        human_message("", [name], self._model)  # fails now rather than with the next message
         self._files.append(name)
-        note(f"{name} goes along with the next message")
+        note(f"{name} is attached to the next message")
         return False
 
     def _save(self, name: str) -> bool:
@@ -211,7 +215,7 @@ class Session:
 
 
 def read_message() -> str:
-    """Read one message, which may go over several lines."""
+    """Read one message of one or more lines."""
     line = _read_line(PROMPT)
     if line.lstrip().startswith(QUOTES):
         return _read_quoted(line.lstrip().removeprefix(QUOTES))
@@ -223,17 +227,17 @@ def read_message() -> str:
 
 
 def _read_line(prompt: str) -> str:
-    """Read a line, waking up now and then: a Ctrl-C just before readline waits is else unheard until the next key."""
+    """Read a line, waking at intervals: a Ctrl-C just before readline waits is otherwise lost until a key press."""
     if not hasattr(signal, "setitimer"):
         return readable(input(prompt))
-    before = signal.signal(signal.SIGALRM, lambda *_: None)
+    previous = signal.signal(signal.SIGALRM, lambda *_: None)
     signal.setitimer(signal.ITIMER_REAL, WAKE, WAKE)
     try:
         return readable(input(prompt))
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        if callable(before):
-            signal.signal(signal.SIGALRM, before)
+        if callable(previous):
+            signal.signal(signal.SIGALRM, previous)
 
 
 def _read_quoted(first: str) -> str:
@@ -245,7 +249,7 @@ def _read_quoted(first: str) -> str:
 
 
 def _remember_lines() -> Path | None:
-    """Let the arrow keys find earlier lines, where Python has readline."""
+    """Enable the history of typed lines, where Python has readline."""
     with suppress(ImportError, OSError, FoldlineError):
         import readline
 

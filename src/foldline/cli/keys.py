@@ -1,6 +1,6 @@
-"""`foldline keys`: API keys that the command line finds without a variable, in a file of mode 0600 or the keyring.
+"""`foldline keys`: API keys that the command line stores in a file of mode 0600 or in the keyring.
 
-A variable of the environment wins over a stored key. No command prints a key.
+An environment variable takes precedence over a stored key. No command prints a key.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from foldline.cli import places
 from foldline.cli.models import key_variables, main_names
 from foldline.cli.settings import read_json, write_json
-from foldline.cli.terminal import is_terminal, note, say, table
+from foldline.cli.terminal import echo, is_terminal, note, table
 from foldline.exceptions import FoldlineError, MissingExtraError, UsageError
 from foldline.providers import find_provider, provider_names
 from foldline.utils.strings import suggestion
@@ -29,14 +29,14 @@ ACTIONS = ("list", "set", "delete", "path")
 
 
 def keys_file() -> Path:
-    """Return where keys are kept."""
+    """Return the file of the keys."""
     return places.data_dir() / "keys.json"
 
 
 def keys(action: str, name: str | None, *, in_keyring: bool, as_json: bool) -> int:
     """List, set or delete."""
     if action == "path":
-        say(str(keys_file()))
+        echo(str(keys_file()))
     elif action == "list":
         _list(as_json=as_json)
     elif action not in ACTIONS:
@@ -65,7 +65,7 @@ def use_stored_keys() -> None:
 def _from_keyring(name: str) -> str | None:
     with suppress(
         Exception
-    ):  # a keyring that is locked or gone: the provider says which key it misses
+    ):  # the keyring is locked or missing: the provider will say which key it needs
         password = import_module("keyring").get_password(KEYRING, name)
         return None if password is None else str(password)
     return None
@@ -90,7 +90,7 @@ def _variable(name: str) -> str:
 
 
 def _set(name: str, *, in_keyring: bool) -> None:
-    value = _ask(name)
+    value = _read_key(name)
     entry: Any = value
     if in_keyring:
         try:
@@ -108,7 +108,7 @@ def _set(name: str, *, in_keyring: bool) -> None:
     note(f"{name} is kept in {'the keyring' if in_keyring else keys_file()}")
 
 
-def _ask(name: str) -> str:
+def _read_key(name: str) -> str:
     if is_terminal(sys.stdin):
         value = getpass.getpass(f"{name} (not shown): ")
     else:
@@ -126,7 +126,7 @@ def _delete(name: str) -> None:
     if name not in entries:
         raise UsageError(f"no key {name} is kept; foldline keys lists those that are")
     if not isinstance(entries.pop(name), str):
-        with suppress(Exception):  # it may be gone already
+        with suppress(Exception):  # it may have been deleted already
             import_module("keyring").delete_password(KEYRING, name)
     write_json(keys_file(), entries)
     note(f"{name} is deleted")
@@ -138,17 +138,17 @@ def _list(*, as_json: bool) -> None:
     for provider in main_names():
         with suppress(FoldlineError):  # its package is missing
             names = key_variables(find_provider(provider))
-            held = [name for name in names if name in entries or os.environ.get(name)]
-            rows += [(provider, name, _place(name, entries)) for name in held]
-    others = [
+            present = [name for name in names if name in entries or os.environ.get(name)]
+            rows += [(provider, name, _place(name, entries)) for name in present]
+    other_rows = [
         ("", name, _place(name, entries))
         for name in entries
         if name not in {row[1] for row in rows}
     ]
-    rows += others
+    rows += other_rows
     if as_json:
         fields = ("provider", "name", "kept")
-        say(json.dumps([dict(zip(fields, row, strict=True)) for row in rows]))
+        echo(json.dumps([dict(zip(fields, row, strict=True)) for row in rows]))
     elif rows:
         table(("provider", "name", "kept in"), rows)
     else:

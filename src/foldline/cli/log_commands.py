@@ -1,4 +1,4 @@
-"""`foldline logs` and `foldline sessions` as Typer sees them: options and help only."""
+"""The Typer commands `foldline logs` and `foldline sessions`: options and help only."""
 
 from __future__ import annotations
 
@@ -46,5 +46,5 @@ def sessions(
     delete: Annotated[bool, typer.Option("--delete", help="Delete it instead.")] = False,
     as_json: AsJson = False,
 ) -> int:
-    """List the kept conversations, show one, or delete one."""
+    """List the stored conversations, show one, or delete one."""
     return call_command("sessions:sessions", name, delete=delete, as_json=as_json)

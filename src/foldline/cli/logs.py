@@ -1,7 +1,7 @@
 """`foldline logs`: every prompt of the command line and its answer, read from the trace file.
 
-A log entry is a trace whose root is a command; `foldline traces` shows the same runs as trees, and `-c` goes on with
-the newest.
+A log entry is a trace whose root is a command; `foldline traces` shows the same runs as trees, and `-c` continues the
+newest.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from foldline.cli import places
 from foldline.cli.markdown import extract_code
 from foldline.cli.settings import read_settings, write_settings
-from foldline.cli.terminal import note, say
+from foldline.cli.terminal import echo, note
 from foldline.exceptions import FoldlineError, UsageError
 from foldline.load import load
 from foldline.messages import BaseMessage
@@ -23,18 +23,18 @@ from foldline.tracers import TraceStore
 from foldline.tracers.schemas import Run
 from foldline.utils.strings import suggestion
 
-__all__ = ["Entry", "entries", "is_logging", "logs", "newest_messages"]
+__all__ = ["LogEntry", "entries", "is_logging", "logs", "newest_messages"]
 
 COMMANDS = ("foldline chat", "foldline ask")
 """Names of the runs that are commands."""
 MOST_LOOKED_AT = 5000
-"""Traces that a search looks at, the newest first."""
+"""The number of newest traces that a search reads."""
 SWITCHES = ("on", "off", "status", "path")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One prompt and what came of it."""
+class LogEntry:
+    """A prompt and its answer."""
 
     id: str
     time: str
@@ -46,13 +46,13 @@ class Entry:
     session: str | None
 
     def holds(self, text: str) -> bool:
-        """Return whether all words of a text are in the prompt or the answer."""
+        """Whether all words of a text are in the prompt or the answer."""
         both = f"{self.prompt}\n{self.answer}".casefold()
         return all(word in both for word in text.casefold().split())
 
 
 def is_logging() -> bool:
-    """Return whether prompts are logged: `FOLDLINE_LOG`, else what `foldline logs on` or `off` chose, else yes."""
+    """Whether prompts are logged: by `FOLDLINE_LOG`, else by `foldline logs on` or `off`, else yes."""
     variable = os.environ.get("FOLDLINE_LOG")
     if variable:
         return variable.lower() not in ("0", "off", "false", "no")
@@ -75,32 +75,32 @@ def logs(
         return _switch(str(what))
     log_entries = list(_matching_entries(what, limit, search, model, session))
     if as_json:
-        say(json.dumps([asdict(item) for item in log_entries], ensure_ascii=False))
+        echo(json.dumps([asdict(item) for item in log_entries], ensure_ascii=False))
     elif not log_entries:
         place = places.place_name(places.traces_place())
         note(f"nothing{' like that' if search or model or session else ''} is logged in {place}")
     elif only_answer or extract:
-        say(_answer(log_entries[0], extract=extract))
+        echo(_answer(log_entries[0], extract=extract))
     else:
         for entry in reversed(log_entries):
             _show(entry, is_whole=what is not None)
     return 0
 
 
-def _switch(what: str) -> int:
-    if what in ("on", "off"):
-        write_settings(log=what == "on")
-    if what == "path":
-        say(places.place_name(places.traces_place()))
+def _switch(action: str) -> int:
+    if action in ("on", "off"):
+        write_settings(log=action == "on")
+    if action == "path":
+        echo(places.place_name(places.traces_place()))
     else:
         state = "on" if is_logging() else "off"
-        say(f"logging is {state}: {places.place_name(places.traces_place())}")
+        echo(f"logging is {state}: {places.place_name(places.traces_place())}")
     return 0
 
 
 def _matching_entries(
     what: str | None, limit: int, search: str | None, model: str | None, session: str | None
-) -> Iterator[Entry]:
+) -> Iterator[LogEntry]:
     count = 0
     is_filtered = any((what, search, model, session))
     for entry in entries(MOST_LOOKED_AT if is_filtered else limit):
@@ -121,7 +121,7 @@ def _matching_entries(
         )
 
 
-def entries(limit: int) -> Iterator[Entry]:
+def entries(limit: int) -> Iterator[LogEntry]:
     """Return the newest prompts, newest first."""
     store = TraceStore(places.traces_place())
     if not store.exists():
@@ -138,7 +138,7 @@ def entries(limit: int) -> Iterator[Entry]:
                 return
 
 
-def _entry(run: Run) -> Entry:
+def _entry(run: Run) -> LogEntry:
     models = [child for child in _all_runs(run) if child.run_type == "llm"]
     described = models[-1].metadata if models else {}
     name = ":".join(
@@ -150,7 +150,7 @@ def _entry(run: Run) -> Entry:
         if isinstance(inputs, list)
         else []
     )
-    return Entry(
+    return LogEntry(
         id=str(run.trace_id or run.id),
         time=run.start_time.astimezone().strftime("%Y-%m-%d %H:%M:%S"),
         model=name,
@@ -168,8 +168,8 @@ def _all_runs(run: Run) -> Iterator[Run]:
         yield from _all_runs(child)
 
 
-def _output(run: Run, models: list[Run]) -> Any:
-    outputs = run.outputs or {}
+def _output(run: Run, models: list[Run]) -> object:
+    outputs: dict[str, Any] = run.outputs or {}
     if "output" in outputs:
         return outputs["output"]
     if models:
@@ -179,12 +179,12 @@ def _output(run: Run, models: list[Run]) -> Any:
     return outputs.get("raw") or ""
 
 
-def _kind(dumped: Any) -> str:
+def _kind(dumped: object) -> str:
     return str((dumped.get("id") or [""])[-1]) if isinstance(dumped, dict) else ""
 
 
-def _text(dumped: Any) -> str:
-    """Return the text of a message as it was dumped."""
+def _text(dumped: object) -> str:
+    """Return the text of the dump of a message."""
     if isinstance(dumped, dict) and "kwargs" in dumped:
         dumped = dumped["kwargs"].get("content", "")
     if isinstance(dumped, list):
@@ -195,19 +195,21 @@ def _text(dumped: Any) -> str:
     return "" if dumped is None else str(dumped)
 
 
-def _block(block: Any) -> str:
-    kind = block.get("type") if isinstance(block, dict) else None
+def _block(block: object) -> str:
+    if not isinstance(block, dict):
+        return ""
+    kind = block.get("type")
     if kind == "text":
         return str(block.get("text", ""))
     return f"[{kind}]" if kind in ("image", "audio", "video", "file") else ""
 
 
-def _answer(entry: Entry, *, extract: bool) -> str:
+def _answer(entry: LogEntry, *, extract: bool) -> str:
     code = extract_code(entry.answer) if extract else None
     return entry.answer if code is None else code.rstrip("\n")
 
 
-def _show(entry: Entry, *, is_whole: bool) -> None:
+def _show(entry: LogEntry, *, is_whole: bool) -> None:
     facts = [
         entry.time,
         entry.id[-12:],
@@ -215,20 +217,20 @@ def _show(entry: Entry, *, is_whole: bool) -> None:
         f"{entry.seconds:.1f} s" if entry.seconds is not None else "",
     ]
     facts += [f"session {entry.session}"] if entry.session else []
-    say("  ".join(fact for fact in facts if fact), style="bold")
+    echo("  ".join(fact for fact in facts if fact), style="bold")
     for mark, text in (("> ", entry.prompt), ("", entry.answer)):
-        excerpt = text if is_whole else _short(text)
+        excerpt = text if is_whole else _shorten(text)
         if excerpt:
-            say("\n".join(f"{mark}{line}" for line in excerpt.splitlines()))
+            echo("\n".join(f"{mark}{line}" for line in excerpt.splitlines()))
     if entry.error:
-        say(f"ERROR {entry.error}", style="red")
-    say()
+        echo(f"ERROR {entry.error}", style="red")
+    echo()
 
 
-def _short(text: str, lines: int = 6, width: int = 500) -> str:
+def _shorten(text: str, lines: int = 6, width: int = 500) -> str:
     text_lines = text.strip().splitlines()
-    short = "\n".join(text_lines[:lines])[:width]
-    return short if short == "\n".join(text_lines) else f"{short} ..."
+    excerpt = "\n".join(text_lines[:lines])[:width]
+    return excerpt if excerpt == "\n".join(text_lines) else f"{excerpt} ..."
 
 
 def newest_messages() -> tuple[list[BaseMessage], float, str | None]:

@@ -1,7 +1,7 @@
-"""Markdown on a terminal while it arrives: words are shown when they are whole and never broken at the edge.
+"""Streams Markdown to a terminal: words are shown when they are complete and are not broken at the edge.
 
-Nothing is drawn twice, so an answer that is stopped stays as it is and a window may change its size. Headings,
-emphasis, code, lists, quotes and links are styled; everything else, tables too, is shown as it was written.
+Nothing is drawn twice, so a stopped answer stays on the screen and the window may be resized. Headings, emphasis, code,
+lists, quotes and links are styled; everything else, including tables, is shown as plain text.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class MarkdownWriter:
         self._write = write
         self._width = width
         self._line = ""
-        """What has come of the line that is being read, and is not shown yet."""
+        """The part of the current line that is not shown yet."""
         self._column = 0
         self._indent = ""
         self._is_new_line = True
@@ -51,10 +51,10 @@ class MarkdownWriter:
         self._base: str | None = None
         self._marks: list[str] = []
         self._shown_length = 0
-        """Letters of the word that is being read which are on the screen already."""
+        """The number of characters of the current word that are shown already."""
 
     def feed(self, text: str) -> None:
-        """Show what a piece of text completes."""
+        """Show the words that a piece of text completes."""
         for part in re.split(r"(\n)", text):
             if part == "\n":
                 self._end_line()
@@ -63,7 +63,7 @@ class MarkdownWriter:
                 self._show_words()
 
     def close(self) -> None:
-        """Show what is left."""
+        """Show the rest."""
         if self._line:
             self._show_words(is_whole=True)
         self._line, self._marks = "", []
@@ -88,7 +88,7 @@ class MarkdownWriter:
             return
         text = self._line
         end = len(text) if is_whole else max(text.rfind(" "), text.rfind("\t")) + 1
-        # A link is shown when all of it is here.
+        # A link is shown when it is complete.
         bracket = text.rfind("[", 0, end)
         if (
             not is_whole
@@ -104,7 +104,7 @@ class MarkdownWriter:
         self._show_part()
 
     def _show_part(self) -> None:
-        """Show the letters of a word that is not whole yet, where it will surely fit in the line."""
+        """Show the characters of an incomplete word, where it will certainly fit in the line."""
         part = self._line
         fits = self._column - self._shown_length + len(part) + LONGEST_WORD <= self._width()
         if part and fits and not re.search(r"[\s*_`\[\]]", part):
@@ -113,7 +113,7 @@ class MarkdownWriter:
             self._shown_length = len(part)
 
     def _begin_line(self, *, is_whole: bool) -> bool:
-        """Look at the beginning of a line; false while too little of it is here."""
+        """Read the beginning of a line; return False while it is too short to decide."""
         line = self._line
         if not is_whole and (UNDECIDED.fullmatch(line) or line.lstrip()[:3] in ("```", "~~~")):
             return False
@@ -181,7 +181,7 @@ class MarkdownWriter:
         return spans
 
     def _turn(self, mark: str, before: str, after: str) -> bool:
-        """Begin or end a style where a mark does that; false where it is a sign like any other."""
+        """Begin or end a style at a mark; return False where the mark is plain text."""
         if "`" in self._marks and mark != "`":
             return False
         is_open = mark in self._marks

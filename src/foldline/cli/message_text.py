@@ -1,4 +1,4 @@
-"""Messages of a conversation as a person reads them: who speaks, the text, and the calls of tools."""
+"""Messages as text for a person: the role, the text, and the tool calls."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["heading", "text_and_calls"]
 
 
 def heading(message: BaseMessage) -> str:
-    """Return who speaks; an answer that was stopped or broke off is marked."""
+    """Return the role of a message; an incomplete answer is marked."""
     is_cut = isinstance(message, AIMessage) and message.status == "incomplete"
     return f"{message.type}{' (cut)' if is_cut else ''}"
 

@@ -1,6 +1,6 @@
-"""`foldline migrate`: rename LangChain's imports in programs and notebooks, and list what has no home.
+"""`foldline migrate`: renames LangChain's imports in programs and notebooks, and lists names without a counterpart.
 
-The rule of the file: a file is written whole or not at all, and only after everything in it could be read.
+A file is written completely or not at all, and only after everything in it could be read.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from foldline.cli.start import Code
 from foldline.compat.rewrite import Finding, UnparsableError, rewrite
@@ -24,18 +23,18 @@ __all__ = ["migrate"]
 
 SKIPPED = {"__pycache__", "node_modules", "site-packages", "build", "dist"}
 PYTHON_MAGICS = ("%%time", "%%timeit", "%%capture", "%%prun")
-"""Magics of a whole cell whose body is Python."""
+"""Cell magics whose body is Python."""
 MAGIC = re.compile(r"^(\s*)([%!?].*|.*\?)$")
 MARK = "pass  # foldline-magic-"
 
 
 @dataclass
-class Plan:
-    """What is to become of one file."""
+class FilePlan:
+    """The changes of one file."""
 
     path: Path
-    before: str = ""
-    after: str = ""
+    old_source: str = ""
+    new_source: str = ""
     findings: list[tuple[str, Finding]] = field(default_factory=list)
     """Place in the file -> finding."""
     problem: str = ""
@@ -43,12 +42,12 @@ class Plan:
 
 
 def migrate(path: Path, *, check: bool, diff: bool) -> int:
-    """Rewrite a file or every program of a folder; say what has no home, and what could not be read or written."""
+    """Rewrite a file or all programs of a folder; report names without a counterpart, and files that failed."""
     if not path.exists():
         raise UsageError(f"{path} does not exist: name a file or a folder")
     plans = [_plan(file) for file in _files(path)]
     for plan in plans:
-        if not (plan.problem or check or diff) and plan.after != plan.before:
+        if not (plan.problem or check or diff) and plan.new_source != plan.old_source:
             _write(plan)
     _report(plans, check=check, diff=diff)
     if any(plan.problem for plan in plans):
@@ -62,23 +61,23 @@ def _files(path: Path) -> Iterator[Path]:
         yield path
         return
     for folder, names, files in os.walk(path):
-        here = Path(folder)
+        folder_path = Path(folder)
         names[:] = sorted(
             name
             for name in names
             if name not in SKIPPED
             and not name.startswith(".")
-            and not (here / name / "pyvenv.cfg").exists()
+            and not (folder_path / name / "pyvenv.cfg").exists()
         )
         for file in sorted(files):
             if file.endswith((".py", ".ipynb")):
-                yield here / file
+                yield folder_path / file
 
 
-def _plan(path: Path) -> Plan:
-    plan = Plan(path)
+def _plan(path: Path) -> FilePlan:
+    plan = FilePlan(path)
     try:
-        plan.before = plan.after = path.read_bytes().decode("utf-8")
+        plan.old_source = plan.new_source = path.read_bytes().decode("utf-8")
     except UnicodeDecodeError as error:
         plan.problem = f"is not UTF-8 (byte {error.start}): convert it first; it is left as it was"
         return plan
@@ -91,28 +90,28 @@ def _plan(path: Path) -> Plan:
         else:
             _plan_program(plan)
     except UnparsableError as error:
-        plan.after = plan.before
+        plan.new_source = plan.old_source
         plan.problem = f"{error}; it is left as it was"
         plan.findings = []
     return plan
 
 
-def _plan_program(plan: Plan) -> None:
+def _plan_program(plan: FilePlan) -> None:
     try:
-        result = rewrite(plan.before)
+        result = rewrite(plan.old_source)
     except UnparsableError as error:
         raise UnparsableError(f"line {error.line}: {error}", error.line) from error
-    plan.after = result.source
+    plan.new_source = result.source
     plan.findings = [(str(finding.line), finding) for finding in result.findings]
 
 
-def _plan_notebook(plan: Plan) -> None:
+def _plan_notebook(plan: FilePlan) -> None:
     try:
-        notebook = json.loads(plan.before)
+        notebook = json.loads(plan.old_source)
         cells = notebook["cells"]
     except (ValueError, TypeError, KeyError) as error:
         raise UnparsableError(
-            "is no notebook: it has no JSON with cells; open and save it in Jupyter", 1
+            "is not a notebook: it has no JSON with cells; open and save it in Jupyter", 1
         ) from error
     is_changed = False
     for place, cell in enumerate(cells, 1):
@@ -126,7 +125,7 @@ def _plan_notebook(plan: Plan) -> None:
             is_changed = True
             cell["source"] = changed if isinstance(text, str) else changed.splitlines(keepends=True)
     if is_changed:
-        plan.after = _dump_like(plan.before, notebook)
+        plan.new_source = _dump_like(plan.old_source, notebook)
 
 
 def _cell(source: str, place: int) -> tuple[str, tuple[Finding, ...]]:
@@ -155,20 +154,20 @@ def _cell(source: str, place: int) -> tuple[str, tuple[Finding, ...]]:
 
 
 def _is_python(line: str) -> bool:
-    """Return whether a line that looks like a magic is a part of an expression: `% 2`, or a comment."""
+    """Whether a line that looks like a magic is Python: a part of an expression (`% 2`), or a comment."""
     return line.lstrip().startswith("#") or bool(re.match(r"\s*%\s", line))
 
 
-def _dump_like(before: str, notebook: Any) -> str:
-    """Write a notebook as it was written: its indentation, its last line."""
-    match = re.search(r"\n( +|\t)", before)
+def _dump_like(original: str, notebook: object) -> str:
+    """Return a notebook as JSON with the indentation and the last line of the original."""
+    match = re.search(r"\n( +|\t)", original)
     indent = None if match is None else (match[1] if "\t" in match[1] else len(match[1]))
-    text = json.dumps(notebook, indent=indent, ensure_ascii="\\u" in before)
-    return text + "\n" if before.endswith("\n") else text
+    text = json.dumps(notebook, indent=indent, ensure_ascii="\\u" in original)
+    return text + "\n" if original.endswith("\n") else text
 
 
-def _write(plan: Plan) -> None:
-    """Write a file by way of another beside it, so that nothing is ever half-written."""
+def _write(plan: FilePlan) -> None:
+    """Write a temporary file and rename it, so that the file is never half-written."""
     if not os.access(plan.path, os.W_OK):
         plan.problem = "may not be written: make it writable; it is left as it was"
         return
@@ -178,7 +177,7 @@ def _write(plan: Plan) -> None:
         target = plan.path.resolve()
         with tempfile.NamedTemporaryFile("wb", dir=target.parent, delete=False) as file:
             name = file.name
-            file.write(plan.after.encode(plan.encoding))
+            file.write(plan.new_source.encode(plan.encoding))
         Path(name).chmod(mode)
         Path(name).replace(target)
     except OSError as error:
@@ -187,14 +186,14 @@ def _write(plan: Plan) -> None:
             Path(name).unlink(missing_ok=True)
 
 
-def _report(plans: list[Plan], *, check: bool, diff: bool) -> None:
+def _report(plans: list[FilePlan], *, check: bool, diff: bool) -> None:
     out = sys.stdout
     for plan in plans:
-        if diff and plan.after != plan.before:
+        if diff and plan.new_source != plan.old_source:
             out.writelines(
                 difflib.unified_diff(
-                    plan.before.splitlines(keepends=True),
-                    plan.after.splitlines(keepends=True),
+                    plan.old_source.splitlines(keepends=True),
+                    plan.new_source.splitlines(keepends=True),
                     str(plan.path),
                     str(plan.path),
                 )
@@ -203,7 +202,7 @@ def _report(plans: list[Plan], *, check: bool, diff: bool) -> None:
             out.write(f"{plan.path}: {plan.problem}\n")
         for place, finding in plan.findings:
             out.write(f"{plan.path}:{place}: {finding.message}\n")
-    changed = sum(plan.after != plan.before and not plan.problem for plan in plans)
+    changed = sum(plan.new_source != plan.old_source and not plan.problem for plan in plans)
     gaps = sum(finding.is_gap for plan in plans for _, finding in plan.findings)
     verb = "would change" if check or diff else "changed"
     out.write(

@@ -1,4 +1,4 @@
-"""Commands over models, recordings and programs as Typer sees them: options and help only."""
+"""The Typer commands for models, recordings and programs: options and help only."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def models(
 def doctor(*, as_json: AsJson = False) -> int:
     """Check Python, extras, keys, servers and folders, and say what to do about each finding.
 
-    Only servers on this machine and addresses that you configured are asked.
+    It connects only to servers on this machine and to addresses that you configured.
     """
     return call_command("doctor:doctor", as_json=as_json)
 
@@ -68,5 +68,5 @@ def migrate(
     ] = False,
     diff: Annotated[bool, typer.Option("--diff", help="Change nothing; show what would.")] = False,
 ) -> int:
-    """Rename the imports of LangChain's packages, and list what has no home here."""
+    """Rename the imports of LangChain's packages, and list names without a counterpart here."""
     return call_command("migrate:migrate", path, check=check, diff=diff)

@@ -1,4 +1,4 @@
-"""`foldline models`: the providers, what they need and have, and what their models can do."""
+"""`foldline models`: the providers, their keys, and the capabilities of their models."""
 
 from __future__ import annotations
 
@@ -6,14 +6,18 @@ import json
 import os
 from contextlib import suppress
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from foldline.cli.terminal import note, say, table
+from foldline.cli.terminal import echo, note, table
 from foldline.exceptions import FoldlineError, UsageError
 from foldline.language_models.profile import find_profile, known_profiles
 from foldline.providers import REGISTRY, find_provider, provider_names
 from foldline.providers._completions.model import CompletionsModel
 from foldline.utils.strings import suggestion
+
+if TYPE_CHECKING:
+    from foldline.language_models.base_chat_model import BaseChatModel
+    from foldline.providers._completions.host import Host
 
 __all__ = ["host_of", "key_variables", "main_names", "models", "url_variables"]
 
@@ -35,22 +39,22 @@ OTHER_URLS = {
     "ChatAnthropicVertex": ("ANTHROPIC_VERTEX_BASE_URL",),
     "ChatVertexAI": ("GOOGLE_VERTEX_BASE_URL",),
 }
-"""Variables that hold an address and are no row of a table."""
+"""Class of a provider -> variables for its URL, where its table has none."""
 ON_AWS = ("ChatAnthropicBedrock", "ChatAnthropicMantle", "ChatBedrockConverse", "ChatOpenAIMantle")
 OTHER_KEYS = {
     **dict.fromkeys(ON_AWS, ("AWS_ACCESS_KEY_ID",)),
     **dict.fromkeys(("ChatAnthropicVertex", "ChatVertexAI"), ("GOOGLE_APPLICATION_CREDENTIALS",)),
 }
-"""Variables that show that there are credentials, where a key is not the only kind."""
+"""Class of a provider -> variables of other kinds of credentials."""
 
 
 def models(provider: str | None, *, as_json: bool) -> int:
-    """List the providers, or what one has."""
+    """List the providers, or the models of one."""
     if provider is not None:
         return _models_of(provider.replace("-", "_").lower(), as_json=as_json)
     providers = [_row(name) for name in main_names()]
     if as_json:
-        say(json.dumps(providers, ensure_ascii=False))
+        echo(json.dumps(providers, ensure_ascii=False))
         return 0
     rows = [(row["provider"], row["state"], row["key"], ", ".join(row["can"])) for row in providers]
     table(("provider", "installed", "key", "its models can"), rows)
@@ -61,11 +65,11 @@ def models(provider: str | None, *, as_json: bool) -> int:
 
 
 def main_names() -> list[str]:
-    """Every provider once, under the first of its names."""
-    seen: dict[str, str] = {}
+    """Return every provider once, under its first name."""
+    names_by_class: dict[str, str] = {}
     for name in [*REGISTRY, *provider_names()]:
-        seen.setdefault(REGISTRY.get(name, name), name)
-    return list(seen.values())
+        names_by_class.setdefault(REGISTRY.get(name, name), name)
+    return list(names_by_class.values())
 
 
 def _row(name: str) -> dict[str, Any]:
@@ -77,14 +81,16 @@ def _row(name: str) -> dict[str, Any]:
     profiles = _profiles(name)
     if name == "local":
         state = _local_state()
-    can = [
-        word for key, word in CAPABILITIES.items() if any(row.get(key) for row in profiles.values())
+    capabilities = [
+        label
+        for key, label in CAPABILITIES.items()
+        if any(row.get(key) for row in profiles.values())
     ]
     return {
         "provider": name,
         "state": state,
         "key": _key_state(kind),
-        "can": can,
+        "can": capabilities,
         "models": len(profiles),
     }
 
@@ -96,14 +102,14 @@ MAKERS = {
     "bedrock_mantle_anthropic": "anthropic",
     "bedrock_mantle_openai": "openai",
 }
-"""Clouds that serve the models of one maker -> whose profiles they are."""
+"""Cloud -> the maker of the models that it serves, whose profiles are used."""
 
 
 def _profiles(name: str) -> dict[str, Any]:
-    """The profiles under any of a provider's names, each with what the rows of shorter names say of it."""
-    same = [alias for alias, place in REGISTRY.items() if place == REGISTRY.get(name)]
-    same += [maker for cloud, maker in MAKERS.items() if cloud in (name, *same)]
-    provider = next((alias for alias in (name, *same) if known_profiles(alias)), name)
+    """Return the profiles under any of a provider's names."""
+    aliases = [alias for alias, place in REGISTRY.items() if place == REGISTRY.get(name)]
+    aliases += [maker for cloud, maker in MAKERS.items() if cloud in (name, *aliases)]
+    provider = next((alias for alias in (name, *aliases) if known_profiles(alias)), name)
     return {
         model: find_profile(provider, model) or {} for model in sorted(known_profiles(provider))
     }
@@ -119,38 +125,36 @@ def _local_state() -> str:
     return f"yes, fetched: {', '.join(fetched)}" if fetched else "yes, fetched at first use"
 
 
-def key_variables(kind: Any) -> tuple[str, ...]:
-    """The variables that may hold a provider's key."""
-    own = _of_host(kind, "keys") or getattr(kind, "key_variables", ())
-    return (*own, *OTHER_KEYS.get(kind.__name__, ()))
-
-
-def url_variables(kind: Any) -> tuple[str, ...]:
-    """The variables that may hold another address of a provider."""
-    own = getattr(import_module(kind.__module__), "URL_VARIABLES", ())
-    return tuple(_of_host(kind, "url_variables") or own or OTHER_URLS.get(kind.__name__, ()))
-
-
-def _of_host(kind: Any, what: str) -> Any:
+def key_variables(kind: type[BaseChatModel]) -> tuple[str, ...]:
+    """Return the variables that may hold a provider's key."""
     host = host_of(kind)
-    return getattr(host, what, ()) if host is not None else ()
+    names = (host.keys if host is not None else ()) or getattr(kind, "key_variables", ())
+    return (*names, *OTHER_KEYS.get(kind.__name__, ()))
 
 
-def host_of(kind: Any) -> Any:
-    """The row of a provider that speaks chat completions; None for others, and for the one that takes any server."""
+def url_variables(kind: type[BaseChatModel]) -> tuple[str, ...]:
+    """Return the variables that may hold another address of a provider."""
+    host = host_of(kind)
+    names = host.url_variables if host is not None else ()
+    module_names = getattr(import_module(kind.__module__), "URL_VARIABLES", ())
+    return tuple(names or module_names or OTHER_URLS.get(kind.__name__, ()))
+
+
+def host_of(kind: type[BaseChatModel]) -> Host | None:
+    """Return the settings of a provider that speaks chat completions; None for others, and for a server of any URL."""
     if issubclass(kind, CompletionsModel):
         with suppress(UsageError):
             return kind.model_construct()._host
     return None
 
 
-def _key_state(kind: object) -> str:
+def _key_state(kind: type[BaseChatModel]) -> str:
     variables = key_variables(kind)
     if not variables:
         return "none needed"
-    held = [name for name in variables if os.environ.get(name)]
-    if held:
-        return f"{held[0]} is set"
+    names = [name for name in variables if os.environ.get(name)]
+    if names:
+        return f"{names[0]} is set"
     host = host_of(kind)
     if host is not None and not host.needs_key:
         return "none needed"
@@ -165,15 +169,15 @@ def _models_of(provider: str, *, as_json: bool) -> int:
     find_provider(provider)
     profiles = _profiles(provider)
     if as_json:
-        say(json.dumps(profiles, ensure_ascii=False, default=str))
+        echo(json.dumps(profiles, ensure_ascii=False, default=str))
         return 0
     if not profiles:
         note(f"no profiles of {provider}'s models here; any works by its name: -m {provider}:MODEL")
         return 0
     rows = []
     for name, profile in profiles.items():
-        can = ", ".join(word for key, word in CAPABILITIES.items() if profile.get(key))
-        rows.append((name or "(any other)", _count(profile.get("max_input_tokens")), can))
+        capabilities = ", ".join(label for key, label in CAPABILITIES.items() if profile.get(key))
+        rows.append((name or "(any other)", _count(profile.get("max_input_tokens")), capabilities))
     table(("model", "context", "can"), rows)
     return 0
 

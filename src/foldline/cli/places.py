@@ -1,4 +1,4 @@
-"""Where the command line keeps its things: conversations, traces, the lines that were typed."""
+"""The files of the command line: conversations, traces, the history of typed lines."""
 
 from __future__ import annotations
 

@@ -1,16 +1,16 @@
-"""`foldline index`, `ask`, `similar` and `embed`: the files of a folder by meaning, in one SQLite file.
+"""`foldline index`, `ask`, `similar` and `embed`: search by meaning, in one SQLite file.
 
-The same file holds the vectors and the record of what is in; indexing again embeds only what has changed.
+The file holds the vectors and the records of indexed documents; indexing again embeds only what has changed.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from foldline.cli import places
 from foldline.cli.chat import open_log, with_piped
@@ -21,12 +21,12 @@ from foldline.cli.choose import (
     prepare_encoder,
     read_options,
 )
-from foldline.cli.exchange import Exchange
+from foldline.cli.exchange import ChatExchange
 from foldline.cli.keys import use_stored_keys
 from foldline.cli.logs import is_logging
 from foldline.cli.settings import read_settings, write_settings
 from foldline.cli.shows import NoShow, TextShow
-from foldline.cli.terminal import note, readable, say, table
+from foldline.cli.terminal import echo, note, readable, table
 from foldline.document_loaders import DirectoryLoader, FileLoader, WebBaseLoader
 from foldline.documents import Document, citation_messages, citations
 from foldline.exceptions import UsageError
@@ -37,12 +37,16 @@ from foldline.utils.progress import Progress
 from foldline.utils.strings import count_of, suggestion
 from foldline.vectorstores import SQLiteVectorStore
 
+if TYPE_CHECKING:
+    from foldline.document_loaders.base import BaseLoader
+    from foldline.embeddings.base import Embeddings
+
 __all__ = ["ask", "ask_logged", "embed", "embed_piped", "index", "similar"]
 
 CHUNK, OVERLAP = 1000, 100
-"""Characters of a piece, and how many it shares with the next: what MiniLM reads of a text."""
+"""Characters of a piece, and of its overlap with the next: MiniLM reads no more of a text."""
 BATCH = 16
-"""Pieces embedded between two moves of the bar."""
+"""Pieces embedded between two updates of the progress bar."""
 ENCODERS = {
     "local": "foldline.providers.local:LocalEmbeddings",
     "openai": "foldline.providers.openai:OpenAIEmbeddings",
@@ -54,16 +58,14 @@ ENCODERS = {
 LOCAL = "local:minilm-l6"
 
 
-def _encoder(spec: str) -> Any:
+def _encoder(spec: str) -> Embeddings:
     use_stored_keys()
     provider, colon, model = spec.partition(":")
     if provider == "py":
-        embeddings = own_object(model, "-m py:")
-        return (
-            embeddings
-            if hasattr(embeddings, "embed_query") and not isinstance(embeddings, type)
-            else embeddings()
-        )
+        encoder: Any = own_object(model, "-m py:")
+        is_ready = hasattr(encoder, "embed_query") and not isinstance(encoder, type)
+        embeddings: Embeddings = encoder if is_ready else encoder()
+        return embeddings
     if provider not in ENCODERS:
         raise UsageError(
             f"there are no embeddings of {provider!r}{suggestion(provider, ENCODERS)}: write local, openai:MODEL, "
@@ -72,8 +74,8 @@ def _encoder(spec: str) -> Any:
     if provider == "local":
         prepare_encoder(model or "minilm-l6")
     module, _, name = ENCODERS[provider].partition(":")
-    kind = getattr(import_module(module), name)
-    return kind(model=model) if colon and model else kind()
+    kind: type[Embeddings] = getattr(import_module(module), name)
+    return kind(**({"model": model} if colon and model else {}))
 
 
 def _file() -> Path:
@@ -82,7 +84,7 @@ def _file() -> Path:
 
 @contextmanager
 def _open_index(name: str, encoder: str | None = None) -> Iterator[tuple[SQLiteVectorStore, str]]:
-    """Open an index with the model that it was made with."""
+    """Open an index with its embeddings."""
     indexes = dict(read_settings().get("indexes") or {})
     if name not in indexes and encoder is None:
         names = ", ".join(indexes) or "none yet"
@@ -114,7 +116,7 @@ def index(
     exclude: Sequence[str],
     as_json: bool,
 ) -> int:
-    """Bring files, folders and web pages into an index, and take out what is gone."""
+    """Add files, folders and web pages to an index, and delete what is no longer there."""
     if not paths:
         return _list(as_json=as_json)
     indexes = dict(read_settings().get("indexes") or {})
@@ -134,19 +136,19 @@ def index(
                 progress=lambda done, total: progress.update(done),
             )
     if as_json:
-        say(json.dumps({**result, "index": name, "failed": failures}, ensure_ascii=False))
+        echo(json.dumps({**result, "index": name, "failed": failures}, ensure_ascii=False))
     else:
         for failure in failures:
             note(f"left out: {failure}", style="red")
-        say(
+        echo(
             f"{name}: {count_of(result['num_added'], 'piece')} added, {result['num_skipped']} unchanged, "
             f"{result['num_deleted']} deleted, {count_of(len(failures), 'file')} left out"
         )
     return 0
 
 
-def _root_of(paths: Sequence[str]) -> Any:
-    """Return the function that says below which of the paths a document is: what is gone there is deleted."""
+def _root_of(paths: Sequence[str]) -> Callable[[Document], str]:
+    """Return a function that names the path that a document is under; documents missing there are deleted."""
     roots = [path if "://" in path else str(Path(path).expanduser().resolve()) for path in paths]
 
     def root(document: Document) -> str:
@@ -174,10 +176,10 @@ def _pieces(
         failures += [str(failure) for failure in getattr(loader, "errors", ())]
     splitter = RecursiveCharacterTextSplitter(chunk_size=CHUNK, chunk_overlap=OVERLAP)
     pieces = [piece for piece in splitter.split_documents(documents) if piece.page_content.strip()]
-    return [_plain(piece) for piece in pieces], failures
+    return [_with_json_metadata(piece) for piece in pieces], failures
 
 
-def _loader(path: str, glob: Sequence[str], exclude: Sequence[str]) -> Any:
+def _loader(path: str, glob: Sequence[str], exclude: Sequence[str]) -> BaseLoader:
     if "://" in path:
         return WebBaseLoader(path, continue_on_failure=True)
     place = Path(path).expanduser().resolve()
@@ -194,8 +196,8 @@ def _loader(path: str, glob: Sequence[str], exclude: Sequence[str]) -> Any:
     return FileLoader(place)
 
 
-def _plain(piece: Document) -> Document:
-    """Keep of the metadata what JSON has: a loader of one's own may put in anything."""
+def _with_json_metadata(piece: Document) -> Document:
+    """Return a piece with metadata that JSON can hold; a user's loader may put in anything."""
     metadata = json.loads(json.dumps(piece.metadata, default=str))
     return Document(piece.page_content, metadata=metadata)
 
@@ -203,7 +205,7 @@ def _plain(piece: Document) -> Document:
 def _list(*, as_json: bool) -> int:
     indexes = read_settings().get("indexes") or {}
     if as_json:
-        say(json.dumps(indexes, ensure_ascii=False))
+        echo(json.dumps(indexes, ensure_ascii=False))
     elif indexes:
         table(("index", "embeddings"), sorted(indexes.items()))
     else:
@@ -223,11 +225,11 @@ def similar(text: str, *, name: str, count: int, as_json: bool) -> int:
             {"score": score, "text": piece.page_content, **piece.metadata}
             for piece, score in matches
         ]
-        say(json.dumps(rows, ensure_ascii=False))
+        echo(json.dumps(rows, ensure_ascii=False))
         return 0
     for document, score in matches:
-        say(f"{score:.3f}  {document.metadata.get('source', '')}", style="bold")
-        say(f"{' '.join(document.page_content.split())[:300]}\n")
+        echo(f"{score:.3f}  {document.metadata.get('source', '')}", style="bold")
+        echo(f"{' '.join(document.page_content.split())[:300]}\n")
     if not matches:
         note(f"the index {name!r} is empty")
     return 0
@@ -255,7 +257,7 @@ def ask(
         return similar(question, name=name, count=count, as_json=as_json)
     chat_model = choose_model(model, read_options(options))
     prepare(chat_model)
-    exchange = Exchange(
+    exchange = ChatExchange(
         chat_model,
         [],
         NoShow() if as_json else TextShow(),
@@ -272,23 +274,23 @@ def ask(
             {"text": block.text, "sources": [source.number for source in block.sources]}
             for block in answer.blocks
         ]
-        say(
+        echo(
             json.dumps(
                 {"answer": answer.text, "blocks": blocks, "sources": sources}, ensure_ascii=False
             )
         )
         return 0
     sources_named = answer.sources
-    say()
+    echo()
     for number, document in enumerate(documents, 1):
         mark = "*" if any(source.number == number for source in sources_named) else " "
-        say(f"{mark}[{number}] {_where(document)}", style=None if mark == "*" else "dim")
+        echo(f"{mark}[{number}] {_source_label(document)}", style=None if mark == "*" else "dim")
     if not sources_named:
-        note("(the answer names no source: those above are what it was given)")
+        note("(the answer names no source; the model got those above)")
     return 0
 
 
-def _where(document: Document) -> str:
+def _source_label(document: Document) -> str:
     source = str(document.metadata.get("source", ""))
     if "page_label" in document.metadata:
         source += f", page {document.metadata['page_label']}"
@@ -299,7 +301,7 @@ def embed(text: str, *, model: str | None) -> int:
     """Print the vector of a text as JSON."""
     if not text:
         raise UsageError('there is nothing to embed: foldline embed "a text", or pipe one in')
-    say(json.dumps(_encoder(model or LOCAL).embed_query(text)))
+    echo(json.dumps(_encoder(model or LOCAL).embed_query(text)))
     return 0
 
 
@@ -314,5 +316,5 @@ def ask_logged(question: str, *, no_log: bool, **options: Any) -> int:
 
 
 def embed_piped(text: str, *, model: str | None) -> int:
-    """Print the vector of a text, or of what is piped in."""
+    """Print the vector of a text, or of the piped input."""
     return embed(readable(text) if text else with_piped(""), model=model)

@@ -13,7 +13,7 @@ from typing import Any
 
 from foldline._io import BLOCKING
 from foldline._io.drive import drive
-from foldline.cli.exchange import Exchange, Show
+from foldline.cli.exchange import ChatExchange, Show
 from foldline.cli.shows import EventShow, TextShow
 from foldline.exceptions import UsageError
 from foldline.messages import AIMessage, HumanMessage
@@ -24,23 +24,23 @@ from foldline.testing.replay import ReplayTransport
 __all__ = ["replay"]
 
 PACE = 0.02
-"""Seconds between two events of a file that does not tell their times."""
+"""Seconds between two events of a file without times."""
 WIRES = {
     "/chat/completions": "openai_compatible",
     "/responses": "openai",
     "/messages": "anthropic",
     "GenerateContent": "google",
 }
-"""What is in the address of a recorded call -> who decodes it."""
+"""Part of the URL of a recorded call -> the provider whose decoder reads it."""
 MARKS = {
     '"chat.completion': "openai_compatible",
     "response.": "openai",
     "message_start": "anthropic",
     "candidates": "google",
 }
-"""What is in the text of a stream -> who decodes it."""
+"""Part of the text of a stream -> the provider whose decoder reads it."""
 NOWHERE = "http://127.0.0.1:9"
-"""The address of the models that replay: nobody is asked, whatever they send."""
+"""The URL of the models that replay: nothing is sent to it."""
 SETTINGS: dict[str, dict[str, Any]] = {"openai": {"use_responses_api": True}}
 
 
@@ -49,8 +49,8 @@ def replay(file: Path, *, speed: float, events: bool, provider: str | None) -> i
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise UsageError(f"{file}: cannot be read: {why}; check the path") from error
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise UsageError(f"{file}: cannot be read: {reason}; check the path") from error
     show: Show = EventShow() if events else TextShow()
     first = _first_object(text)
     if first is not None and "event" in first:
@@ -113,7 +113,7 @@ def _guess(text: str, table: dict[str, str], file: Path) -> str:
     for mark, provider in table.items():
         if mark in text:
             return provider
-    raise UsageError(f"{file}: whose wire is this? Say it with --provider")
+    raise UsageError(f"{file}: the provider of this stream is not known: pass --provider")
 
 
 def _call_of_sse(text: str) -> dict[str, Any]:
@@ -147,4 +147,4 @@ def _play_calls(
             max_retries=0,
             **SETTINGS.get(provider, {}),
         )
-        Exchange(model, [], show).run([HumanMessage("(recorded)")])
+        ChatExchange(model, [], show).run([HumanMessage("(recorded)")])

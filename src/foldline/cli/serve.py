@@ -1,4 +1,4 @@
-"""`foldline serve`: what is served, where, for whom; and the keys."""
+"""`foldline serve`: runs the server, and manages its keys."""
 
 from __future__ import annotations
 
@@ -9,15 +9,19 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from foldline.cli.places import data_dir, make_folder_of, traces_place
 from foldline.exceptions import MissingExtraError, UsageError
 
+if TYPE_CHECKING:
+    from foldline.serve.app import ServeApp
+    from foldline.serve.keys import KeyStore
+
 __all__ = ["add_key", "list_keys", "make_from_environment", "remove_key", "serve"]
 
 PASSED_ON = "FOLDLINE_SERVE"
-"""The environment variable by which workers learn what they serve."""
+"""The environment variable that passes the arguments to worker processes."""
 
 
 def serve(
@@ -34,7 +38,7 @@ def serve(
     trace: bool,
     drain: float | None,
 ) -> int:
-    """Serve until told to stop."""
+    """Serve until interrupted."""
     _need_extra()
     import uvicorn
 
@@ -67,9 +71,9 @@ def serve(
     note = _check_address(address, server_options)
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     os.environ[PASSED_ON] = json.dumps(plan)
-    app = make_from_environment()  # what cannot be served is an error now
-    _say(f"Serving {', '.join(app.server.apps)} on http://{_bracketed(address)}:{number}")
-    _say(f"Runs are kept in {_without_password(server_options['log'])}. {note}")
+    app = make_from_environment()  # fails now where something cannot be served
+    _print(f"Serving {', '.join(app.server.apps)} on http://{_bracketed(address)}:{number}")
+    _print(f"Runs are kept in {_without_password(server_options['log'])}. {note}")
     options: dict[str, Any] = {
         "host": address,
         "port": number,
@@ -89,8 +93,8 @@ def serve(
     return 0
 
 
-def make_from_environment() -> Any:
-    """Make the app that the environment describes; each worker does."""
+def make_from_environment() -> ServeApp:
+    """Make the app from the environment variable; called in each worker."""
     from foldline.serve import Settings, create_app
     from foldline.serve.gateway import make_apps, read_config
 
@@ -101,7 +105,7 @@ def make_from_environment() -> Any:
 
 
 def _check_address(address: str, options: dict[str, Any]) -> str:
-    """Refuse to serve strangers without keys; return a sentence about who may call."""
+    """Refuse a public address without keys; return a sentence about who may call."""
     from foldline.serve.keys import KeyStore
     from foldline.serve.log.sql import open_tables
     from foldline.serve.server import is_loopback
@@ -132,7 +136,7 @@ def _need_extra() -> None:
     del starlette, uvicorn
 
 
-def _say(sentence: str) -> None:
+def _print(sentence: str) -> None:
     sys.stderr.write(f"{sentence}\n")
     sys.stderr.flush()
 
@@ -149,7 +153,7 @@ def _without_password(place: str) -> str:
 # -- keys
 
 
-def _keys(log: str | None) -> Any:
+def _keys(log: str | None) -> KeyStore:
     _need_extra()
     from foldline.serve.keys import KeyStore
     from foldline.serve.log.sql import open_tables
@@ -167,7 +171,7 @@ def add_key(
     tpm: int | None,
     studio: bool,
 ) -> int:
-    """Make a key and print it, once."""
+    """Make a key and print it."""
     from foldline.serve.keys import parse_budget
 
     names = [
@@ -182,7 +186,7 @@ def add_key(
         studio=studio,
     )
     print(text)  # noqa: T201  the answer of the command
-    _say("This is the only time that the key is shown: only its hash is kept.")
+    _print("This is the only time that the key is shown: only its hash is kept.")
     return 0
 
 
@@ -203,7 +207,7 @@ def list_keys(*, log: str | None, as_json: bool) -> int:
         limits = " · ".join(part for part in parts if part) or "no limits"
         print(f"{key.name}  fl_{key.id}_…  {limits}")  # noqa: T201
     if not keys:
-        _say("There are no keys: `foldline serve keys add NAME` makes one.")
+        _print("There are no keys: `foldline serve keys add NAME` makes one.")
     return 0
 
 
@@ -211,5 +215,5 @@ def remove_key(name: str, *, log: str | None) -> int:
     """Remove a key; servers refuse it within seconds."""
     if not _keys(log).remove(name):
         raise UsageError(f"there is no key named {name!r}: `foldline serve keys list` shows them")
-    _say(f"{name} is removed; servers refuse it within {2} seconds.")
+    _print(f"{name} is removed; servers refuse it within {2} seconds.")
     return 0

@@ -1,4 +1,4 @@
-"""`foldline serve` as Typer sees it: options and help only. `serve` without `keys` serves."""
+"""The Typer commands of `foldline serve`: options and help only. `serve` without `keys` runs the server."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["group"]
 
 
 class ServeGroup(TyperGroup):
-    """A group whose usual command is `run`, so that `foldline serve app:agent` needs no second word."""
+    """A group whose default command is `run`, so that `foldline serve app:agent` works."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put `run` in front of whatever names no other command."""
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401  Click's context, or that of the copy in newer Typers
+        """Put `run` before arguments that do not start with a command."""
         if not args or args[0] not in self.commands:
             args = ["run", *args]
         parsed: list[str] = super().parse_args(ctx, args)
@@ -83,7 +83,7 @@ def run(
 ) -> int:
     """Serve models, chains and agents over HTTP, on the wires that clients speak.
 
-    OpenAI Chat Completions and Responses, Anthropic Messages, Vercel AI SDK, AG-UI, LangGraph, LangServe, MCP, our own.
+    OpenAI Chat Completions and Responses, Anthropic Messages, Vercel AI SDK, AG-UI, LangGraph, LangServe, MCP, native.
     `foldline serve keys add NAME` makes a key; without keys only this machine may call.
     """
     return _call(
@@ -118,7 +118,7 @@ def add(
         bool, typer.Option("--studio", help="Opens the studio, which shows the runs of all keys.")
     ] = False,
 ) -> int:
-    """Make a key and print it, this one time."""
+    """Make a key and print it. It is shown this one time."""
     return _call(
         "add_key",
         name,

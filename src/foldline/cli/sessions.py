@@ -1,4 +1,4 @@
-"""`foldline sessions`: the kept conversations, in the trace file beside the runs that made them."""
+"""`foldline sessions`: the stored conversations, which are in the trace file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 from foldline.cli.conversation import list_sessions, open_history
 from foldline.cli.message_text import heading, text_and_calls
 from foldline.cli.places import sessions_file, traces_place
-from foldline.cli.terminal import note, say, table
+from foldline.cli.terminal import echo, note, table
 from foldline.exceptions import UsageError
 from foldline.messages import messages_to_dict
 from foldline.tracers import TraceStore
@@ -35,11 +35,11 @@ def sessions(name: str | None, *, delete: bool, as_json: bool) -> int:
             count = TraceStore(traces_place()).delete(session=name)
             note(f"{name} is deleted{f', and {count} runs of the log' if count else ''}")
         elif as_json:
-            say(json.dumps(messages_to_dict(history.messages), ensure_ascii=False, default=str))
+            echo(json.dumps(messages_to_dict(history.messages), ensure_ascii=False, default=str))
         else:
             for message in history.messages:
-                say(f"{heading(message)}:", style="bold")
-                say(f"{text_and_calls(message)}\n")
+                echo(f"{heading(message)}:", style="bold")
+                echo(f"{text_and_calls(message)}\n")
     finally:
         history.close()
     return 0
@@ -49,7 +49,7 @@ def _list(*, as_json: bool) -> int:
     conversations = list_sessions()
     if as_json:
         keys = ("session", "messages", "last")
-        say(
+        echo(
             json.dumps(
                 [dict(zip(keys, row, strict=True)) for row in conversations], ensure_ascii=False
             )

@@ -1,4 +1,4 @@
-"""What the user has chosen: the default model, aliases, whether prompts are logged. One file for its owner alone."""
+"""The user's settings: the default model, aliases, whether prompts are logged. Only the user can read the file."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ __all__ = [
 
 
 def settings_file() -> Path:
-    """Return where the choices are kept."""
+    """Return the file of the settings."""
     return places.data_dir() / "settings.json"
 
 
 def read_settings() -> dict[str, Any]:
-    """Return the choices: `model`, `aliases`, `log`, `fragments`."""
+    """Return the settings: `model`, `aliases`, `log`, `fragments`."""
     return read_json(settings_file())
 
 
 def write_settings(**changes: Any) -> None:
-    """Change some of the choices; None takes one out."""
+    """Change some settings; None deletes one."""
     settings = {**read_settings(), **changes}
     write_json(
         settings_file(), {name: value for name, value in settings.items() if value is not None}
@@ -40,7 +40,7 @@ def write_settings(**changes: Any) -> None:
 
 
 def resolve_alias(model: str | None) -> str | None:
-    """Return the model that a name stands for: an alias, the default where there is no name, else the name."""
+    """Return the model of an alias; the default model without a name; else the name itself."""
     settings = read_settings()
     name = model or settings.get("model")
     aliases = settings.get("aliases") or {}
@@ -48,7 +48,7 @@ def resolve_alias(model: str | None) -> str | None:
 
 
 def read_json(file: Path) -> dict[str, Any]:
-    """Return the object in a file; nothing where there is no file."""
+    """Return the JSON object of a file; an empty one where there is no file."""
     try:
         text = file.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -60,14 +60,14 @@ def read_json(file: Path) -> dict[str, Any]:
     try:
         content = json.loads(text)
     except ValueError as error:
-        raise StoreError(f"{file}: is not JSON ({error}): mend it or delete it") from error
+        raise StoreError(f"{file}: is not JSON ({error}): correct it or delete it") from error
     if not isinstance(content, dict):
-        raise StoreError(f"{file}: holds no JSON object: mend it or delete it")
+        raise StoreError(f"{file}: is not a JSON object: correct it or delete it")
     return content
 
 
 def write_json(file: Path, value: dict[str, Any]) -> None:
-    """Write an object for the owner's eyes only; a crash leaves the old file."""
+    """Write a file that only its owner can read; a crash leaves the old one."""
     partial = places.make_folder_of(file).with_name(f"{file.name}.{os.getpid()}.new")
     try:
         with open_private(partial, "w", encoding="utf-8") as output:

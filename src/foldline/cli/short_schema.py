@@ -1,4 +1,4 @@
-"""A JSON schema in a line: `name, age int, bio: one sentence`; or a file; or JSON as it is. Pure but for the file."""
+"""Reads a JSON schema from one line (`name, age int, bio: one sentence`), from a file, or from JSON."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ FIELD = re.compile(
 
 
 def read_schema(text: str, *, is_list: bool = False) -> dict[str, Any]:
-    """Return the schema that a file, JSON or a line of fields describes; `is_list` asks for a list of such objects."""
-    schema = _read(text)
+    """Return the schema of a file, JSON or a line of fields; with `is_list`, of a list of such objects."""
+    schema = _read_schema(text)
     if is_list:
         schema = {
             "type": "object",
@@ -40,7 +40,7 @@ def read_schema(text: str, *, is_list: bool = False) -> dict[str, Any]:
     return {"title": "answer", **schema}
 
 
-def _read(text: str) -> dict[str, Any]:
+def _read_schema(text: str) -> dict[str, Any]:
     if text.lstrip().startswith(("{", "[")):
         return _parse(text, "--schema")
     path = Path(text).expanduser()
@@ -59,16 +59,16 @@ def _read(text: str) -> dict[str, Any]:
     return _from_line(text)
 
 
-def _parse(text: str, where: str) -> dict[str, Any]:
+def _parse(text: str, source: str) -> dict[str, Any]:
     try:
         schema = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise UsageError(
-            f"{where}: the schema is not JSON: {error}; write JSON, a file, or fields as in 'name, age int'"
+            f"{source}: the schema is not JSON: {error}; write JSON, a file, or fields as in 'name, age int'"
         ) from error
     if not isinstance(schema, dict):
         raise UsageError(
-            f'{where}: a JSON schema is an object, not a {type(schema).__name__}: write {{"type": "object", ...}}'
+            f'{source}: a JSON schema is an object, not a {type(schema).__name__}: write {{"type": "object", ...}}'
         )
     return schema
 
@@ -81,7 +81,7 @@ def _from_line(text: str) -> dict[str, Any]:
         field = FIELD.fullmatch(part.strip())
         if field is None:
             raise UsageError(
-                f"--schema: {part.strip()!r} is no field: write `name`, `age int`, `tags str[]` or `bio: a sentence`"
+                f"--schema: {part.strip()!r} is not a field: write `name`, `age int`, `tags str[]` or `bio: a sentence`"
             )
         properties[field["name"]] = _property(field)
     if not properties:

@@ -1,13 +1,14 @@
-"""The ways to show an exchange: words as they come, raw events, or nothing until the end."""
+"""The ways to show an exchange: text as it streams, raw events, or nothing until the end."""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from foldline.cli.markdown import MarkdownWriter
-from foldline.cli.terminal import is_terminal, note, say, terminal_width
+from foldline.cli.terminal import echo, is_terminal, note, terminal_width
 from foldline.messages import AIMessage, ToolMessage
 from foldline.protocol.blocks import MEDIA_TYPES
 from foldline.protocol.events import Event
@@ -22,20 +23,20 @@ class NoShow:
     """Shows nothing."""
 
     def event(self, event: Event) -> None:
-        """Nothing is shown."""
+        """Show nothing."""
 
     def result(self, message: ToolMessage) -> None:
-        """Nothing is shown."""
+        """Show nothing."""
 
     def end(self, message: AIMessage | None) -> None:
-        """Nothing is shown."""
+        """Show nothing."""
 
 
 class EventShow(NoShow):
     """Prints every event of the protocol as a line of JSON."""
 
     def event(self, event: Event) -> None:
-        """Print it."""
+        """Print an event."""
         sys.stdout.write(json.dumps(event, ensure_ascii=False, default=str) + "\n")
         sys.stdout.flush()
 
@@ -43,7 +44,7 @@ class EventShow(NoShow):
 class TextShow(NoShow):
     """Prints text as it comes; on a terminal also reasoning, dimmed, and tool calls.
 
-    Elsewhere stdout is the answer and nothing else, and tool calls are told on stderr.
+    Elsewhere stdout has only the answer, and tool calls go to stderr.
     """
 
     def __init__(self, *, is_styled: bool = True) -> None:
@@ -53,23 +54,23 @@ class TextShow(NoShow):
         )
         self._kind = ""
         self._at_line_start = True
-        self._began: set[int] = set()
+        self._streamed_blocks: set[int] = set()
 
     def event(self, event: Event) -> None:
-        """Show what it adds."""
+        """Show the text that an event adds."""
         if event["event"] == "message-start":
-            self._began.clear()
+            self._streamed_blocks.clear()
         elif event["event"] == "content-block-delta":
-            self._began.add(event["index"])
+            self._streamed_blocks.add(event["index"])
             delta: Any = event["delta"]
             if delta["type"] == "text-delta":
                 self._write("text", delta["text"])
             elif delta["type"] == "reasoning-delta" and self._is_live:
                 self._write("reasoning", delta.get("reasoning", ""))
         elif event["event"] == "content-block-finish":
-            self._finish(event["content"], is_streamed=event["index"] in self._began)
+            self._finish(event["content"], is_streamed=event["index"] in self._streamed_blocks)
 
-    def _finish(self, block: Any, *, is_streamed: bool) -> None:
+    def _finish(self, block: Mapping[str, Any], *, is_streamed: bool) -> None:
         kind = block["type"]
         if kind == "text" and not is_streamed:
             self._write("text", block["text"])
@@ -82,8 +83,8 @@ class TextShow(NoShow):
         elif kind in MEDIA_TYPES:
             self._show_media(block)
 
-    def _show_media(self, block: Any) -> None:
-        """Show the words of what was spoken; of a picture, film or file only that it came."""
+    def _show_media(self, block: Mapping[str, Any]) -> None:
+        """Show the transcript of audio, and one line about a picture, a video or a file."""
         if transcript := (block.get("extras") or {}).get("transcript"):
             self._write("text", transcript)
         data = block.get("base64") or ""
@@ -104,9 +105,9 @@ class TextShow(NoShow):
         if message is None or message.tool_calls:
             return
         if message.finish_reason == "length":
-            note("(cut: the answer reached its longest; -o max_tokens=... allows more)")
+            note("(cut: the answer reached its maximum length; -o max_tokens=... allows more)")
         elif not str(message.text).strip() and not self._has_media(message):
-            note(f"(the model said nothing; it stopped because: {message.finish_reason})")
+            note(f"(the model's answer is empty; it stopped because: {message.finish_reason})")
 
     def _has_media(self, message: AIMessage) -> bool:
         return any(block["type"] in MEDIA_TYPES for block in message.content_blocks)
@@ -120,14 +121,14 @@ class TextShow(NoShow):
         if kind == "text" and self._markdown is not None:
             self._markdown.feed(text)
         else:
-            say(text, end="", style="dim italic" if kind == "reasoning" else None)
+            echo(text, end="", style="dim italic" if kind == "reasoning" else None)
         self._at_line_start = text.endswith("\n")
 
     def _end_line(self) -> None:
         if self._markdown is not None:
             self._markdown.close()
         if not self._at_line_start:
-            say()
+            echo()
             self._at_line_start = True
 
     def _line(self, text: str, style: str) -> None:
@@ -135,12 +136,12 @@ class TextShow(NoShow):
             note(text)
             return
         self._end_line()
-        say(text, style=style)
+        echo(text, style=style)
         self._kind = ""
 
 
 def _write_piece(text: str, style: str | None) -> None:
-    say(text, end="", style=style)
+    echo(text, end="", style=style)
 
 
 def answer_to_json(message: AIMessage) -> dict[str, Any]:

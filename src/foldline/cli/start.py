@@ -1,6 +1,6 @@
-"""From arguments to an exit code: starts Typer, and turns whatever was raised into a sentence and a number.
+"""Runs the Typer app, and turns each exception into a sentence and an exit code.
 
-The rule of the file: nothing leaves it but an exit code. A traceback is shown only with `--debug`.
+A traceback is shown only with `--debug`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Code(IntEnum):
 
 
 def start(arguments: Sequence[str]) -> int:
-    """Run one command and give its exit code."""
+    """Run one command and return its exit code."""
     arguments, is_debugging = _without_debug(arguments)
     _speak_any_locale()
     try:
@@ -55,14 +55,14 @@ def start(arguments: Sequence[str]) -> int:
         drop_output()
         return Code.BROKEN_PIPE
     except KeyboardInterrupt:
-        _complain("\nstopped")
+        _print_error("\nstopped")
         return Code.INTERRUPTED
     except SystemExit as error:
         return error.code if isinstance(error.code, int) else Code.FAILED
-    except Exception as error:  # noqa: BLE001  whatever it was: a sentence and a code
+    except Exception as error:  # noqa: BLE001  every error becomes a sentence and a code
         if is_debugging:
             traceback.print_exc()
-        return _tell(error, is_debugging=is_debugging)
+        return _report(error, is_debugging=is_debugging)
 
 
 def _run(arguments: Sequence[str]) -> int:
@@ -98,7 +98,7 @@ def _without_debug(arguments: Sequence[str]) -> tuple[list[str], bool]:
 
 
 def _speak_any_locale() -> None:
-    """A terminal that cannot show a character gets a stand-in, never a crash."""
+    """Let the terminal replace characters that it cannot show."""
     for stream in (sys.stdout, sys.stderr, sys.stdin):
         with suppress(AttributeError, ValueError, OSError):
             stream.reconfigure(errors="replace")  # type: ignore[union-attr]
@@ -107,19 +107,19 @@ def _speak_any_locale() -> None:
 def _show_warning(
     message: Warning | str, category: type[Warning], *_: object, **__: object
 ) -> None:
-    """A warning of the library is a remark here; the place in its source says nothing to the user."""
+    """Print warnings of the library without their place in its source."""
     if issubclass(category, UserWarning):
-        _complain(f"foldline: {message}")
+        _print_error(f"foldline: {message}")
 
 
-def _tell(error: Exception, *, is_debugging: bool) -> int:
-    # Typer's own errors: it carries its own copy of click, so they are known by their methods.
+def _report(error: Exception, *, is_debugging: bool) -> int:
+    # Typer may use its own copy of Click, so its errors are recognised by their methods.
     if hasattr(error, "format_message") and hasattr(error, "exit_code"):
         context = getattr(error, "ctx", None)
-        where = context.command_path if context else "foldline"
+        command = context.command_path if context else "foldline"
         sentence = error.format_message().rstrip(".")
         end = "" if sentence.endswith("?") else "."
-        _complain(f"foldline: {sentence}{end} See `{where} --help`.")
+        _print_error(f"foldline: {sentence}{end} See `{command} --help`.")
         return int(error.exit_code)
     if type(error).__name__ == "Abort":
         return Code.INTERRUPTED
@@ -130,7 +130,7 @@ def _tell(error: Exception, *, is_debugging: bool) -> int:
             sentence += " (an error foldline did not expect: --debug shows where)"
     if isinstance(error, ModelConnectionError) and error.provider != "local":
         sentence += "; `foldline doctor` looks at the network and the servers"
-    _complain(f"foldline: {sentence}")
+    _print_error(f"foldline: {sentence}")
     return code_of(error)
 
 
@@ -147,13 +147,13 @@ def code_of(error: BaseException) -> int:
     return Code.FAILED
 
 
-def _complain(sentence: str) -> None:
+def _print_error(sentence: str) -> None:
     with suppress(OSError):
         sys.stderr.write(f"{sentence}\n")
         sys.stderr.flush()
 
 
 def drop_output() -> None:
-    """Let what is still in the buffer go nowhere, so that the end of the process does not complain of it."""
+    """Discard the rest of the buffer, so that the exit of the process prints no error."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

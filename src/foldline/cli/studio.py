@@ -6,13 +6,16 @@ import os
 import secrets
 import socket
 import webbrowser
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from foldline.cli import places
 from foldline.cli.choose import choose_model, choose_tool, own_object
-from foldline.cli.terminal import note, say
+from foldline.cli.terminal import echo, note
 from foldline.exceptions import MissingExtraError, UsageError
+
+if TYPE_CHECKING:
+    from foldline.language_models.base_chat_model import BaseChatModel
 
 __all__ = ["studio"]
 
@@ -62,7 +65,7 @@ def studio(
         ) from error
     shown_host = f"[{host}]" if ":" in host else host
     address = f"http://{shown_host}:{server.getsockname()[1]}/?token={token}"
-    say(address)
+    echo(address)
     note(f"(the studio shows {places.place_name(settings.traces)}; Ctrl-C ends)")
     if open_browser:
         webbrowser.open(address)
@@ -74,32 +77,34 @@ def studio(
 
 
 def _names(host: str) -> tuple[str, ...]:
-    """Return the names of this machine, where it listens on all of its addresses."""
+    """Return the names of this machine, where the studio listens on all addresses."""
     return (socket.gethostname(), socket.getfqdn()) if host in ("0.0.0.0", "::") else ()
 
 
 def _app(place: str) -> tuple[str, Any]:
-    name, equals, where = place.partition("=")
+    name, equals, path = place.partition("=")
     if not equals:
-        name, where = place.rpartition(":")[2], place
-    app = own_object(where, "")
+        name, path = place.rpartition(":")[2], place
+    app = own_object(path, "")
     if not hasattr(app, "get_state_history"):
         raise UsageError(
-            f"{where} is no agent and no graph, but a {type(app).__name__}: "
+            f"{path} is not an agent or a graph but a {type(app).__name__}: "
             "name what create_agent or a graph's compile returns"
         )
     return name, app
 
 
-def _model_maker(models: Sequence[str]) -> Any:
-    """Return what makes models: those named on the command line, besides what a provider and a name say."""
+def _model_maker(
+    models: Sequence[str],
+) -> Callable[[str, dict[str, Any]], BaseChatModel] | None:
+    """Return a function that makes the models of the command line; None where it names none."""
     if not models:
         return None
 
-    def make(name: str, parameters: dict[str, Any]) -> Any:
+    def make(name: str, parameters: dict[str, Any]) -> BaseChatModel:
         if name not in models:
             raise UsageError(
-                f"{name!r} is none of the models of this studio: choose one of {', '.join(models)}"
+                f"this studio has no model {name!r}: choose one of {', '.join(models)}"
             )
         return choose_model(name, parameters)
 

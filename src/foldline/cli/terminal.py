@@ -1,7 +1,7 @@
-"""What is written, and how: styled on a terminal, plain text elsewhere.
+"""Writes output: styled on a terminal, plain text elsewhere.
 
-What a model or a file says may hold escape sequences that move the cursor or retitle the window: on a terminal they are
-struck out.
+The text of a model or a file may hold escape sequences that move the cursor or retitle the window: on a terminal they
+are removed.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["clean", "note", "progress_bar", "say", "table", "terminal_width"]
+__all__ = ["clean", "echo", "note", "progress_bar", "table", "terminal_width"]
 
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-"""Everything but newline and tab that does something instead of showing something."""
+"""All control characters except newline and tab."""
 
 
-def is_terminal(stream: Any) -> bool:
-    """Whether a person is looking."""
+def is_terminal(stream: IO[str]) -> bool:
+    """Whether a stream is a terminal."""
     try:
         return bool(stream.isatty())
     except (AttributeError, ValueError):
@@ -32,18 +32,18 @@ def is_terminal(stream: Any) -> bool:
 
 
 def clean(text: str) -> str:
-    """Strike out what a terminal would obey rather than show."""
+    """Remove the control characters that a terminal would obey."""
     return CONTROLS.sub("", text.replace("\r\n", "\n"))
 
 
 def readable(text: str) -> str:
-    """Return text of the command line or of a pipe whose bytes were not text."""
+    """Replace the surrogates of bytes that were not UTF-8 on the command line or in a pipe."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 @cache
 def console(*, is_error: bool = False) -> Console:
-    """The styled way to the terminal. Rich is loaded here, and only for a terminal."""
+    """Return the styled console. Rich is imported here, and only for a terminal."""
     from rich.console import Console
 
     return Console(stderr=is_error, highlight=False, markup=False, emoji=False)
@@ -54,10 +54,10 @@ def terminal_width() -> int:
     return max(20, shutil.get_terminal_size().columns - 1)
 
 
-def say(text: str = "", *, end: str = "\n", style: str | None = None) -> None:
+def echo(text: str = "", *, end: str = "\n", style: str | None = None) -> None:
     """Write to stdout, at once."""
     if is_terminal(sys.stdout):
-        # soft_wrap leaves the breaking of lines to the terminal, which does it again when it is resized.
+        # With soft_wrap the terminal breaks the lines, again at each resize.
         console().print(clean(text), end=end, style=style, soft_wrap=True)
     else:
         sys.stdout.write(text + end)
@@ -65,7 +65,7 @@ def say(text: str = "", *, end: str = "\n", style: str | None = None) -> None:
 
 
 def note(text: str, *, style: str = "dim", end: str = "\n") -> None:
-    """Write a remark to stderr, where it is not part of the answer."""
+    """Write a remark to stderr."""
     if is_terminal(sys.stderr):
         console(is_error=True).print(clean(text), style=style, soft_wrap=True, end=end)
     else:
@@ -77,22 +77,22 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Write rows under a header: columns on a terminal, tabs elsewhere (for cut and awk)."""
     if not is_terminal(sys.stdout):
         for row in (header, *rows):
-            say("\t".join(clean(cell).replace("\n", " ") for cell in row))
+            echo("\t".join(clean(cell).replace("\n", " ") for cell in row))
         return
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    drawn = Table(*header, box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
+    grid = Table(*header, box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
     for row in rows:
-        drawn.add_row(*(Text(clean(cell)) for cell in row))
-    console().print(drawn)
+        grid.add_row(*(Text(clean(cell)) for cell in row))
+    console().print(grid)
     sys.stdout.flush()
 
 
 @contextmanager
 def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
-    """Show how far a fetch is, on stderr; nothing is shown before it begins."""
+    """Show the progress of a fetch on stderr, once it begins."""
     if not is_terminal(sys.stderr):
         yield lambda done, total: None
         return
@@ -102,7 +102,7 @@ def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
     with Progress(*columns, console=console(is_error=True), transient=True) as progress:
         task = progress.add_task(label, total=None, visible=False)
 
-        def tell(done: int, total: int) -> None:
+        def report(done: int, total: int) -> None:
             progress.update(task, completed=done, total=total, visible=True)
 
-        yield tell
+        yield report

@@ -1,4 +1,4 @@
-"""The commands over traces as Typer sees them: options and help only."""
+"""The Typer commands for traces: options and help only."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ def traces(
     ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """List recent runs with their first words, or show one as a tree with all that was said.
+    """List recent runs with their first words, or show one as a tree with its inputs and outputs.
 
-    FOLDLINE_TRACES=1 traces any program into the file that is read here.
+    FOLDLINE_TRACES=1 traces any program into the file that this command reads.
     """
     from foldline.cli.traces import TraceOptions
 

@@ -1,4 +1,4 @@
-"""One trace as lines: a tree with timing bars, what went in and came out of each run, tool calls and errors."""
+"""One trace as lines: a tree with timing bars, the inputs and outputs of runs, tool calls and errors."""
 
 from __future__ import annotations
 
@@ -75,10 +75,10 @@ def _values(run: StoredRun) -> Iterator[tuple[str, str, str | None]]:
             result = run.outputs.get("output")
             yield "result", _cut(_text(field_of(result, "content") or result)), "green"
     else:
-        if words := first_words(run.inputs, QUESTION_KEYS, from_end=True):
-            yield "in", _cut(words), "dim"
-        if run.outputs is not None and (words := first_words(run.outputs, ANSWER_KEYS)):
-            yield "out", _cut(words), None
+        if text := first_words(run.inputs, QUESTION_KEYS, from_end=True):
+            yield "in", _cut(text), "dim"
+        if run.outputs is not None and (text := first_words(run.outputs, ANSWER_KEYS)):
+            yield "out", _cut(text), None
 
 
 def _parts(parts: list[dict[str, Any]]) -> str:
@@ -93,11 +93,11 @@ def _parts(parts: list[dict[str, Any]]) -> str:
     return _cut("  ".join(texts))
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return value if isinstance(value, str) else _json(value)
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     return _cut(json.dumps(value, ensure_ascii=False, default=str))
 
 
@@ -121,17 +121,17 @@ def _facts(run: StoredRun) -> str:
 
 
 def _bar(run: StoredRun, root: StoredRun) -> str:
-    """Draw when in the life of the trace a run took place."""
+    """Draw the time of a run within its trace."""
     ends = [end for child in _below(root) if (end := child.end_time) is not None]
     total = (max(ends) - root.start_time).total_seconds() if ends else 0.0
     if total <= 0:
         return " " * BAR
     start = (run.start_time - root.start_time).total_seconds()
     took = run.latency if run.latency is not None else total - start
-    left = min(BAR - 1, max(0, int(start / total * BAR)))
-    width = min(BAR - left, max(1, round(took / total * BAR)))
+    offset = min(BAR - 1, max(0, int(start / total * BAR)))
+    width = min(BAR - offset, max(1, round(took / total * BAR)))
     full, empty = _mark("█", "#"), _mark("·", ".")
-    return empty * left + full * width + empty * (BAR - left - width)
+    return empty * offset + full * width + empty * (BAR - offset - width)
 
 
 def _below(run: StoredRun) -> Iterator[StoredRun]:
@@ -158,12 +158,12 @@ def usage_of(run: StoredRun) -> tuple[int, int] | None:
 
 
 def seconds(value: float | None) -> str:
-    """Write how long something took."""
+    """Return a duration as text."""
     return "not ended" if value is None else f"{value:.2f} s"
 
 
 def money(value: float | None) -> str:
-    """Write what something cost; nothing where that is not known."""
+    """Return a cost as text; an empty one where it is not known."""
     if value is None:
         return ""
     return f"${value:.4f}" if value >= 0.01 or value == 0 else f"${value:.6f}"

@@ -1,4 +1,4 @@
-"""`foldline traces`: what was traced, as a list with the first words, or one trace as a tree with all that was said."""
+"""`foldline traces`: a list of traces with their first words, or one trace as a tree with inputs and outputs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from foldline._io import BLOCKING
 from foldline._io.drive import drive
 from foldline.cli import places
-from foldline.cli.terminal import note, say, table
+from foldline.cli.terminal import echo, note, table
 from foldline.cli.trace_tree import money, seconds, trace_lines
 from foldline.exceptions import UsageError
 from foldline.tracers import TraceStore
@@ -23,9 +23,9 @@ from foldline.tracing import forget
 __all__ = ["TraceOptions", "traces"]
 
 FOLLOWED_EVERY = 0.5
-"""Seconds between two looks of `--follow`."""
+"""Seconds between two reads of `--follow`."""
 HEADER = ("id", "time", "model", "tokens", "cost", "took", "question", "answer")
-WORDS = 48
+CELL_WIDTH = 48
 """Characters of a question or an answer in the list."""
 AGES = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 7 * 86_400}
 SIZES = {"": 1, "k": 1_000, "m": 1_000_000, "g": 1_000_000_000}
@@ -55,7 +55,7 @@ class TraceOptions:
     delete: bool = False
 
     def filters(self) -> Filters:
-        """Return which traces are asked for."""
+        """Return the filters of the options."""
         return Filters(
             text=self.search,
             only_errors=self.only_errors,
@@ -83,12 +83,12 @@ def traces(trace: str | None, options: TraceOptions) -> int:
     if trace is not None:
         return _show_one(store, trace, options)
     if options.export or options.replay:
-        raise UsageError("of which trace? foldline traces ID --export ...")
+        raise UsageError("name a trace: foldline traces ID --export ...")
     if options.follow:
         return _follow(store, options)
     summaries = store.find(options.filters(), limit=options.limit)
     if options.as_json:
-        say(json.dumps([summary.to_json() for summary in summaries], ensure_ascii=False))
+        echo(json.dumps([summary.to_json() for summary in summaries], ensure_ascii=False))
     elif summaries:
         table(HEADER, [_cells(summary) for summary in summaries])
     else:
@@ -121,12 +121,12 @@ def _cells(summary: TraceSummary) -> tuple[str, ...]:
 
 
 def short_id(run_id: str) -> str:
-    """Return the end of an id: its beginning is the time and the same for all of a moment."""
+    """Return the end of an id; its beginning is the time, and equal for traces of one moment."""
     return run_id.replace("-", "")[-8:]
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= WORDS else f"{text[: WORDS - 1]}…"
+    return text if len(text) <= CELL_WIDTH else f"{text[: CELL_WIDTH - 1]}…"
 
 
 def _follow(store: TraceStore, options: TraceOptions) -> int:
@@ -138,19 +138,21 @@ def _follow(store: TraceStore, options: TraceOptions) -> int:
     place = store.newest_place()
     note("(waiting for runs; Ctrl-C ends)")
     if not options.as_json:
-        say("\t".join(HEADER))
+        echo("\t".join(HEADER))
     try:
         while True:
             drive(BLOCKING.sleep(FOLLOWED_EVERY))
-            place, new = store.changed_since(place)
-            fitting = {summary.id for summary in store.find(filters, limit=500)} if new else set()
-            open_traces |= {trace for trace in new if trace in fitting}
+            place, changed = store.changed_since(place)
+            matches = (
+                {summary.id for summary in store.find(filters, limit=500)} if changed else set()
+            )
+            open_traces |= {trace for trace in changed if trace in matches}
             for summary in reversed(store.summaries(sorted(open_traces))):
                 if summary.end_time is None:
                     continue
                 open_traces.discard(summary.id)
                 line = json.dumps(summary.to_json(), ensure_ascii=False)
-                say(line if options.as_json else "\t".join(_cells(summary)))
+                echo(line if options.as_json else "\t".join(_cells(summary)))
     except KeyboardInterrupt:
         return 0
 
@@ -163,14 +165,14 @@ def _show_one(store: TraceStore, trace: str, options: TraceOptions) -> int:
     if options.export is not None:
         if options.export not in FORMATS:
             raise UsageError(f"--export takes {', '.join(FORMATS)}, not {options.export!r}")
-        say(export_trace(root, options.export), end="")  # type: ignore[arg-type]
+        echo(export_trace(root, options.export), end="")  # type: ignore[arg-type]
     elif options.replay:
         _replay(root, options.replay_model)
     elif options.as_json:
-        say(json.dumps(_tree_to_json(root), ensure_ascii=False))
+        echo(json.dumps(_tree_to_json(root), ensure_ascii=False))
     else:
         for line, style in trace_lines(root):
-            say(line, style=style)
+            echo(line, style=style)
     return 0
 
 
@@ -190,8 +192,8 @@ def _tree_to_json(run: StoredRun) -> dict[str, Any]:
 
 
 def _replay(root: StoredRun, model: str | None) -> None:
-    """Play the answers of a trace back at their speed, or ask another model the same."""
-    from foldline.cli.exchange import Exchange
+    """Play the answers of a trace back at their speed, or run another model on the same messages."""
+    from foldline.cli.exchange import ChatExchange
     from foldline.cli.shows import TextShow
     from foldline.load import load
     from foldline.testing.recorded import RecordedChatModel
@@ -209,7 +211,7 @@ def _replay(root: StoredRun, model: str | None) -> None:
 
             chat_model = choose_model(model, {})
             prepare(chat_model, has_tools=False)
-            Exchange(chat_model, [], TextShow()).run(messages)
+            ChatExchange(chat_model, [], TextShow()).run(messages)
             continue
         answer = ((run.outputs or {}).get("generations") or [[{}]])[0][0].get("message")
         if answer is None:
@@ -217,7 +219,7 @@ def _replay(root: StoredRun, model: str | None) -> None:
             continue
         drive(BLOCKING.sleep(min(run.time_to_first_token or run.latency or 0.0, 5.0)))
         call = {"messages": run.inputs["messages"][0], "answer": answer}
-        Exchange(RecordedChatModel.of([call]), [], TextShow()).run(messages)
+        ChatExchange(RecordedChatModel.of([call]), [], TextShow()).run(messages)
 
 
 # -- deleting
@@ -253,15 +255,15 @@ def _delete(store: TraceStore, trace: str | None, options: TraceOptions) -> int:
 
 
 def read_age(text: str) -> float:
-    """Return seconds: `90s`, `30m`, `12h`, `7d`, `2w`."""
+    """Parse a length of time to seconds: `90s`, `30m`, `12h`, `7d`, `2w`."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smhdw])\s*", text.lower())
     if match is None:
-        raise UsageError(f"{text!r} is no length of time: write 90s, 30m, 12h, 7d or 2w")
+        raise UsageError(f"{text!r} is not a length of time: write 90s, 30m, 12h, 7d or 2w")
     return float(match[1]) * AGES[match[2]]
 
 
 def read_time(text: str) -> float:
-    """Return a time: so long ago (`2h`), or a date (`2026-11-17`, with a time if need be)."""
+    """Parse a time: relative (`2h`), or a date (`2026-11-17`, or with a time)."""
     from datetime import datetime
 
     try:
@@ -277,8 +279,8 @@ def read_time(text: str) -> float:
 
 
 def read_size(text: str) -> int:
-    """Return bytes: `500k`, `200M`, `1G`."""
+    """Parse a size to bytes: `500k`, `200M`, `1G`."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmg]?)b?\s*", text.lower())
     if match is None:
-        raise UsageError(f"{text!r} is no size: write 500k, 200M or 1G")
+        raise UsageError(f"{text!r} is not a size: write 500k, 200M or 1G")
     return int(float(match[1]) * SIZES[match[2]])

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import types
 import warnings
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import BaseModel, PrivateAttr
 
@@ -21,26 +21,37 @@ if TYPE_CHECKING:
     from foldline.compat.convert import Direction
 
 
-class Adapter:
-    """What every adapter has: the object of the other library, and the way to that library and back."""
+class ParentRunManager(Protocol):
+    """The run managers of both libraries, sync and async."""
 
-    _adapted: Any
-    _direction: Any
+    def get_child(self) -> object:
+        """Return the callbacks of a run inside this one."""
 
     @property
-    def adapted_object(self) -> Any:
+    def on_llm_new_token(self) -> Callable[..., Any]:
+        """Report a token."""
+
+
+class Adapter:
+    """An adapter around an object of the other library, with the conversions to that library and back."""
+
+    _adapted: Any
+    _direction: Direction
+
+    @property
+    def adapted_object(self) -> object:
         """The object of the other library that this calls."""
         return self._adapted
 
-    def _out(self, value: Any) -> Any:
+    def _out(self, value: object) -> Any:  # noqa: ANN401  an object of this adapter's library
         """Convert what the object returned to this adapter's library."""
         return self._direction.convert(value)
 
-    def _in(self, value: Any) -> Any:
+    def _in(self, value: object) -> Any:  # noqa: ANN401  an object of the other library
         """Convert what this adapter was called with to the object's library."""
         return self._direction.reverse.convert(value)
 
-    def _config(self, config: Any) -> dict[str, Any]:
+    def _config(self, config: Mapping[str, Any] | None) -> dict[str, Any]:
         """Convert a config: its handlers are adapted, and runs keep their parent."""
         options: dict[str, Any] = dict(config or {})
         if options.get("callbacks") is not None:
@@ -48,10 +59,10 @@ class Adapter:
         return options
 
     def _alone(self) -> dict[str, Any]:
-        """Return the config of a call that tells nobody: the adapter's own run does."""
+        """Return the config of a call without callbacks: the adapter's own run reports to them."""
         return {"callbacks": [] if self._direction.source == "foldline" else None}
 
-    def _below(self, run_manager: Any) -> dict[str, Any]:
+    def _child_config(self, run_manager: ParentRunManager | None) -> dict[str, Any]:
         """Return the config of a call inside a run."""
         return self._config({"callbacks": run_manager.get_child() if run_manager else None})
 
@@ -64,44 +75,54 @@ class RunnableAdapter(Adapter):
         return str(self._adapted.get_name(suffix, name=name))
 
     @property
-    def InputType(self) -> Any:
-        """The type that goes in."""
+    def InputType(self) -> object:
+        """The type of the input."""
         return self._adapted.InputType
 
     @property
-    def OutputType(self) -> Any:
-        """The type that comes out."""
+    def OutputType(self) -> object:
+        """The type of the output."""
         return self._adapted.OutputType
 
-    def invoke(self, input: Any, config: Any = None, **kwargs: Any) -> Any:
+    def invoke(
+        self, input: object, config: Mapping[str, Any] | None = None, **kwargs: Any
+    ) -> object:
         """Run once."""
         return self._out(self._adapted.invoke(self._in(input), self._config(config), **kwargs))
 
-    async def ainvoke(self, input: Any, config: Any = None, **kwargs: Any) -> Any:
+    async def ainvoke(
+        self, input: object, config: Mapping[str, Any] | None = None, **kwargs: Any
+    ) -> object:
         """Run once."""
         return self._out(
             await self._adapted.ainvoke(self._in(input), self._config(config), **kwargs)
         )
 
-    def stream(self, input: Any, config: Any = None, **kwargs: Any) -> Iterator[Any]:
-        """Run once, piece by piece."""
+    def stream(
+        self, input: object, config: Mapping[str, Any] | None = None, **kwargs: Any
+    ) -> Iterator[Any]:
+        """Run once and stream the output."""
         yield from map(
             self._out, self._adapted.stream(self._in(input), self._config(config), **kwargs)
         )
 
-    async def astream(self, input: Any, config: Any = None, **kwargs: Any) -> AsyncIterator[Any]:
-        """Run once, piece by piece."""
+    async def astream(
+        self, input: object, config: Mapping[str, Any] | None = None, **kwargs: Any
+    ) -> AsyncIterator[Any]:
+        """Run once and stream the output."""
         pieces = self._adapted.astream(self._in(input), self._config(config), **kwargs)
         async for piece in pieces:
             yield self._out(piece)
 
-    def transform(self, input: Iterator[Any], config: Any = None, **kwargs: Any) -> Iterator[Any]:
+    def transform(
+        self, input: Iterator[Any], config: Mapping[str, Any] | None = None, **kwargs: Any
+    ) -> Iterator[Any]:
         """Run on a stream of input."""
         pieces = self._adapted.transform(map(self._in, input), self._config(config), **kwargs)
         yield from map(self._out, pieces)
 
     async def atransform(
-        self, input: AsyncIterator[Any], config: Any = None, **kwargs: Any
+        self, input: AsyncIterator[Any], config: Mapping[str, Any] | None = None, **kwargs: Any
     ) -> AsyncIterator[Any]:
         """Run on a stream of input."""
         inputs = (self._in(item) async for item in input)
@@ -120,33 +141,45 @@ class ChatModelAdapter(Adapter):
     def _identifying_params(self) -> dict[str, Any]:
         return dict(self._adapted._identifying_params)
 
-    def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> Any:
+    def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> object:
         return self._adapted._get_ls_params(stop=stop, **kwargs)
 
-    def _result(self, result: Any) -> Any:
+    def _result(self, result: Any) -> object:  # noqa: ANN401  an `LLMResult` of either library
         first = self._out(result.generations[0])
         output = self._direction.target_class("outputs", "ChatResult")
         return output(generations=first, llm_output=result.llm_output)
 
     def _generate(
-        self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
-    ) -> Any:
+        self,
+        messages: object,
+        stop: list[str] | None = None,
+        run_manager: ParentRunManager | None = None,
+        **kwargs: Any,
+    ) -> object:
         result = self._adapted.generate([self._in(messages)], stop=stop, **self._alone(), **kwargs)
         return self._result(result)
 
     async def _agenerate(
-        self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
-    ) -> Any:
+        self,
+        messages: object,
+        stop: list[str] | None = None,
+        run_manager: ParentRunManager | None = None,
+        **kwargs: Any,
+    ) -> object:
         messages = self._in(messages)
         result = await self._adapted.agenerate([messages], stop=stop, **self._alone(), **kwargs)
         return self._result(result)
 
-    def _chunk(self, message: Any) -> Any:
+    def _chunk(self, message: object) -> Any:  # noqa: ANN401  a `ChatGenerationChunk` of this adapter's library
         chunk = self._direction.target_class("outputs", "ChatGenerationChunk")
         return chunk(message=self._out(message))
 
     def _stream(
-        self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
+        self,
+        messages: object,
+        stop: list[str] | None = None,
+        run_manager: ParentRunManager | None = None,
+        **kwargs: Any,
     ) -> Iterator[Any]:
         for piece in self._adapted.stream(self._in(messages), self._alone(), stop=stop, **kwargs):
             chunk = self._chunk(piece)
@@ -155,7 +188,11 @@ class ChatModelAdapter(Adapter):
             yield chunk
 
     async def _astream(
-        self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
+        self,
+        messages: object,
+        stop: list[str] | None = None,
+        run_manager: ParentRunManager | None = None,
+        **kwargs: Any,
     ) -> AsyncIterator[Any]:
         pieces = self._adapted.astream(self._in(messages), self._alone(), stop=stop, **kwargs)
         async for piece in pieces:
@@ -164,25 +201,28 @@ class ChatModelAdapter(Adapter):
                 await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
             yield chunk
 
-    def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
-        """Offer tools of either library."""
+    def bind_tools(self, tools: Iterable[object], **kwargs: Any) -> object:
+        """Bind tools of either library."""
         bound = self._adapted.bind_tools(self._in(list(tools)), **self._in(kwargs))
         if getattr(bound, "bound", None) is self._adapted:
             return self.bind(**bound.kwargs)  # type: ignore[attr-defined]  # of the base class
         return self._out(bound)
 
-    def with_structured_output(self, schema: Any = None, **kwargs: Any) -> Any:
-        """Answer in the form of a schema, as the model itself does it."""
+    def with_structured_output(self, schema: object = None, **kwargs: Any) -> object:
+        """Return a runnable that answers in the form of a schema, made by the model itself."""
         return self._out(self._adapted.with_structured_output(schema, **kwargs))
 
     def get_num_tokens(self, text: str) -> int:
         """Count the tokens of a text."""
         return int(self._adapted.get_num_tokens(text))
 
-    def get_num_tokens_from_messages(self, messages: Any, tools: Any = None, **kwargs: Any) -> int:
+    def get_num_tokens_from_messages(
+        self, messages: object, tools: Iterable[object] | None = None, **kwargs: Any
+    ) -> int:
         """Count the tokens of messages."""
-        tools = {} if tools is None else {"tools": self._in(list(tools))}
-        count = self._adapted.get_num_tokens_from_messages(self._in(messages), **tools, **kwargs)
+        if tools is not None:
+            kwargs["tools"] = self._in(list(tools))
+        count = self._adapted.get_num_tokens_from_messages(self._in(messages), **kwargs)
         return int(count)
 
 
@@ -198,19 +238,31 @@ class TextModelAdapter(Adapter):
         return dict(self._adapted._identifying_params)
 
     def _generate(
-        self, prompts: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
-    ) -> Any:
+        self,
+        prompts: object,
+        stop: list[str] | None = None,
+        run_manager: ParentRunManager | None = None,
+        **kwargs: Any,
+    ) -> object:
         return self._out(self._adapted.generate(prompts, stop=stop, **self._alone(), **kwargs))
 
     async def _agenerate(
-        self, prompts: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
-    ) -> Any:
+        self,
+        prompts: object,
+        stop: list[str] | None = None,
+        run_manager: ParentRunManager | None = None,
+        **kwargs: Any,
+    ) -> object:
         return self._out(
             await self._adapted.agenerate(prompts, stop=stop, **self._alone(), **kwargs)
         )
 
     def _stream(
-        self, prompt: str, stop: Any = None, run_manager: Any = None, **kwargs: Any
+        self,
+        prompt: str,
+        stop: list[str] | None = None,
+        run_manager: ParentRunManager | None = None,
+        **kwargs: Any,
     ) -> Iterator[Any]:
         chunk = self._direction.target_class("outputs", "GenerationChunk")
         for piece in self._adapted.stream(prompt, self._alone(), stop=stop, **kwargs):
@@ -219,7 +271,11 @@ class TextModelAdapter(Adapter):
             yield chunk(text=piece)
 
     async def _astream(
-        self, prompt: str, stop: Any = None, run_manager: Any = None, **kwargs: Any
+        self,
+        prompt: str,
+        stop: list[str] | None = None,
+        run_manager: ParentRunManager | None = None,
+        **kwargs: Any,
     ) -> AsyncIterator[Any]:
         chunk = self._direction.target_class("outputs", "GenerationChunk")
         async for piece in self._adapted.astream(prompt, self._alone(), stop=stop, **kwargs):
@@ -229,19 +285,25 @@ class TextModelAdapter(Adapter):
 
 
 class ToolAdapter(Adapter):
-    """A tool of the other library: it checks its arguments and tells its run itself."""
+    """A tool of the other library. It checks its arguments and reports its run itself."""
 
-    def invoke(self, input: Any, config: Any = None, **kwargs: Any) -> Any:
+    def invoke(
+        self, input: object, config: Mapping[str, Any] | None = None, **kwargs: Any
+    ) -> object:
         """Run once."""
         return self._out(self._adapted.invoke(self._in(input), self._config(config), **kwargs))
 
-    async def ainvoke(self, input: Any, config: Any = None, **kwargs: Any) -> Any:
+    async def ainvoke(
+        self, input: object, config: Mapping[str, Any] | None = None, **kwargs: Any
+    ) -> object:
         """Run once."""
         return self._out(
             await self._adapted.ainvoke(self._in(input), self._config(config), **kwargs)
         )
 
-    def run(self, tool_input: Any, *args: Any, callbacks: Any = None, **kwargs: Any) -> Any:
+    def run(
+        self, tool_input: object, *args: Any, callbacks: object = None, **kwargs: Any
+    ) -> object:
         """Run with arguments; the older name."""
         kwargs["config"] = self._config(kwargs.pop("config", None))
         callbacks = self._in(callbacks)
@@ -249,7 +311,9 @@ class ToolAdapter(Adapter):
             self._adapted.run(self._in(tool_input), *args, callbacks=callbacks, **kwargs)
         )
 
-    async def arun(self, tool_input: Any, *args: Any, callbacks: Any = None, **kwargs: Any) -> Any:
+    async def arun(
+        self, tool_input: object, *args: Any, callbacks: object = None, **kwargs: Any
+    ) -> object:
         """Run with arguments; the older name."""
         kwargs["config"] = self._config(kwargs.pop("config", None))
         callbacks = self._in(callbacks)
@@ -257,56 +321,64 @@ class ToolAdapter(Adapter):
             await self._adapted.arun(self._in(tool_input), *args, callbacks=callbacks, **kwargs)
         )
 
-    def _run(self, *args: Any, **kwargs: Any) -> Any:
+    def _run(self, *args: Any, **kwargs: Any) -> object:
         return self.invoke(args[0] if args else kwargs)
 
 
 class RetrieverAdapter(Adapter):
     """A retriever of the other library."""
 
-    def _get_relevant_documents(self, query: str, *, run_manager: Any = None) -> Any:
-        return self._out(self._adapted.invoke(query, self._below(run_manager)))
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: ParentRunManager | None = None
+    ) -> object:
+        return self._out(self._adapted.invoke(query, self._child_config(run_manager)))
 
-    async def _aget_relevant_documents(self, query: str, *, run_manager: Any = None) -> Any:
-        return self._out(await self._adapted.ainvoke(query, self._below(run_manager)))
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: ParentRunManager | None = None
+    ) -> object:
+        return self._out(await self._adapted.ainvoke(query, self._child_config(run_manager)))
 
 
 class EmbeddingsAdapter(Adapter):
     """Embeddings of the other library."""
 
-    def embed_documents(self, texts: list[str]) -> Any:
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Return a vector for each text."""
-        return self._adapted.embed_documents(texts)
+        vectors: list[list[float]] = self._adapted.embed_documents(texts)
+        return vectors
 
-    def embed_query(self, text: str) -> Any:
+    def embed_query(self, text: str) -> list[float]:
         """Return the vector of a question."""
-        return self._adapted.embed_query(text)
+        vector: list[float] = self._adapted.embed_query(text)
+        return vector
 
-    async def aembed_documents(self, texts: list[str]) -> Any:
+    async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
         """Return a vector for each text."""
-        return await self._adapted.aembed_documents(texts)
+        vectors: list[list[float]] = await self._adapted.aembed_documents(texts)
+        return vectors
 
-    async def aembed_query(self, text: str) -> Any:
+    async def aembed_query(self, text: str) -> list[float]:
         """Return the vector of a question."""
-        return await self._adapted.aembed_query(text)
+        vector: list[float] = await self._adapted.aembed_query(text)
+        return vector
 
 
 class VectorStoreAdapter(Adapter):
     """A vector store of the other library; `STORE_METHODS` are added below."""
 
     @property
-    def embeddings(self) -> Any:
-        """What makes the vectors."""
+    def embeddings(self) -> object:
+        """The embeddings that make the vectors."""
         return self._out(self._adapted.embeddings)
 
     @classmethod
-    def from_texts(cls, *_: Any, **__: Any) -> Any:
-        """Raise: a store is made by its own library and adapted then."""
+    def from_texts(cls, *_: Any, **__: Any) -> object:
+        """Raise `UnsupportedError`: make a store with its own library, then adapt it."""
         raise UnsupportedError(
             "an adapter makes no store: make it with its own library's from_texts, then convert it"
         )
 
-    def _select_relevance_score_fn(self) -> Any:
+    def _select_relevance_score_fn(self) -> object:
         return self._adapted._select_relevance_score_fn()
 
 
@@ -325,14 +397,14 @@ STORE_METHODS = (
 
 
 def _store_method(name: str) -> Callable[..., Any]:
-    def call(self: VectorStoreAdapter, *args: Any, **kwargs: Any) -> Any:
+    def call(self: VectorStoreAdapter, *args: Any, **kwargs: Any) -> object:
         return self._out(getattr(self._adapted, name)(*self._in(args), **self._in(kwargs)))
 
     return call
 
 
 def _async_store_method(name: str) -> Callable[..., Any]:
-    async def call(self: VectorStoreAdapter, *args: Any, **kwargs: Any) -> Any:
+    async def call(self: VectorStoreAdapter, *args: Any, **kwargs: Any) -> object:
         return self._out(await getattr(self._adapted, name)(*self._in(args), **self._in(kwargs)))
 
     return call
@@ -347,8 +419,8 @@ for _name in STORE_METHODS:
 
 
 @cache
-def _make(part: Any, base: Any) -> type[Any]:
-    """Return the class of adapters that are of a library's base class."""
+def _make(part: type[Adapter], base: type[Any]) -> type[Any]:
+    """Return a class of adapters that inherits from a library's base class."""
     namespace: dict[str, Any] = {"__module__": __name__, "__doc__": part.__doc__}
     if issubclass(base, BaseModel):
         namespace |= {"_adapted": PrivateAttr(), "_direction": PrivateAttr()}
@@ -356,24 +428,25 @@ def _make(part: Any, base: Any) -> type[Any]:
 
 
 def _make_adapter(
-    part: Any, base: str, value: Any, direction: Direction, fields: dict[str, Any]
-) -> Any:
-    adapter = _make(part, direction.target_class(*base.split(".")))(**fields)
+    part: type[Adapter], base: str, value: object, direction: Direction, fields: dict[str, Any]
+) -> object:
+    classes: tuple[Any, Any] = (part, direction.target_class(*base.split(".")))
+    adapter = _make(*classes)(**fields)
     adapter._adapted = value
     adapter._direction = direction
     return adapter
 
 
-def _settings(value: Any, names: str) -> dict[str, Any]:
-    return {name: found for name in names.split() if (found := getattr(value, name, None))}
+def _settings(value: object, names: str) -> dict[str, Any]:
+    return {name: field for name in names.split() if (field := getattr(value, name, None))}
 
 
-def adapt_runnable(value: Any, direction: Direction) -> Any:
+def adapt_runnable(value: object, direction: Direction) -> object:
     """Adapt a runnable."""
     return _make_adapter(RunnableAdapter, "runnables.Runnable", value, direction, {})
 
 
-def adapt_chat_model(value: Any, direction: Direction) -> Any:
+def adapt_chat_model(value: object, direction: Direction) -> object:
     """Adapt a chat model."""
     fields = _settings(value, "tags metadata disable_streaming")
     if profile := getattr(value, "profile", None):
@@ -382,14 +455,14 @@ def adapt_chat_model(value: Any, direction: Direction) -> Any:
     return _make_adapter(ChatModelAdapter, base, value, direction, fields)
 
 
-def adapt_text_model(value: Any, direction: Direction) -> Any:
+def adapt_text_model(value: object, direction: Direction) -> object:
     """Adapt a text model."""
     fields = _settings(value, "tags metadata")
     return _make_adapter(TextModelAdapter, "language_models.BaseLLM", value, direction, fields)
 
 
-def adapt_tool(value: Any, direction: Direction) -> Any:
-    """Adapt a tool: its name, its description and the schema that a model sees stay."""
+def adapt_tool(value: Any, direction: Direction) -> object:  # noqa: ANN401  a tool of either library
+    """Adapt a tool. It keeps its name, its description and the schema that a model sees."""
     fields = _settings(value, "return_direct tags metadata response_format extras")
     fields |= {
         "name": value.name,
@@ -399,29 +472,31 @@ def adapt_tool(value: Any, direction: Direction) -> Any:
     return _make_adapter(ToolAdapter, "tools.BaseTool", value, direction, fields)
 
 
-def adapt_retriever(value: Any, direction: Direction) -> Any:
+def adapt_retriever(value: object, direction: Direction) -> object:
     """Adapt a retriever."""
     fields = _settings(value, "tags metadata")
     return _make_adapter(RetrieverAdapter, "retrievers.BaseRetriever", value, direction, fields)
 
 
-def adapt_prompt(value: Any, direction: Direction) -> Any:
-    """Return a prompt template as one of the other library's where it can be written, else adapt it as a runnable."""
-    dump, load = direction.source_class("load", "dumps"), direction.target_class("load", "loads")
+def adapt_prompt(value: object, direction: Direction) -> object:
+    """Convert a prompt template by serialising it; adapt it as a runnable where that is not possible."""
+    dump = direction.source_function("load", "dumps")
+    load = direction.target_function("load", "loads")
     options = {"namespace": "langchain"} if direction.source == "foldline" else {}
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # LangChain says of its `loads` that it may change
-            return load(dump(value, **options), allowed_objects="core")
-    except (ValueError, NotImplementedError, TypeError):  # a class of the program's own
+            warnings.simplefilter("ignore")  # LangChain warns that its `loads` may change
+            prompt: object = load(dump(value, **options), allowed_objects="core")
+            return prompt
+    except (ValueError, NotImplementedError, TypeError):  # a class of the user's program
         return adapt_runnable(value, direction)
 
 
-def adapt_embeddings(value: Any, direction: Direction) -> Any:
+def adapt_embeddings(value: object, direction: Direction) -> object:
     """Adapt embeddings."""
     return _make_adapter(EmbeddingsAdapter, "embeddings.Embeddings", value, direction, {})
 
 
-def adapt_vector_store(value: Any, direction: Direction) -> Any:
+def adapt_vector_store(value: object, direction: Direction) -> object:
     """Adapt a vector store."""
     return _make_adapter(VectorStoreAdapter, "vectorstores.VectorStore", value, direction, {})

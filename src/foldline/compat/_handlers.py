@@ -1,4 +1,4 @@
-"""Handlers and managers of one library, told of the runs of the other."""
+"""Adapters for callback handlers and managers: those of one library get the events of the other's runs."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ SETTINGS = (
 
 
 class HandlerAdapter(Adapter):
-    """A handler of the other library: it is told the events that it overrides, with values of its own library."""
+    """A handler of the other library: it gets the events that it overrides, with values of its own library."""
 
-    def __init__(self, handler: Any, direction: Direction) -> None:
+    def __init__(self, handler: object, direction: Direction) -> None:
         self._adapted = handler
         self._direction = direction
 
@@ -38,24 +38,26 @@ class HandlerAdapter(Adapter):
         return hash((HandlerAdapter, id(self._adapted)))
 
 
-def adapt_handler(handler: Any, direction: Direction) -> Any:
+def adapt_handler(handler: object, direction: Direction) -> object:
     """Adapt a callback handler."""
-    handler_type: Any = type(handler)
-    return _handler_class(handler_type, direction)(handler, direction)
+    handler_class: Any = type(handler)
+    return _handler_class(handler_class, direction)(handler, direction)
 
 
 @cache
-def _handler_class(handler: Any, direction: Direction) -> type[Any]:
-    is_async = issubclass(handler, direction.source_class("callbacks", "AsyncCallbackHandler"))
+def _handler_class(handler_class: type[object], direction: Direction) -> type[Any]:
+    is_async = issubclass(
+        handler_class, direction.source_class("callbacks", "AsyncCallbackHandler")
+    )
     name = "AsyncCallbackHandler" if is_async else "BaseCallbackHandler"
     base = direction.target_class("callbacks", name)
     source_base = direction.source_class("callbacks", name)
     members: dict[str, Any] = {setting: _setting(setting) for setting in SETTINGS}
     for event in dir(base):
-        written = getattr(handler, event, None) if event.startswith("on_") else None
-        if written is not None and written is not getattr(source_base, event, None):
+        method = getattr(handler_class, event, None) if event.startswith("on_") else None
+        if method is not None and method is not getattr(source_base, event, None):
             members[event] = _async_event(event) if is_async else _event(event)
-    return type(f"Adapted{handler.__name__}", (HandlerAdapter, base), members)
+    return type(f"Adapted{handler_class.__name__}", (HandlerAdapter, base), members)
 
 
 def _setting(name: str) -> property:
@@ -63,24 +65,26 @@ def _setting(name: str) -> property:
 
 
 def _event(name: str) -> Callable[..., Any]:
-    def tell(self: HandlerAdapter, *args: Any, **kwargs: Any) -> Any:
-        return getattr(self._adapted, name)(*self._in(args), **self._in(kwargs))
+    def on_event(self: HandlerAdapter, *args: Any, **kwargs: Any) -> object:
+        result: object = getattr(self._adapted, name)(*self._in(args), **self._in(kwargs))
+        return result
 
-    return tell
+    return on_event
 
 
 def _async_event(name: str) -> Callable[..., Any]:
-    async def tell(self: HandlerAdapter, *args: Any, **kwargs: Any) -> Any:
-        return await getattr(self._adapted, name)(*self._in(args), **self._in(kwargs))
+    async def on_event(self: HandlerAdapter, *args: Any, **kwargs: Any) -> object:
+        result: object = await getattr(self._adapted, name)(*self._in(args), **self._in(kwargs))
+        return result
 
-    return tell
+    return on_event
 
 
-def adapt_manager(manager: Any, direction: Direction) -> Any:
+def adapt_manager(manager: Any, direction: Direction) -> object:  # noqa: ANN401  a callback manager of either library
     """Return a manager of the other library with the handlers, tags, metadata and parent run of this one."""
     is_async = bool(getattr(manager, "is_async", False))
     name = "AsyncCallbackManager" if is_async else "CallbackManager"
-    return direction.target_class("callbacks", name)(
+    adapted_manager: object = direction.target_class("callbacks", name)(
         handlers=direction.convert(list(manager.handlers)),
         inheritable_handlers=direction.convert(list(manager.inheritable_handlers)),
         parent_run_id=manager.parent_run_id,
@@ -89,3 +93,4 @@ def adapt_manager(manager: Any, direction: Direction) -> Any:
         metadata=dict(manager.metadata),
         inheritable_metadata=dict(manager.inheritable_metadata),
     )
+    return adapted_manager

@@ -1,4 +1,4 @@
-"""Values of the two libraries: their classes have the same names and, but for a few fields, the same fields."""
+"""Copies values between the libraries: their classes have the same names and nearly the same fields."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def _class_name(value: object, package: str) -> str | None:
 
 
 def is_value(value: object, package: str) -> bool:
-    """Say whether an object is a value of a library, to be copied."""
+    """Whether an object is a value of a library, to be copied."""
     return _class_name(value, package) is not None
 
 
-def copy_value(value: Any, direction: Direction) -> Any:
+def copy_value(value: Any, direction: Direction) -> object:  # noqa: ANN401  a Pydantic model of either library
     """Return a value as one of the other library's; fields that only one library has are kept as extra fields."""
     name = str(_class_name(value, direction.source))
     target = direction.target_class(MODULES[name], name)
@@ -48,8 +48,10 @@ def copy_value(value: Any, direction: Direction) -> Any:
         ):
             fields[field] = direction.convert(content)
     fields.update(value.__pydantic_extra__ or {})
-    return target(**fields)
+    copied: object = target(**fields)
+    return copied
 
 
-def _default(description: FieldInfo) -> Any:
-    return description.get_default(call_default_factory=True, validated_data={})
+def _default(description: FieldInfo) -> object:
+    default: object = description.get_default(call_default_factory=True, validated_data={})
+    return default

@@ -1,8 +1,8 @@
-"""`from_langchain` and `to_langchain`: parts of one library used in the other, where both live in one process.
+"""`from_langchain` and `to_langchain`: objects of one library used in the other, in one process.
 
-Values (messages, documents, results) are copied field by field. What runs (models, tools, runnables, retrievers,
-embeddings, vector stores, handlers) gets an adapter: a class of the other library that calls the object and converts
-what goes in and what comes out. Converting an adapter back returns the object that it holds.
+Values (messages, documents, results) are copied field by field. Objects that run (models, tools, runnables,
+retrievers, embeddings, vector stores, handlers) get an adapter: a class of the other library that calls the object and
+converts its inputs and outputs. Converting an adapter back returns the object that it holds.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from foldline.exceptions import MissingExtraError, UsageError
 
 __all__ = ["Direction", "from_langchain", "to_langchain"]
 
-KINDS: tuple[tuple[str, str, Callable[[Any, Any], Any]], ...] = (
+KINDS: tuple[tuple[str, str, Callable[[Any, Direction], object]], ...] = (
     ("language_models", "BaseChatModel", adapt_chat_model),
     ("language_models", "BaseLLM", adapt_text_model),
     ("tools", "BaseTool", adapt_tool),
@@ -42,11 +42,11 @@ KINDS: tuple[tuple[str, str, Callable[[Any, Any], Any]], ...] = (
     ("callbacks", "BaseCallbackHandler", adapt_handler),
     ("callbacks", "BaseCallbackManager", adapt_manager),
 )
-"""Module and class of what runs -> the function that adapts it; the first that fits is taken."""
+"""Module and class of objects that run -> the function that adapts them; the first that fits is used."""
 
 
 class Direction:
-    """The way from one library to the other, each named by its root package."""
+    """A conversion from one library to the other, each named by its root package."""
 
     def __init__(self, source: str, target: str) -> None:
         self.source = source
@@ -54,19 +54,29 @@ class Direction:
 
     @property
     def reverse(self) -> Direction:
-        """The way back."""
+        """The conversion in the other direction."""
         return _direction(self.target, self.source)
 
-    def source_class(self, module: str, name: str) -> Any:
+    def source_class(self, module: str, name: str) -> type[Any]:
         """Return a class of the library that objects come from."""
-        return getattr(importlib.import_module(f"{self.source}.{module}"), name)
+        cls: type[Any] = getattr(importlib.import_module(f"{self.source}.{module}"), name)
+        return cls
 
-    def target_class(self, module: str, name: str) -> Any:
+    def target_class(self, module: str, name: str) -> type[Any]:
         """Return a class of the library that objects go to."""
-        return getattr(importlib.import_module(f"{self.target}.{module}"), name)
+        cls: type[Any] = getattr(importlib.import_module(f"{self.target}.{module}"), name)
+        return cls
 
-    def convert(self, value: Any) -> Any:
-        """Convert a value that flows through a runnable: what is of neither library stays as it is."""
+    def source_function(self, module: str, name: str) -> Callable[..., Any]:
+        """Return a function of the library that objects come from."""
+        return self.source_class(module, name)
+
+    def target_function(self, module: str, name: str) -> Callable[..., Any]:
+        """Return a function of the library that objects go to."""
+        return self.target_class(module, name)
+
+    def convert(self, value: object) -> Any:  # noqa: ANN401  an object of the target library, or the value itself
+        """Convert a value that flows through a runnable; values of neither library stay as they are."""
         if isinstance(value, Adapter):
             return value.adapted_object if self.holds(value.adapted_object) else value
         if isinstance(value, list | tuple) and type(value) in (list, tuple):
@@ -78,8 +88,8 @@ class Direction:
         adapted = self.adapt(value)
         return value if adapted is None else adapted
 
-    def adapt(self, value: Any) -> Any:
-        """Return an adapter of something that runs; None of anything else."""
+    def adapt(self, value: object) -> object | None:
+        """Return an adapter for an object that runs; None for others."""
         if isinstance(value, type):
             return None
         for module, name, make in KINDS:
@@ -87,8 +97,8 @@ class Direction:
                 return make(value, self)
         return None
 
-    def holds(self, value: Any) -> bool:
-        """Say whether an object is of the library that objects go to."""
+    def holds(self, value: object) -> bool:
+        """Whether an object is of the library that objects go to."""
         return any(isinstance(value, self.target_class(module, name)) for module, name, _ in KINDS)
 
 
@@ -97,26 +107,26 @@ def _direction(source: str, target: str) -> Direction:
     return Direction(source, target)
 
 
-def from_langchain(value: Any) -> Any:
-    """Return a part of LangChain's as one of ours: a message, a document, a tool, a model, a runnable and so on.
+def from_langchain(value: object) -> Any:  # noqa: ANN401  our counterpart of the object's class
+    """Convert an object of LangChain: a message, a document, a tool, a model, a runnable and so on.
 
-    Lists, tuples and dicts are converted item by item. Raise `UsageError` for what is no part of LangChain's.
+    Lists, tuples and dicts are converted item by item. Raise `UsageError` for other objects.
     """
-    return _cross(value, _direction("langchain_core", "foldline"), "from_langchain")
+    return _convert_checked(value, _direction("langchain_core", "foldline"), "from_langchain")
 
 
-def to_langchain(value: Any) -> Any:
-    """Return a part of ours as one of LangChain's; see `from_langchain`."""
-    return _cross(value, _direction("foldline", "langchain_core"), "to_langchain")
+def to_langchain(value: object) -> Any:  # noqa: ANN401  LangChain's counterpart of the object's class
+    """Convert an object of foldline to LangChain's; see `from_langchain`."""
+    return _convert_checked(value, _direction("foldline", "langchain_core"), "to_langchain")
 
 
-def _cross(value: Any, direction: Direction, function: str) -> Any:
+def _convert_checked(value: object, direction: Direction, function: str) -> object:
     hook = sys.modules.get("foldline.compat.langchain")
     if hook is not None and hook.is_installed():
         return value  # langchain_core is foldline in this process: nothing to convert
     if importlib.util.find_spec("langchain_core") is None:
         raise MissingExtraError(f"{function} needs langchain-core: pip install langchain-core")
-    converted = direction.convert(value)
+    converted: object = direction.convert(value)
     is_container = type(value) in (list, tuple, dict)
     if converted is value and not is_container and not direction.holds(value):
         raise UsageError(

@@ -15,7 +15,6 @@ import sys
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any
 
 from foldline.compat.names import find_home, find_module, is_mapped, rows
 from foldline.compat.private_names import PRIVATE_MODULES, PRIVATE_NAMES
@@ -23,7 +22,7 @@ from foldline.exceptions import UsageError
 
 __all__ = ["install", "is_installed"]
 
-ROOMS = (
+PACKAGES = (
     "foldline.messages",
     "foldline.runnables",
     "foldline.tools",
@@ -37,18 +36,18 @@ DEFAULT = ("langchain_core",)
 
 
 class StandIn(ModuleType):
-    """A module of LangChain's whose names are ours."""
+    """A module with the name of one of LangChain's and the contents of ours."""
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         value = _value(self.__name__, name)
-        setattr(self, name, value)  # the next look-up finds it at once
+        setattr(self, name, value)  # the next lookup needs no `__getattr__`
         return value
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *_names(self.__name__)})
 
 
-def _value(module: str, name: str) -> Any:
+def _value(module: str, name: str) -> object:
     if name == "__all__":
         return _names(module)
     private = PRIVATE_MODULES.get(module, {})
@@ -60,16 +59,18 @@ def _value(module: str, name: str) -> Any:
     if home is None:
         if _is_there(f"{module}.{name}"):
             return importlib.import_module(f"{module}.{name}")
-        for room in ROOMS:  # a class that a module of LangChain's happens to import is in it, too
-            if name[0].isupper() and hasattr(importlib.import_module(room), name):
-                return getattr(importlib.import_module(room), name)
+        for package in PACKAGES:  # modules of LangChain also hold the classes that they import
+            if name[0].isupper() and hasattr(importlib.import_module(package), name):
+                value: object = getattr(importlib.import_module(package), name)
+                return value
         raise AttributeError(f"{module}.{name} has no counterpart in foldline")
-    return getattr(importlib.import_module(home.module), home.name)
+    home_value: object = getattr(importlib.import_module(home.module), home.name)
+    return home_value
 
 
 def _names(module: str) -> list[str]:
-    listed = (row.source.rpartition(".") for row in rows() if row.home is not None)
-    return sorted(name for path, _, name in listed if path == module)
+    sources = (row.source.rpartition(".") for row in rows() if row.home is not None)
+    return sorted(name for path, _, name in sources if path == module)
 
 
 def _is_there(module: str) -> bool:
@@ -87,7 +88,7 @@ class Finder:
     def find_spec(
         self, fullname: str, path: object = None, target: object = None
     ) -> ModuleSpec | None:
-        """Return the stand-in of a module; None of any other package's."""
+        """Return the stand-in for a module; None for modules of other packages."""
         if fullname.partition(".")[0] not in self.packages:
             return None
         if "." in fullname and not _is_there(fullname):
@@ -99,11 +100,11 @@ class Finder:
         return StandIn(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Do nothing: names are looked up when they are asked for."""
+        """Do nothing: names are looked up at their first use."""
 
 
 def install(replace: Sequence[str] = DEFAULT) -> None:
-    """Stand in for packages of LangChain's from now on; raise `UsageError` where one of them is already imported."""
+    """Replace packages of LangChain from now on; raise `UsageError` where one of them is already imported."""
     for package in replace:
         if not is_mapped(package) or "." in package:
             raise UsageError(
@@ -123,11 +124,11 @@ def install(replace: Sequence[str] = DEFAULT) -> None:
 
 
 def _finder() -> Finder | None:
-    return next((found for found in sys.meta_path if isinstance(found, Finder)), None)
+    return next((finder for finder in sys.meta_path if isinstance(finder, Finder)), None)
 
 
 def is_installed(package: str = "langchain_core") -> bool:
-    """Say whether foldline stands in for a package."""
+    """Whether foldline stands in for a package."""
     finder = _finder()
     return finder is not None and package in finder.packages
 

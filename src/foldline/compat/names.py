@@ -23,7 +23,13 @@ __all__ = [
     "versions",
 ]
 
-OTHERS = ("langchain_community", "langchain_experimental", "langserve", "langmem", "langgraph_sdk")
+OTHER_PACKAGES = (
+    "langchain_community",
+    "langchain_experimental",
+    "langserve",
+    "langmem",
+    "langgraph_sdk",
+)
 """Packages of LangChain's that have no place here, or only a part of one."""
 
 
@@ -68,7 +74,7 @@ def is_mapped(module: str) -> bool:
 def is_langchain(module: str) -> bool:
     """Say whether a module belongs to LangChain or to one of the packages around it."""
     package = module.partition(".")[0]
-    return is_mapped(module) or package in OTHERS or package.startswith("langchain_")
+    return is_mapped(module) or package in OTHER_PACKAGES or package.startswith("langchain_")
 
 
 def find_module(module: str) -> str | None:
@@ -98,8 +104,8 @@ def find_home(module: str, name: str) -> Home | None:
 
 def _unlisted(module: str, name: str) -> Home | None:
     home = find_module(module)
-    found = _import(home) if home is not None else None
-    if home is not None and found is not None and hasattr(found, name):
+    home_module = _import(home) if home is not None else None
+    if home is not None and home_module is not None and hasattr(home_module, name):
         return Home(home, name)
     if find_module(f"{module}.{name}") is not None:  # a module, imported as a name
         target = str(find_module(f"{module}.{name}"))
@@ -119,10 +125,10 @@ def advice_for(module: str, name: str = "") -> str:
     """Return what to do about a name that has no home."""
     path = f"{module}.{name}" if name else module
     advice: dict[str, str] = _data()["advice"]
-    fits = [key for key in advice if path == key or path.startswith(f"{key}.") or not key]
+    keys = [key for key in advice if path == key or path.startswith(f"{key}.") or not key]
     if not is_mapped(module):
         return "not part of foldline: keep the package and run the program with `python -m foldline.compat`"
-    return advice[max(fits, key=len)]
+    return advice[max(keys, key=len)]
 
 
 def keywords_of(source: str) -> dict[str, str]:

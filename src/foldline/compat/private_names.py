@@ -1,6 +1,6 @@
-"""Names inside langchain-core that packages around it import, though they are nobody's to import: the least that works.
+"""Private names of langchain-core that other packages import nevertheless.
 
-Each is what the name says, written for those packages; programs need none of them.
+Each does the least that those packages need; programs need none of them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -30,31 +30,31 @@ V = TypeVar("V")
 
 
 class LangChainDeprecationWarning(DeprecationWarning):
-    """Something of LangChain's will go away."""
+    """A part of LangChain will be removed."""
 
 
 class LangChainPendingDeprecationWarning(PendingDeprecationWarning):
-    """Something of LangChain's may go away."""
+    """A part of LangChain may be removed."""
 
 
 class LangChainBetaWarning(DeprecationWarning):
-    """Something of LangChain's may still change."""
+    """A part of LangChain may still change."""
 
 
-def leave_as_it_is(*_: Any, **__: Any) -> Callable[[T], T]:
-    """Return a decorator that changes nothing: marks of age are their package's own matter."""
-    return lambda marked: marked
+def unchanged(*_: Any, **__: Any) -> Callable[[T], T]:
+    """Return a decorator that changes nothing: deprecations are the concern of the other package."""
+    return lambda function: function
 
 
 def warn_deprecated(since: str, *, message: str = "", name: str = "", **_: Any) -> None:
-    """Warn that something of LangChain's is old."""
+    """Warn that a part of LangChain is deprecated."""
     text = message or f"{name} is deprecated since LangChain {since}"
     warnings.warn(text, LangChainDeprecationWarning, stacklevel=3)
 
 
 @contextmanager
 def suppress_deprecation_warnings() -> Iterator[None]:
-    """Show no warnings of age inside the block."""
+    """Show no deprecation warnings inside the block."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LangChainDeprecationWarning)
         warnings.simplefilter("ignore", LangChainPendingDeprecationWarning)
@@ -62,7 +62,7 @@ def suppress_deprecation_warnings() -> Iterator[None]:
 
 
 def show_deprecation_warnings() -> None:
-    """Show warnings of age."""
+    """Show deprecation warnings."""
     warnings.simplefilter("default", LangChainDeprecationWarning)
 
 
@@ -76,14 +76,14 @@ class GatewayConfig(NamedTuple):
 
 def resolve_gateway_config(
     *,
-    base_url: Any,
-    api_key: Any,
-    base_url_env: Any = (),
-    api_key_env: Any = (),
+    base_url: object,
+    api_key: object,
+    base_url_env: str | Iterable[str] = (),
+    api_key_env: str | Iterable[str] = (),
     default_base_url: str | None = None,
     **_: Any,
 ) -> GatewayConfig:
-    """Return a provider's own address and key, given or in its variables: LangSmith's gateway is not used."""
+    """Return a provider's address and key, from the arguments or the environment; LangSmith's gateway is not used."""
     address = base_url if base_url is not None else _first_variable(base_url_env)
     key = api_key
     if key is None and (value := _first_variable(api_key_env)) is not None:
@@ -99,7 +99,7 @@ def apply_gateway_config(
     api_key_field: str,
     **options: Any,
 ) -> GatewayConfig:
-    """Put a provider's own address and key into the raw settings of a model."""
+    """Put a provider's address and key into the raw settings of a model."""
     config = resolve_gateway_config(
         base_url=_take(values, cls, base_url_field),
         api_key=_take(values, cls, api_key_field),
@@ -111,25 +111,25 @@ def apply_gateway_config(
     return config
 
 
-def _take(values: dict[str, Any], cls: type[BaseModel], field: str) -> Any:
-    found = None
+def _take(values: dict[str, Any], cls: type[BaseModel], field: str) -> object:
+    field_value = None
     for name in (cls.model_fields[field].alias, field):
         value = values.pop(name, None) if name is not None else None
-        found = value if value is not None else found
-    return found
+        field_value = value if value is not None else field_value
+    return field_value
 
 
-def _first_variable(names: Any) -> str | None:
-    listed = [names] if isinstance(names, str) else names
-    return next((value for name in listed if (value := os.environ.get(name))), None)
+def _first_variable(names: str | Iterable[str]) -> str | None:
+    names = [names] if isinstance(names, str) else names
+    return next((value for name in names if (value := os.environ.get(name))), None)
 
 
-def parse_gateway_metadata(headers: Any) -> None:
-    """Return nothing: no answer comes through LangSmith's gateway."""
+def parse_gateway_metadata(headers: object) -> None:
+    """Return None: no answer comes through LangSmith's gateway."""
 
 
 def build_model_kwargs(values: dict[str, Any], known: set[str]) -> dict[str, Any]:
-    """Move settings that are no field into `model_kwargs`, with a warning."""
+    """Move settings that are not fields into `model_kwargs`, with a warning."""
     extra = dict(values.get("model_kwargs") or {})
     for name in [name for name in values if name not in known]:
         if name in extra:
@@ -167,13 +167,13 @@ class ToolDescription(TypedDict):
     function: FunctionDescription
 
 
-def is_injected_arg_type(annotation: Any, injected_type: type[Any] | None = None) -> bool:
-    """Say whether an argument of a tool is filled in by the program and not by the model."""
+def is_injected_arg_type(annotation: object, injected_type: type[Any] | None = None) -> bool:
+    """Whether an argument of a tool is filled in by the program and not by the model."""
     return is_injected(annotation, injected_type) if injected_type else is_injected(annotation)
 
 
-def stringify(content: Any) -> str:
-    """Return what a tool gave as JSON, or as text where it has none."""
+def stringify(content: object) -> str:
+    """Return the output of a tool as JSON, or as text where it has no JSON form."""
     try:
         return json.dumps(content, ensure_ascii=False)
     except (TypeError, ValueError):
@@ -181,28 +181,28 @@ def stringify(content: Any) -> str:
 
 
 def keep_message(message: T) -> T:
-    """Return a message as it is: what older versions put beside the content is read where it is."""
+    """Return a message unchanged: fields of older versions are read where they are."""
     return message
 
 
-AGE: Mapping[str, Any] = {
+DEPRECATION_NAMES: Mapping[str, Any] = {
     "LangChainBetaWarning": LangChainBetaWarning,
     "LangChainDeprecationWarning": LangChainDeprecationWarning,
     "LangChainPendingDeprecationWarning": LangChainPendingDeprecationWarning,
     "as_import_path": as_import_path,
-    "beta": leave_as_it_is,
-    "deprecated": leave_as_it_is,
+    "beta": unchanged,
+    "deprecated": unchanged,
     "internal": SimpleNamespace(is_caller_internal=lambda depth=2: False),
     "suppress_langchain_deprecation_warning": suppress_deprecation_warnings,
     "surface_langchain_deprecation_warnings": show_deprecation_warnings,
     "warn_deprecated": warn_deprecated,
 }
 PRIVATE_MODULES: Mapping[str, Mapping[str, Any]] = {
-    "langchain_core._api": AGE,
-    "langchain_core._api.beta_decorator": AGE,
-    "langchain_core._api.deprecation": AGE,
+    "langchain_core._api": DEPRECATION_NAMES,
+    "langchain_core._api.beta_decorator": DEPRECATION_NAMES,
+    "langchain_core._api.deprecation": DEPRECATION_NAMES,
     "langchain_core._api.internal": {"is_caller_internal": lambda depth=2: False},
-    "langchain_core._api.path": AGE,
+    "langchain_core._api.path": DEPRECATION_NAMES,
     "langchain_core.utils._gateway": {
         "GATEWAY_METADATA_RESPONSE_KEY": "lc_gateway_metadata",
         "GatewayConfig": GatewayConfig,

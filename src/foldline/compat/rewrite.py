@@ -1,7 +1,7 @@
-"""A program's source with LangChain's imports renamed, and what could not be.
+"""Rewrites LangChain's imports in the source of a program, and reports what it could not rewrite.
 
-On the syntax tree (libcst, the extra `migrate`): formatting and comments stay. Local names stay too: where a name is
-called differently here it is imported under its old name. What has no home keeps its import and becomes a `Finding`.
+It works on the syntax tree (libcst, the extra `migrate`), so formatting and comments stay. Local names stay too: a name
+that differs here is imported under its old name. A name without a counterpart keeps its import and becomes a `Finding`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ IMPORTERS = {"import_module", "__import__", "patch", "find_spec"}
 
 
 class UnparsableError(UsageError):
-    """A source that is no Python; says the line."""
+    """A source that is not Python; `line` says where."""
 
     def __init__(self, message: str, line: int) -> None:
         super().__init__(message)
@@ -42,24 +42,24 @@ class UnparsableError(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that a person has to look at."""
+    """A place in the source that a person has to check."""
 
     line: int
     message: str
     is_gap: bool = True
-    """Whether a name has no home; else it is a thing to check."""
+    """Whether a name has no counterpart in foldline; else it needs a check."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """What became of a source."""
+    """The rewritten source, and the findings."""
 
     source: str
     findings: tuple[Finding, ...]
 
 
 def rewrite(source: str) -> Rewritten:
-    """Return the source with LangChain's names replaced by ours, and what has no home."""
+    """Return the source with LangChain's names replaced by ours, and the findings."""
     try:
         module = cst.parse_module(source)
     except cst.ParserSyntaxError as error:
@@ -71,8 +71,8 @@ def rewrite(source: str) -> Rewritten:
     return Rewritten(changed.code, tuple(findings))
 
 
-def _dotted(node: Any) -> str | None:
-    """Return `a.b.c` of a chain of names; None of anything else."""
+def _dotted(node: cst.CSTNode | None) -> str | None:
+    """Return the dotted path of a chain of names; None for other nodes."""
     if isinstance(node, cst.Name):
         return node.value
     if isinstance(node, cst.Attribute):
@@ -81,10 +81,10 @@ def _dotted(node: Any) -> str | None:
     return None
 
 
-def _node(path: str) -> Any:
-    first, *rest = path.split(".")
-    node: Any = cst.Name(first)
-    for part in rest:
+def _node(path: str) -> cst.Name | cst.Attribute:
+    first, *others = path.split(".")
+    node: cst.Name | cst.Attribute = cst.Name(first)
+    for part in others:
         node = cst.Attribute(value=node, attr=cst.Name(part))
     return node
 
@@ -96,7 +96,7 @@ def _local_name(alias: cst.ImportAlias) -> str:
 
 
 def _comments(node: cst.CSTNode) -> list[str]:
-    """Return the comments inside a node, in order: what a statement that is parted would lose."""
+    """Return the comments inside a node, in order; they would be lost when a statement is split."""
     if isinstance(node, cst.Comment):
         return [node.value]
     return [comment for child in node.children for comment in _comments(child)]
@@ -113,7 +113,7 @@ class _Renamer(cst.CSTTransformer):
         self._sources: dict[str, str] = {}
         """Local name of an imported class or function -> its path in LangChain."""
         self._roots: set[str] = set()
-        """Packages that are imported whole (`import langchain_core.messages`), whose chains are renamed."""
+        """Packages that are imported as packages (`import langchain_core.messages`), whose chains are renamed."""
         self._needed: dict[str, None] = {}
         """Modules of ours that renamed chains need."""
 
@@ -152,7 +152,7 @@ class _Renamer(cst.CSTTransformer):
 
     def leave_SimpleStatementLine(
         self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
-    ) -> Any:
+    ) -> cst.SimpleStatementLine | cst.FlattenSentinel[cst.SimpleStatementLine]:
         """Replace a line of imports by one line for each module of ours."""
         if not any(isinstance(part, cst.Import | cst.ImportFrom) for part in original_node.body):
             return updated_node
@@ -172,29 +172,27 @@ class _Renamer(cst.CSTTransformer):
         return cst.FlattenSentinel(lines)
 
     def _import(self, node: cst.Import) -> list[Any]:
-        kept, renamed = [], []
+        unchanged, renamed = [], []
         for alias in node.names:
             path = _dotted(alias.name)
             if path is None or not is_langchain(path):
-                kept.append(alias)
+                unchanged.append(alias)
                 continue
             home = find_module(path)
             if home is None:
                 self._note(node, f"{path} has no home: {advice_for(path)}")
-                kept.append(alias)
+                unchanged.append(alias)
             else:
                 renamed.append(alias.with_changes(name=_node(home)))
         if not renamed:
             return [node]
-        names = [*kept, *renamed]
+        names = [*unchanged, *renamed]
         return [node.with_changes(names=[*_with_commas(names)])]
 
-    def _from(self, node: Any) -> list[Any]:
-        path = (
-            _dotted(node.module)
-            if isinstance(node, cst.ImportFrom) and node.module is not None and not node.relative
-            else None
-        )
+    def _from(self, node: cst.BaseSmallStatement) -> list[Any]:
+        if not isinstance(node, cst.ImportFrom) or node.module is None or node.relative:
+            return [node]
+        path = _dotted(node.module)
         if path is None or not is_langchain(path):
             return [node]
         if isinstance(node.names, cst.ImportStar):
@@ -208,7 +206,7 @@ class _Renamer(cst.CSTTransformer):
         is_plain = all(home and home.name == _dotted(alias.name) for alias, home in homes)
         if is_plain and len(modules) == 1:
             return [node.with_changes(module=_node(modules.pop()))]
-        return _parted(node, homes)
+        return _split_import(node, homes)
 
     def _star(self, node: cst.ImportFrom, path: str) -> cst.ImportFrom:
         home = find_module(path)
@@ -220,8 +218,10 @@ class _Renamer(cst.CSTTransformer):
 
     # -- uses
 
-    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> Any:
-        """Rename a chain that begins with a package which is imported whole."""
+    def leave_Attribute(
+        self, original_node: cst.Attribute, updated_node: cst.Attribute
+    ) -> cst.BaseExpression:
+        """Rename a chain that begins with an imported package."""
         path = _dotted(original_node)
         if path is None:
             return updated_node
@@ -248,8 +248,8 @@ class _Renamer(cst.CSTTransformer):
         if path.count(".") == 1 and find_module(module) and find_home(module, name) is None:
             self._note(node, f"{module}.{name} has no home: {advice_for(module, name)}")
 
-    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> Any:
-        """Rename keywords that differ, and paths in strings that name what is imported or patched."""
+    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.Call:
+        """Rename keywords that differ, and module paths in strings that are imported or patched."""
         callee = _dotted(original_node.func) or ""
         if callee.rpartition(".")[2] in IMPORTERS and original_node.args:
             return self._path_argument(original_node, updated_node)
@@ -286,13 +286,13 @@ class _Renamer(cst.CSTTransformer):
         return updated.with_changes(args=[argument, *updated.args[1:]])
 
     def leave_Module(self, original_node: cst.Module, updated_node: cst.Module) -> cst.Module:
-        """Import what renamed chains need, where the imports of the program are."""
+        """Import the modules that renamed chains need, next to the program's imports."""
         code = updated_node.code
         lines = [
             cst.parse_statement(f"import {module}")
             for module in self._needed
             if not any(
-                f"import {found}" in code for found in self._needed if _covers(found, module)
+                f"import {other}" in code for other in self._needed if _covers(other, module)
             )
         ]
         if not lines:
@@ -305,12 +305,12 @@ class _Renamer(cst.CSTTransformer):
 
 
 def _covers(imported: str, module: str) -> bool:
-    """Say whether importing one module imports the other too: itself, or a package above it."""
+    """Whether importing one module imports the other too: itself, or a package above it."""
     return imported == module or imported.startswith(f"{module}.")
 
 
 def _target_of(path: str) -> str | None:
-    """Return our path for a dotted path of LangChain's: of a module, of a name, or of a member of a name."""
+    """Return our path for a dotted path of LangChain: a module, a name, or a member of a name."""
     if (module := find_module(path)) is not None:
         return module
     parts = path.split(".")
@@ -321,10 +321,10 @@ def _target_of(path: str) -> str | None:
     return None
 
 
-def _parted(
+def _split_import(
     node: cst.ImportFrom, homes: Sequence[tuple[cst.ImportAlias, Home | None]]
 ) -> list[cst.ImportFrom]:
-    """Return one import for each module of ours, and the old one for what has no home."""
+    """Return one import for each module of ours, and the old one for names without a counterpart."""
     groups: dict[str, list[cst.ImportAlias]] = {}
     for alias, home in homes:
         old = str(_dotted(alias.name))

@@ -1,6 +1,6 @@
-"""Document loaders: files, folders and web pages as documents, one at a time, each with where it came from.
+"""Document loaders: files, folders and web pages as documents, one at a time, each with its source.
 
-LangChain's names, both those of `langchain_core.document_loaders` and those of its community package.
+They have the names of `langchain_core.document_loaders` and of LangChain's community package.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The part of jq's language that most programs use: keys, places, `[]` and `|`. The rest needs the `jq` package."""
+"""The most used part of jq's language: keys, indexes, `[]` and `|`. Other expressions need the `jq` package."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from foldline.exceptions import MissingExtraError, UsageError
 __all__ = ["select"]
 
 Step: TypeAlias = str | int | None
-"""A key, a place in a list, or None for each of a list's items."""
+"""A key, an index, or None for all items of a list."""
 STEP = re.compile(
     r"""\.?\[(?P<place>-?\d+)\]|\.?\[(?P<quoted>"(?:[^"\\]|\\.)*")\]|\.?(?P<each>\[\])"""
     r"""|\.(?P<key>[A-Za-z_]\w*)|\.(?P<quoted_key>"(?:[^"\\]|\\.)*")"""
@@ -20,7 +20,7 @@ STEP = re.compile(
 
 
 def select(expression: str, value: Any) -> Iterator[Any]:  # noqa: ANN401  JSON
-    """Return what an expression selects from a value, one at a time."""
+    """Yield the values that an expression selects."""
     steps = _steps(expression)
     if steps is None:
         yield from _by_jq(expression, value)
@@ -32,7 +32,7 @@ def select(expression: str, value: Any) -> Iterator[Any]:  # noqa: ANN401  JSON
 
 
 def _steps(expression: str) -> list[Step] | None:
-    """Return the steps of an expression; None where it is more than keys and places."""
+    """Return the steps of an expression; None where it needs the `jq` package."""
     steps: list[Step] = []
     for part in expression.split("|"):
         text = part.strip()
@@ -84,7 +84,7 @@ def _by_jq(expression: str, value: Any) -> Iterator[Any]:  # noqa: ANN401  JSON
         import jq  # noqa: PLC0415  optional
     except ImportError:
         raise MissingExtraError(
-            f"{expression!r} is more than keys, places, [] and |, and needs the jq package: pip install jq"
+            f"{expression!r} has more than keys, indexes, [] and |, and needs the jq package: pip install jq"
         ) from None
     try:
         yield from jq.compile(expression).input_value(value)

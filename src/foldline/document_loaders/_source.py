@@ -1,6 +1,6 @@
-"""What the loaders of files share: one file or blob in, documents out; text in its encoding; errors that say where.
+"""The base of file loaders: reads one file or blob, decodes its text, and raises errors that name the file.
 
-The rule of the file: whatever is wrong with a file is a `DocumentError` that names it.
+Every problem with a file is a `DocumentError` with its path.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-"""How a file begins -> its encoding; the longer marks first."""
+"""Byte order mark -> encoding; the longer marks first."""
 GUESSES = ("utf-8", "cp1252", "latin-1")
-"""Encodings that are tried in turn where the encoding is to be found out; the last one takes any byte."""
+"""Encodings that autodetection tries in turn; the last one accepts any byte."""
 
 
 class OneFileLoader(BaseLoader, BaseBlobParser):
     """Loads one file; the same class parses blobs. A subclass writes `lazy_parse`."""
 
     suffixes: ClassVar[tuple[str, ...]] = ()
-    """Endings of the files that this is for."""
+    """The file endings of this loader."""
 
     def __init__(self, file_path: PathLike) -> None:
         if not isinstance(file_path, str | Path):
@@ -53,12 +53,12 @@ class OneFileLoader(BaseLoader, BaseBlobParser):
 
 
 def source_of(blob: Blob) -> str:
-    """Return where a blob comes from, as it stands in metadata and errors."""
+    """Return the source of a blob, for metadata and errors."""
     return blob.source or "data in memory"
 
 
 def os_reason(error: OSError) -> str:
-    """Return what the system says of a file."""
+    """Return the reason of an `OSError`."""
     return error.strerror or type(error).__name__
 
 
@@ -74,16 +74,16 @@ def read_blob(blob: Blob) -> bytes:
 def decode_text(
     data: bytes, source: str, encoding: str | None = None, *, autodetect: bool = False
 ) -> str:
-    """Return bytes as text: as told, by the mark at their beginning, else UTF-8; `autodetect` tries others after it."""
-    marked = next((name for mark, name in MARKS if data.startswith(mark)), None)
-    tried = [encoding or marked or "utf-8", *(GUESSES if autodetect else ())]
-    for at, name in enumerate(tried):
+    """Decode bytes: by `encoding`, by their byte order mark, else as UTF-8; `autodetect` then tries others."""
+    marked_encoding = next((name for mark, name in MARKS if data.startswith(mark)), None)
+    encodings = [encoding or marked_encoding or "utf-8", *(GUESSES if autodetect else ())]
+    for at, name in enumerate(encodings):
         try:
             return data.decode(name).replace("\r\n", "\n")
         except LookupError as error:
             raise UsageError(f"{source}: there is no encoding {name!r}") from error
         except UnicodeDecodeError as error:
-            if at == len(tried) - 1:
+            if at == len(encodings) - 1:
                 raise DocumentError(
                     f"{source}: is not {name}: byte {error.start} is {data[error.start]:#04x}; give its encoding "
                     '(encoding="cp1252"), or autodetect_encoding=True',

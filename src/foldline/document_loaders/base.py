@@ -1,4 +1,4 @@
-"""`BaseLoader` and `BaseBlobParser`: what a loader of documents is. An author writes `lazy_load` and has the others."""
+"""`BaseLoader` and `BaseBlobParser`: the bases of loaders. An author writes `lazy_load` and inherits the others."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class BaseLoader(ABC):  # noqa: B024  LangChain's: an author writes `lazy_load`,
     __repr__ = short_repr
 
     def lazy_load(self) -> Iterator[Document]:
-        """Return the documents one at a time; nothing is read before the first is asked for."""
+        """Yield the documents; nothing is read before the first is requested."""
         if type(self).load is not BaseLoader.load:
             return iter(self.load())
         raise NotImplementedError(
@@ -44,7 +44,7 @@ class BaseLoader(ABC):  # noqa: B024  LangChain's: an author writes `lazy_load`,
         )
 
     async def alazy_load(self) -> AsyncGenerator[Document, None]:
-        """Return the documents one at a time; a loader without one of its own reads in a thread."""
+        """Yield the documents; a loader without its own async method reads in a thread."""
         async with aclosing(ASYNC.each(self.lazy_load())) as documents:
             async for document in documents:
                 yield document
@@ -59,13 +59,13 @@ class BaseLoader(ABC):  # noqa: B024  LangChain's: an author writes `lazy_load`,
             return [document async for document in documents]
 
     def load_and_split(self, text_splitter: TextSplitter | None = None) -> list[Document]:
-        """Return all documents, cut into pieces."""
+        """Return all documents, split into chunks."""
         splitter = text_splitter or RecursiveCharacterTextSplitter()
         return splitter.split_documents(self.load())
 
 
 class BaseBlobParser(ABC):
-    """Reads documents out of raw data."""
+    """Reads documents from raw data."""
 
     @abstractmethod
     def lazy_parse(self, blob: Blob) -> Iterator[Document]:

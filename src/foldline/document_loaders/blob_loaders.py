@@ -1,4 +1,4 @@
-"""`BlobLoader`: loads raw data, which a parser makes documents of."""
+"""`BlobLoader`: loads raw data, from which a parser makes documents."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ class CSVLoader(OneFileLoader):
                 )
 
     def _document(self, row: dict[Any, Any], metadata: dict[str, Any]) -> Document:
-        # A row longer than the header has its other cells under None; a shorter one has None for what is missing.
+        # A row longer than the header has its extra cells under None; a shorter one has None for missing cells.
         lines = []
         for column, value in row.items():
             cell = " ".join(value) if isinstance(value, list) else value

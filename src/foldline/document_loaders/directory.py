@@ -1,4 +1,4 @@
-"""`DirectoryLoader`: the files of a folder as documents. A file that fails is listed, and the others go on."""
+"""`DirectoryLoader`: the files of a folder as documents. Failed files are listed, and the others are loaded."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class LoadFailure:
 
 
 class DirectoryLoader(BaseLoader):
-    """Loads the files of a folder, each by the loader that its ending asks for.
+    """Loads the files of a folder, each by the loader of its ending.
 
     ```python
     import tempfile
@@ -78,11 +78,11 @@ class DirectoryLoader(BaseLoader):
         randomize_sample: bool = False,
         sample_seed: int | None = None,
     ) -> None:
-        """Load the files below `path` that a pattern of `glob` names and none of `exclude`.
+        """Load the files under `path` that match a pattern of `glob` and none of `exclude`.
 
         A file that fails is in `errors` and logged (not with `silent_errors`); `raise_errors` raises at the first.
-        A link that leads out of the folder is such a failure unless `follow_links` is set. `show_progress` is true or a
-        function of (files done, files in all).
+        A link out of the folder fails unless `follow_links` is set. `show_progress` is True or a function of (files
+        done, total files).
         """
         self.path = str(path)
         self.patterns = [glob] if isinstance(glob, str) else list(glob)
@@ -115,8 +115,8 @@ class DirectoryLoader(BaseLoader):
         """Return the files that will be loaded, in order."""
         folder = Path(self.path).expanduser()
         if not folder.is_dir():
-            why = "is no folder" if folder.exists() else "there is no such folder"
-            raise DocumentError(f"{folder}: {why}", str(folder))
+            reason = "is not a folder" if folder.exists() else "there is no such folder"
+            raise DocumentError(f"{folder}: {reason}", str(folder))
         files: dict[Path, None] = {}
         for pattern in self.patterns:
             files.update(dict.fromkeys(_glob(folder, pattern, recursive=self.recursive)))
@@ -154,7 +154,7 @@ class DirectoryLoader(BaseLoader):
                 async with aclosing(io.each(self._load(file))) as documents:
                     async for document in documents:
                         yield document
-            except Exception as error:  # noqa: BLE001  one bad file must not cost the others
+            except Exception as error:  # noqa: BLE001  one bad file must not stop the others
                 self._fail(file, error)
             advance()
 
@@ -181,7 +181,7 @@ class DirectoryLoader(BaseLoader):
             Path(self.path).expanduser().resolve()
         ):
             raise DocumentError(
-                f"{file}: is a link that leads out of the folder; follow_links=True loads it",
+                f"{file}: is a link out of the folder; follow_links=True loads it",
                 str(file),
             )
         yield from self.loader_cls(str(file), **self.loader_kwargs).lazy_load()
@@ -241,6 +241,6 @@ def _glob(folder: Path, pattern: str, *, recursive: bool) -> Iterator[Path]:
     try:
         return iter(list(folder.rglob(pattern) if recursive else folder.glob(pattern)))
     except (ValueError, NotImplementedError) as error:
-        raise UsageError(f"{pattern!r} is no pattern of files: {error}") from error
+        raise UsageError(f"{pattern!r} is not a pattern of files: {error}") from error
     except OSError as error:
         raise DocumentError(f"{folder}: cannot be read: {error.strerror}", str(folder)) from error

@@ -1,4 +1,4 @@
-"""`EmailLoader`: a message in a file (.eml) as a document; its headers are metadata, its attachments more documents."""
+"""`EmailLoader`: an email file (.eml) as a document with its headers as metadata, and its attachments as documents."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ class EmailLoader(OneFileLoader):
     suffixes = (".eml",)
 
     def __init__(self, file_path: PathLike, *, process_attachments: bool = False) -> None:
-        """Load `file_path`; `process_attachments` loads what is attached too, each by its own loader."""
+        """Load `file_path`; `process_attachments` loads the attachments too, each by its own loader."""
         super().__init__(file_path)
         self.process_attachments = process_attachments
 
     def lazy_parse(self, blob: Blob) -> Iterator[Document]:
-        """Return the message, and its attachments if they are asked for."""
+        """Yield the message, and with `process_attachments` its attachments."""
         source = source_of(blob)
         data = read_blob(blob)
         try:
@@ -66,9 +66,9 @@ class EmailLoader(OneFileLoader):
                 metadata["attachments"] = [_name(part, at) for at, part in enumerate(attached)]
             document = _body(message, metadata)
         except (MessageError, LookupError, ValueError, TypeError, AttributeError) as error:
-            raise DocumentError(f"{source}: is no message: {error}", source) from error
+            raise DocumentError(f"{source}: is not a message: {error}", source) from error
         if not metadata.keys() & set(HEADERS.values()):
-            raise DocumentError(f"{source}: is no message: it has no headers", source)
+            raise DocumentError(f"{source}: is not a message: it has no headers", source)
         yield document
         if self.process_attachments:
             for at, part in enumerate(attached):
@@ -102,7 +102,7 @@ def _headers(message: Any) -> dict[str, Any]:  # noqa: ANN401  an EmailMessage, 
     for header, name in HEADERS.items():
         if value := str(message.get(header) or "").strip():
             fields[name] = value
-    with suppress(ValueError, TypeError):  # many messages have none, or one that is no date
+    with suppress(ValueError, TypeError):  # many messages have no date, or an invalid one
         fields["date"] = parsedate_to_datetime(str(message["date"])).isoformat()
     return fields
 
@@ -122,6 +122,6 @@ def _is_attached(part: Any) -> bool:  # noqa: ANN401  an EmailMessage
 
 
 def _name(part: Any, at: int) -> str:  # noqa: ANN401  an EmailMessage
-    # A name is a stranger's: only its last part, so that it leads nowhere.
+    # The name is untrusted: only its last part is used, without folders.
     name = str(part.get_filename() or "").replace("\\", "/").rpartition("/")[2]
     return name or f"attachment-{at + 1}"

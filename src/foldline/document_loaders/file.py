@@ -1,4 +1,4 @@
-"""`FileLoader`: one file, by the loader that its ending asks for."""
+"""`FileLoader`: one file, by the loader of its ending."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ KINDS: tuple[type[OneFileLoader], ...] = (
     PythonLoader,
 )
 LOADERS = {suffix: kind for kind in KINDS for suffix in kind.suffixes}
-"""Ending of a file's name -> who loads it. Any other file is read as text."""
+"""File ending -> loader. Other files are read as text."""
 
 
 class FileLoader(OneFileLoader):
-    """Loads a file by its ending; what has no loader of its own is read as text.
+    """Loads a file by its ending; a file without a loader is read as text.
 
     ```python
     import tempfile
@@ -72,7 +72,7 @@ def _kind_by_content(blob: Blob) -> type[OneFileLoader]:
         with blob.as_bytes_io() as file:
             start = file.read(1024)
     except OSError:
-        return TextLoader  # which says what is wrong
+        return TextLoader  # whose error says what is wrong
     kind = media_type_of_bytes(start)
     if kind == "application/pdf":
         return PyPDFLoader

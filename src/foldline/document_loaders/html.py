@@ -1,6 +1,6 @@
-"""`HTMLLoader`: the text of a page, without scripts and marks; its title is metadata.
+"""`HTMLLoader`: the text of a page, without scripts and tags; its title is metadata.
 
-Python's own parser reads it, which keeps no tree: a page nested a million deep costs no more than its length.
+Python's own parser keeps no tree, so the time depends on the length of a page and not on its depth.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ BLOCKS = frozenset(
         "form h1 h2 h3 h4 h5 h6 header hgroup hr li main nav ol p pre section summary table tbody tfoot thead tr ul",
     )
 )
-"""Elements that begin on a line of their own."""
+"""Elements that begin a new line."""
 PARAGRAPHS = frozenset(
     {"p", "h1", "h2", "h3", "h4", "h5", "h6", "pre", "blockquote", "table", "ul", "ol", "section"}
 )
@@ -68,7 +68,7 @@ class _Page(HTMLParser):
         elif tag in CELLS and not self._silent:
             self._add("\t")
         elif tag in BLOCKS:
-            self._is_in_title = False  # a title that nobody closed ends here
+            self._is_in_title = False  # an unclosed title ends here
             self._break(tag)
             if tag == "li":
                 self._add("- ")
@@ -85,7 +85,7 @@ class _Page(HTMLParser):
             self._break(tag)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        # `<script/>` is no element without content in HTML; a drawing may be.
+        # `<script/>` is not self-closing in HTML; an SVG element may be.
         self.handle_starttag(tag, attrs)
         if tag in SILENT - {"script", "style"}:
             self.handle_endtag(tag)
@@ -104,7 +104,7 @@ class _Page(HTMLParser):
             self._pieces.append(text)
 
     def _break(self, tag: str) -> None:
-        """Begin a line, or a paragraph; what has begun already is not begun again."""
+        """Begin a line or a paragraph, unless one has begun already."""
         if self._silent:
             return
         missing = (2 if tag in PARAGRAPHS else 1) - self._newlines()
@@ -137,7 +137,7 @@ def html_charset(data: bytes) -> str | None:
 
 
 class HTMLLoader(OneFileLoader):
-    """Loads the text of a page, without scripts and marks.
+    """Loads the text of a page, without scripts and tags.
 
     ```python
     import tempfile
@@ -155,7 +155,7 @@ class HTMLLoader(OneFileLoader):
     suffixes = (".html", ".htm", ".xhtml")
 
     def __init__(self, file_path: PathLike, *, encoding: str | None = None) -> None:
-        """Load `file_path`, in the encoding given, that it names, or UTF-8."""
+        """Load `file_path`, in the given encoding, the one that it names, or UTF-8."""
         super().__init__(file_path)
         self.encoding = encoding
 

@@ -1,4 +1,4 @@
-"""`JSONLoader`: what an expression selects from a JSON file, each as a document."""
+"""`JSONLoader`: the values that an expression selects from a JSON file, each as a document."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Metadata = dict[str, Any]
 
 
 class JSONLoader(OneFileLoader):
-    """Loads what an expression of jq selects, each as a document.
+    """Loads the values that a jq expression selects, each as a document.
 
     ```python
     import tempfile
@@ -32,7 +32,7 @@ class JSONLoader(OneFileLoader):
     #> ['one', 'two']
     ```
 
-    Keys, places, `[]` and `|` need no package; more of jq's language needs `pip install jq`.
+    Keys, indexes, `[]` and `|` need no package; other jq expressions need `pip install jq`.
     """
 
     suffixes = (".json", ".jsonl", ".ndjson")
@@ -47,10 +47,10 @@ class JSONLoader(OneFileLoader):
         text_content: bool | None = None,  # noqa: FBT001  LangChain's signature
         json_lines: bool | None = None,  # noqa: FBT001  LangChain's signature
     ) -> None:
-        """Load `file_path`; `content_key` is where the text of each selected object is.
+        """Load `file_path`; `content_key` names the text of each selected object.
 
-        `metadata_func(object, metadata)` returns the metadata to keep. `json_lines` is told by the file's ending
-        where it is not given. With `text_content=True` anything but text is refused; else objects are written as JSON.
+        `metadata_func(object, metadata)` returns the metadata. `json_lines` is by default decided by the file's ending.
+        With `text_content=True` values other than text are refused; else objects are written as JSON.
         """
         super().__init__(file_path)
         self.jq_schema = jq_schema
@@ -96,13 +96,13 @@ class JSONLoader(OneFileLoader):
             if self.is_content_key_jq_parsable:
                 value = next(select(self.content_key, item), None)
             elif not isinstance(item, dict) or self.content_key not in item:
-                held = (
+                description = (
                     f"it has {', '.join(map(str, item))}"
                     if isinstance(item, dict)
-                    else "it is no object"
+                    else "it is not an object"
                 )
                 raise DocumentError(
-                    f"{source}: what {self.jq_schema!r} selects has no key {self.content_key!r}: {held}",
+                    f"{source}: what {self.jq_schema!r} selects has no key {self.content_key!r}: {description}",
                     source,
                 )
             else:
@@ -111,16 +111,16 @@ class JSONLoader(OneFileLoader):
             return value
         if self.text_content:
             raise DocumentError(
-                f"{source}: what is selected is not text but {type(value).__name__}: give content_key, or leave "
+                f"{source}: what is selected is not text but {type(value).__name__}: pass content_key, or leave "
                 "text_content out",
                 source,
             )
         return "" if value is None else json.dumps(value, ensure_ascii=False)
 
 
-def _parse(text: str, where: str) -> Any:  # noqa: ANN401  JSON
+def _parse(text: str, source: str) -> Any:  # noqa: ANN401  JSON
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        why = error if isinstance(error, ValueError) else "it is nested too deep"
-        raise DocumentError(f"{where}: is not JSON: {why}", where) from error
+        reason = error if isinstance(error, ValueError) else "it is nested too deep"
+        raise DocumentError(f"{source}: is not JSON: {reason}", source) from error

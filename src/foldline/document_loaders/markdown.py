@@ -1,4 +1,4 @@
-"""`MarkdownLoader`: a Markdown file whole, or a document for each of its sections."""
+"""`MarkdownLoader`: a Markdown file as one document, or a document for each of its sections."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LEVELS = [("#" * level, f"heading_{level}") for level in range(1, 7)]
 
 
 class MarkdownLoader(OneFileLoader):
-    r"""Loads a Markdown file, marks and all: models read them. Its title and front matter are metadata.
+    r"""Loads a Markdown file with its marks, which models understand. Its title and front matter are metadata.
 
     ```python
     import tempfile
@@ -31,7 +31,7 @@ class MarkdownLoader(OneFileLoader):
 
     file = Path(tempfile.mkdtemp()) / "page.md"
     file.write_text("# Owls\n\nThey hunt.\n\n## Food\n\nMice.\n")
-    print([one.metadata["heading"] for one in MarkdownLoader(file, mode="elements").load()])
+    print([section.metadata["heading"] for section in MarkdownLoader(file, mode="elements").load()])
     #> ['Owls', 'Owls > Food']
     ```
     """
@@ -81,7 +81,7 @@ class UnstructuredMarkdownLoader(MarkdownLoader):
 
 
 def refuse_unstructured(loader: OneFileLoader, options: dict[str, Any]) -> None:
-    """Raise where a loader of LangChain's name is given options of a package that is not used here."""
+    """Raise `UsageError` for options of the `unstructured` package, which is not used here."""
     if options:
         raise UsageError(
             f"{type(loader).__name__} does not use the `unstructured` package and has no option "
@@ -90,7 +90,7 @@ def refuse_unstructured(loader: OneFileLoader, options: dict[str, Any]) -> None:
 
 
 def _split_front(text: str) -> tuple[dict[str, Any], str]:
-    """Take the plain `name: value` lines at the top off; lists and nested values are not read."""
+    """Split off the plain `name: value` lines at the top; lists and nested values are not read."""
     match = FRONT.match(text)
     if match is None:
         return {}, text

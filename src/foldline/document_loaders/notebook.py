@@ -15,7 +15,7 @@ __all__ = ["NotebookLoader"]
 
 
 class NotebookLoader(OneFileLoader):
-    """Loads a Jupyter notebook: text cells as they are, code cells in fences, results if they are asked for.
+    """Loads a Jupyter notebook: text cells unchanged, code cells in fences, outputs where requested.
 
     ```python
     import json
@@ -61,7 +61,7 @@ class NotebookLoader(OneFileLoader):
             language = _language(notebook)
             parts = [part for cell in cells if (part := self._cell(cell, language))]
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise DocumentError(f"{source}: is no notebook: {error}", source) from error
+            raise DocumentError(f"{source}: is not a notebook: {error}", source) from error
         content = "\n\n".join(parts)
         if self.remove_newline:
             content = " ".join(content.split())

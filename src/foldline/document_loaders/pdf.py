@@ -16,7 +16,7 @@ from foldline.exceptions import DocumentError, MissingExtraError, UsageError
 __all__ = ["PyPDFLoader"]
 
 FACTS = ("title", "author", "subject", "creator", "producer", "creation_date", "modification_date")
-"""What pypdf knows of a file -> the key in the metadata, where it has it."""
+"""Attribute of pypdf -> key in the metadata."""
 LANGCHAIN_FACTS = {"creation_date": "creationdate", "modification_date": "moddate"}
 
 
@@ -99,7 +99,7 @@ class PyPDFLoader(OneFileLoader):
         except (DocumentError, MemoryError):
             raise
         except Exception as error:
-            raise DocumentError(f"{source}: is no PDF that can be read: {error}", source) from error
+            raise DocumentError(f"{source}: is not a readable PDF: {error}", source) from error
         return reader
 
     def _pages(self, reader: Any, source: str) -> Iterator[str]:  # noqa: ANN401  pypdf's

@@ -1,7 +1,7 @@
-"""`WebBaseLoader`: web pages as documents, fetched by the one fetcher of foldline that checks where it goes.
+"""`WebBaseLoader`: web pages as documents, fetched with checks of the address.
 
-Only public addresses are asked, each looked up once and connected to as it was checked; a redirect may lead to the
-hosts that were named and, within the same site, to its `www.` name or back.
+Only public addresses are allowed; each host is resolved once, and the connection uses the checked address. Redirects
+may lead to the named hosts and, within the same site, to its `www.` name or back.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ ENDINGS = {
     "text/markdown": ".md",
     "message/rfc822": ".eml",
 }
-"""Media type -> the ending of the files that hold it; other text is read as it is."""
+"""Media type -> file ending, which chooses the loader; other text is read as plain text."""
 
 
 class WebBaseLoader(BaseLoader):
-    """Loads web pages; what is no page (a PDF, JSON, Markdown) is loaded as a file of its kind.
+    """Loads web pages; other files (a PDF, JSON, Markdown) are loaded by the loader of their kind.
 
     ```python {test="skip: it asks a server"}
     from foldline.document_loaders import WebBaseLoader
@@ -66,10 +66,10 @@ class WebBaseLoader(BaseLoader):
         allow_private: bool = False,
         resolver: FileResolver | None = None,
     ) -> None:
-        """Load the pages of these addresses, at most `requests_per_second` at once, as they arrive.
+        """Load the pages of these URLs, at most `requests_per_second` at once, as they arrive.
 
-        `allow_hosts` are hosts that redirects may lead to besides those named; `allow_private` allows addresses that
-        are not public, for servers of your own; `resolver` has its own bounds for size, time and transport.
+        `allow_hosts` are further hosts for redirects; `allow_private` allows addresses that are not public, for your
+        own servers; `resolver` replaces the limits of size and time, and the transport.
         """
         addresses = [web_path] if isinstance(web_path, str) else list(web_path)
         self.web_paths = [url for url in (*addresses, *web_paths) if url]
@@ -133,7 +133,7 @@ class WebBaseLoader(BaseLoader):
             page = await self._resolver.fetch_page(url, io, headers=self.headers)
         except SecurityError as error:
             raise SecurityError(
-                f"{url}: {error} (allow_hosts=[...] and allow_private=True widen what WebBaseLoader may ask)"
+                f"{url}: {error} (allow_hosts=[...] and allow_private=True allow more addresses)"
             ) from error
         if page.status != 200:
             raise DocumentError(f"{url}: the server answered {page.status}", url)
@@ -159,9 +159,9 @@ def _check(url: str) -> None:
     try:
         parts = urlsplit(url)
     except ValueError as error:
-        raise UsageError(f"{url!r} is no address: {error}") from error
+        raise UsageError(f"{url!r} is not a URL: {error}") from error
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise UsageError(f"{url!r} is no address of a web page: write https://...")
+        raise UsageError(f"{url!r} is not the URL of a web page: write https://...")
 
 
 def _is_plain(url: str) -> bool:

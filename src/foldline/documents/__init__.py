@@ -1,4 +1,4 @@
-"""Documents: the values are here; citations, compressors and transformers are loaded when asked for."""
+"""Documents and blobs; citations, compressors and transformers are imported when used."""
 
 from __future__ import annotations
 

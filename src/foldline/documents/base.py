@@ -1,6 +1,6 @@
 """Documents and blobs: text with metadata, and raw data with metadata.
 
-A `Blob` opens a file only when asked for its data, and only a path that code gave it: no dump can make one.
+A `Blob` opens a file only when its data is read, and only a path that code passed: blobs are not loaded from dumps.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ PathLike: TypeAlias = str | PurePath
 
 
 class BaseMedia(Serializable):
-    """What documents and blobs share: an id and metadata."""
+    """Base of documents and blobs: an id and metadata."""
 
     id: Annotated[str | None, Field(coerce_numbers_to_str=True)] = None
-    """A name of this piece, unique in its collection where it has one."""
+    """An optional id, unique in its collection."""
     metadata: dict[Any, Any] = Field(default_factory=dict)
-    """Where it comes from and whatever else is known of it."""
+    """The source and other facts about the content."""
 
 
 class Blob(BaseMedia):
-    """Raw data in memory or in a file, read when asked for.
+    """Raw data in memory or in a file, which is read on demand.
 
     ```python
     from foldline.documents import Blob
@@ -47,14 +47,14 @@ class Blob(BaseMedia):
     mimetype: str | None = None
     """The media type, if it is known; not to be confused with a file extension."""
     encoding: str = "utf-8"
-    """How text is written as bytes."""
+    """The encoding of text."""
     path: PathLike | None = None
-    """The file the data is in, or came from."""
+    """The file that the data is in, or came from."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(arbitrary_types_allowed=True, frozen=True)
 
     @model_validator(mode="after")
-    def _has_data(self) -> Self:
+    def _check_data(self) -> Self:
         if self.data is None and self.path is None:
             raise ValueError("a blob needs `data` or `path`")
         return self
@@ -63,8 +63,8 @@ class Blob(BaseMedia):
     def source(self) -> str | None:
         """Where the data comes from: the metadata's `source`, else the path."""
         if self.metadata and "source" in self.metadata:
-            named: str | None = self.metadata["source"]
-            return named
+            source: str | None = self.metadata["source"]
+            return source
         return str(self.path) if self.path else None
 
     def as_string(self) -> str:
@@ -100,7 +100,7 @@ class Blob(BaseMedia):
         guess_type: bool = True,
         metadata: dict[Any, Any] | None = None,
     ) -> Self:
-        """Make a blob of a file, without opening it; the media type is guessed from its name."""
+        """Make a blob for a file, without opening it; the media type is guessed from its name."""
         if mime_type is None and guess_type:
             mime_type = mimetypes.guess_type(str(path))[0]
         return cls(mimetype=mime_type, encoding=encoding, path=path, metadata=metadata or {})
@@ -115,18 +115,18 @@ class Blob(BaseMedia):
         path: str | None = None,
         metadata: dict[Any, Any] | None = None,
     ) -> Self:
-        """Make a blob of data in memory; `path` says where it came from."""
+        """Make a blob for data in memory; `path` is where it came from."""
         return cls(
             data=data, mimetype=mime_type, encoding=encoding, path=path, metadata=metadata or {}
         )
 
     def __repr__(self) -> str:
-        """Name the blob and its source, never its data."""
+        """Return the blob's id and source, without its data."""
         return f"Blob {id(self)}" + (f" {self.source}" if self.source else "")
 
 
 class Document(BaseMedia):
-    """A piece of text with metadata: what retrievers find and splitters cut.
+    """A text with metadata.
 
     ```python
     from foldline.documents import Document
@@ -141,12 +141,12 @@ class Document(BaseMedia):
     type: Literal["Document"] = "Document"
 
     def __init__(self, page_content: str, **kwargs: object) -> None:
-        """Make a document; the text may be given by position."""
+        """Make a document; the text may be passed by position."""
         super().__init__(page_content=page_content, **kwargs)
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
-        """Say that documents can be written and read back."""
+        """Return True: documents can be dumped and loaded."""
         return True
 
     def _repr_html_(self) -> str:
@@ -155,7 +155,7 @@ class Document(BaseMedia):
         return document_html(self)
 
     def __str__(self) -> str:
-        """Show what a prompt needs: the text, and the metadata if there is any; not the id."""
+        """Return the text, and the metadata if there is any; not the id."""
         if self.metadata:
             return f"page_content='{self.page_content}' metadata={self.metadata}"
         return f"page_content='{self.page_content}'"

@@ -1,4 +1,4 @@
-"""`BaseDocumentCompressor`: makes found documents shorter or fewer, knowing what was asked."""
+"""`BaseDocumentCompressor`: makes retrieved documents shorter or fewer for a query."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ __all__ = ["BaseDocumentCompressor"]
 
 
 class BaseDocumentCompressor(BaseModel, ABC):
-    """Makes found documents shorter or fewer; a reranker, a filter, an extractor."""
+    """Makes retrieved documents shorter or fewer: a reranker, a filter, an extractor."""
 
     @abstractmethod
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks = None
     ) -> Sequence[Document]:
-        """Return what of the documents is worth reading for the query."""
+        """Return the parts of the documents that are relevant to the query."""
 
     async def acompress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks = None
     ) -> Sequence[Document]:
-        """Return what of the documents is worth reading for the query."""
-        kept: Sequence[Document] = await ASYNC.call(
+        """Return the parts of the documents that are relevant to the query."""
+        compressed: Sequence[Document] = await ASYNC.call(
             self.compress_documents, documents, query, callbacks
         )
-        return kept
+        return compressed

@@ -18,11 +18,13 @@ class BaseDocumentTransformer(ABC):
     def transform_documents(
         self, documents: Sequence[Document], **kwargs: object
     ) -> Sequence[Document]:
-        """Return other documents for these."""
+        """Return the transformed documents."""
 
     async def atransform_documents(
         self, documents: Sequence[Document], **kwargs: object
     ) -> Sequence[Document]:
-        """Return other documents for these."""
-        made: Sequence[Document] = await ASYNC.call(self.transform_documents, documents, **kwargs)
-        return made
+        """Return the transformed documents."""
+        transformed: Sequence[Document] = await ASYNC.call(
+            self.transform_documents, documents, **kwargs
+        )
+        return transformed

@@ -1,4 +1,4 @@
-"""Selectors: which examples a few-shot prompt shows."""
+"""Selectors choose the examples of a few-shot prompt."""
 
 from __future__ import annotations
 

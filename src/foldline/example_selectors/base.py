@@ -1,4 +1,4 @@
-"""`BaseExampleSelector`: chooses the examples that a few-shot prompt shows for an input."""
+"""`BaseExampleSelector`: chooses the examples of a few-shot prompt for an input."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ __all__ = ["BaseExampleSelector"]
 
 
 class BaseExampleSelector(ABC):
-    """Chooses examples. A subclass writes `add_example` and `select_examples`; the twins may stay as they are."""
+    """Chooses examples. A subclass implements `add_example` and `select_examples`; the async methods call them."""
 
     @abstractmethod
     def add_example(self, example: dict[str, str]) -> object:
-        """Take one more example into the choice."""
+        """Add an example."""
 
     async def aadd_example(self, example: dict[str, str]) -> object:
-        """Take one more example into the choice."""
+        """Add an example."""
         return await ASYNC.call(self.add_example, example)
 
     @abstractmethod
     def select_examples(self, input_variables: dict[str, str]) -> list[dict[str, Any]]:
-        """Choose the examples for these variables."""
+        """Return the examples for these variables."""
 
     async def aselect_examples(self, input_variables: dict[str, str]) -> list[dict[str, Any]]:
-        """Choose the examples for these variables."""
-        chosen: list[dict[str, Any]] = await ASYNC.call(self.select_examples, input_variables)
-        return chosen
+        """Return the examples for these variables."""
+        examples: list[dict[str, Any]] = await ASYNC.call(self.select_examples, input_variables)
+        return examples

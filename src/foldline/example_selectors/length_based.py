@@ -1,4 +1,4 @@
-"""`LengthBasedExampleSelector`: as many examples as leave room for the input."""
+"""`LengthBasedExampleSelector`: as many examples as fit beside the input."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from foldline.prompts.prompt import PromptTemplate
 
 __all__ = ["LengthBasedExampleSelector"]
 
-BREAK = re.compile("\n| ")
+WORD_SEPARATOR = re.compile("\n| ")
 
 
-def _words(text: str) -> int:
-    return len(BREAK.split(text))
+def _count_words(text: str) -> int:
+    return len(WORD_SEPARATOR.split(text))
 
 
 class LengthBasedExampleSelector(BaseExampleSelector, BaseModel):
@@ -41,13 +41,13 @@ class LengthBasedExampleSelector(BaseExampleSelector, BaseModel):
     examples: list[dict[str, Any]]
     """The examples, the most important first."""
     example_prompt: PromptTemplate
-    """How one example is written."""
-    get_text_length: Callable[[str], int] = _words
-    """How long a text is; by default its words."""
+    """Formats an example."""
+    get_text_length: Callable[[str], int] = _count_words
+    """Measures a text; by default it counts words."""
     max_length: int = 2048
-    """The most that input and examples may measure together."""
+    """The greatest length of the input and the examples together."""
     example_text_lengths: list[int] = Field(default_factory=list)
-    """How long the examples are, measured once."""
+    """The lengths of the examples, measured once."""
 
     @model_validator(mode="after")
     def post_init(self) -> Self:
@@ -57,30 +57,32 @@ class LengthBasedExampleSelector(BaseExampleSelector, BaseModel):
         return self
 
     def _length(self, example: dict[str, Any]) -> int:
-        chosen = example_values(example, self.example_prompt.input_variables)
-        return self.get_text_length(self.example_prompt.format(**chosen))
+        values = example_values(example, self.example_prompt.input_variables)
+        return self.get_text_length(self.example_prompt.format(**values))
 
     def add_example(self, example: dict[str, str]) -> None:
-        """Take one more example into the choice."""
+        """Add an example."""
         length = self._length(example)
         self.examples.append(example)
         self.example_text_lengths.append(length)
 
     async def aadd_example(self, example: dict[str, str]) -> None:
-        """Take one more example into the choice."""
+        """Add an example."""
         self.add_example(example)
 
     def select_examples(self, input_variables: dict[str, str]) -> list[dict[str, Any]]:
-        """Choose the examples for these variables."""
-        left = self.max_length - self.get_text_length(" ".join(map(str, input_variables.values())))
-        chosen = []
+        """Return the examples for these variables."""
+        remaining_length = self.max_length - self.get_text_length(
+            " ".join(map(str, input_variables.values()))
+        )
+        selected = []
         for example, length in zip(self.examples, self.example_text_lengths, strict=False):
-            left -= length
-            if left < 0:
+            remaining_length -= length
+            if remaining_length < 0:
                 break
-            chosen.append(example)
-        return chosen
+            selected.append(example)
+        return selected
 
     async def aselect_examples(self, input_variables: dict[str, str]) -> list[dict[str, Any]]:
-        """Choose the examples for these variables."""
+        """Return the examples for these variables."""
         return self.select_examples(input_variables)

@@ -1,4 +1,4 @@
-"""Selectors that ask a vector store for the examples nearest to the input."""
+"""Selectors that search a vector store for the examples nearest to the input."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def sorted_values(values: Mapping[str, Any]) -> list[Any]:
 
 @runtime_checkable
 class ExampleStore(Protocol):
-    """What a vector store must do to hold examples; `foldline.vectorstores` are a layer above."""
+    """The methods of a vector store that selectors use; `foldline.vectorstores` is a layer above."""
 
     def add_texts(
         self, texts: list[str], metadatas: list[dict[str, Any]] | None = None
@@ -37,7 +37,7 @@ class ExampleStore(Protocol):
 
 
 class ExampleStoreClass(Protocol):
-    """A class of such stores."""
+    """A class of stores with a `from_texts` constructor."""
 
     def from_texts(
         self,
@@ -50,14 +50,14 @@ class ExampleStoreClass(Protocol):
 
 
 class _VectorStoreExampleSelector(BaseExampleSelector, BaseModel, ABC):
-    """Keeps examples in a vector store: the text is their values, the example itself is the metadata."""
+    """Keeps examples in a vector store: the text is the values of an example, the metadata is the example."""
 
     vectorstore: ExampleStore
-    """Where the examples are."""
+    """The store of the examples."""
     k: int = 4
-    """How many are chosen."""
+    """How many examples to select."""
     example_keys: list[str] | None = None
-    """The keys of an example that are shown; all if None."""
+    """The keys of an example that are returned; all if None."""
     input_keys: list[str] | None = None
     """The variables that are compared; all if None."""
     vectorstore_kwargs: dict[str, Any] | None = None
@@ -75,16 +75,16 @@ class _VectorStoreExampleSelector(BaseExampleSelector, BaseModel, ABC):
         return str(ids[0])
 
     def add_example(self, example: dict[str, str]) -> str:
-        """Take one more example into the store; give its id."""
+        """Add an example to the store; return its id."""
         return drive(self._add(example, BLOCKING))
 
     async def aadd_example(self, example: dict[str, str]) -> str:
-        """Take one more example into the store; give its id."""
+        """Add an example to the store; return its id."""
         return await self._add(example, ASYNC)
 
     @abstractmethod
     def _search(self) -> tuple[str, dict[str, Any]]:
-        """Say which search of the store to use, with which options."""
+        """Return the name of the store's search method, and its options."""
 
     async def _select(self, values: dict[str, str], io: IO) -> list[dict[str, Any]]:
         name, options = self._search()
@@ -99,11 +99,11 @@ class _VectorStoreExampleSelector(BaseExampleSelector, BaseModel, ABC):
         return [self._example(document) for document in documents]
 
     def select_examples(self, input_variables: dict[str, str]) -> list[dict[str, Any]]:
-        """Choose the examples for these variables."""
+        """Return the examples for these variables."""
         return drive(self._select(input_variables, BLOCKING))
 
     async def aselect_examples(self, input_variables: dict[str, str]) -> list[dict[str, Any]]:
-        """Choose the examples for these variables."""
+        """Return the examples for these variables."""
         return await self._select(input_variables, ASYNC)
 
     def _example(self, document: Document) -> dict[str, Any]:
@@ -112,7 +112,7 @@ class _VectorStoreExampleSelector(BaseExampleSelector, BaseModel, ABC):
             return {key: example[key] for key in self.example_keys}
         return example
 
-    # -- making one
+    # -- constructors
 
     @classmethod
     def from_examples(
@@ -124,7 +124,7 @@ class _VectorStoreExampleSelector(BaseExampleSelector, BaseModel, ABC):
         input_keys: list[str] | None = None,
         **options: Any,
     ) -> Self:
-        """Put examples into a new store; options that are no fields of the selector are the store's."""
+        """Put examples into a new store; options that are not fields of the selector are passed to the store."""
         options |= {"k": k, "input_keys": input_keys}
         return drive(cls._build(examples, embeddings, vectorstore_cls, BLOCKING, options))
 
@@ -138,7 +138,7 @@ class _VectorStoreExampleSelector(BaseExampleSelector, BaseModel, ABC):
         input_keys: list[str] | None = None,
         **options: Any,
     ) -> Self:
-        """Put examples into a new store; options that are no fields of the selector are the store's."""
+        """Put examples into a new store; options that are not fields of the selector are passed to the store."""
         options |= {"k": k, "input_keys": input_keys}
         return await cls._build(examples, embeddings, vectorstore_cls, ASYNC, options)
 
@@ -151,26 +151,26 @@ class _VectorStoreExampleSelector(BaseExampleSelector, BaseModel, ABC):
         io: IO,
         options: dict[str, Any],
     ) -> Self:
-        own = {name: one for name, one in options.items() if name in cls.model_fields}
-        theirs = {name: one for name, one in options.items() if name not in own}
-        texts = [_text(example, own["input_keys"]) for example in examples]
+        fields = {name: value for name, value in options.items() if name in cls.model_fields}
+        store_options = {name: value for name, value in options.items() if name not in fields}
+        texts = [_text(example, fields["input_keys"]) for example in examples]
         make = (
             vectorstore_cls.from_texts
             if io.blocking
             else _async_method(vectorstore_cls, "from_texts")
         )
-        store = await io.call(make, texts, embeddings, metadatas=list(examples), **theirs)
-        return cls(vectorstore=store, **own)
+        store = await io.call(make, texts, embeddings, metadatas=list(examples), **store_options)
+        return cls(vectorstore=store, **fields)
 
 
 def _text(values: Mapping[str, Any], keys: list[str] | None) -> str:
-    """Return what is compared of an example or of the input."""
-    chosen = {key: values[key] for key in keys} if keys else values
-    return " ".join(str(value) for value in sorted_values(chosen))
+    """Return the text of an example or input that is compared."""
+    compared = {key: values[key] for key in keys} if keys else values
+    return " ".join(str(value) for value in sorted_values(compared))
 
 
 def _async_method(store: object, name: str) -> Callable[..., Any]:
-    """Return the async twin of a store's method, or the method itself, which then runs in a thread."""
+    """Return the async form of a store's method, or the sync method, which then runs in a thread."""
     method: Callable[..., Any] = getattr(store, f"a{name}", None) or getattr(store, name)
     return method
 
@@ -183,10 +183,10 @@ class SemanticSimilarityExampleSelector(_VectorStoreExampleSelector):
 
 
 class MaxMarginalRelevanceExampleSelector(_VectorStoreExampleSelector):
-    """Chooses examples like the input and unlike one another."""
+    """Chooses examples that are like the input and unlike one another."""
 
     fetch_k: int = 20
-    """How many are fetched to choose from."""
+    """How many examples are fetched to choose from."""
 
     def _search(self) -> tuple[str, dict[str, Any]]:
         return "max_marginal_relevance_search", {"k": self.k, "fetch_k": self.fetch_k}
@@ -202,10 +202,8 @@ class MaxMarginalRelevanceExampleSelector(_VectorStoreExampleSelector):
         fetch_k: int = 20,
         **options: Any,
     ) -> Self:
-        """Put examples into a new store; options that are no fields of the selector are the store's."""
-        options["fetch_k"] = (
-            fetch_k  # in LangChain it may be given by its place here, and only here
-        )
+        """Put examples into a new store; options that are not fields of the selector are passed to the store."""
+        options["fetch_k"] = fetch_k  # LangChain takes it by position in this constructor only
         return super().from_examples(
             examples, embeddings, vectorstore_cls, k, input_keys, **options
         )

@@ -1,4 +1,4 @@
-"""Graphs under LangGraph's names, over the same machine as agents and flows."""
+"""Graphs under LangGraph's names, on the same run loop as agents and flows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`StateGraph`: nodes, the edges between them, and the checks that a graph must pass before it runs."""
+"""`StateGraph`: builds a graph of nodes and edges, and checks it before it runs."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class StateGraph:
         cache_policy: CachePolicy | None = None,
         timeout: float | None = None,
     ) -> Self:
-        """Set what nodes have that are added later and say nothing themselves."""
+        """Set the defaults of nodes that are added later."""
         self._defaults = _Defaults(retry_policy, cache_policy, timeout)
         return self
 
@@ -107,15 +107,11 @@ class StateGraph:
         if not isinstance(node, str):
             action, node = node, name_of(node)
         elif action is None:
-            raise UsageError(
-                f"the node {node!r} needs something to run: add_node({node!r}, function)"
-            )
-        if node in RESERVED or not node or any(mark in node for mark in "|:"):
+            raise UsageError(f"the node {node!r} needs a function: add_node({node!r}, function)")
+        if node in RESERVED or not node or any(character in node for character in "|:"):
             raise UsageError(f"a node cannot be named {node!r}: choose a name without | and :")
         if node in self.nodes:
-            raise UsageError(
-                f"the graph has a node {node!r} already: give the second one another name"
-            )
+            raise UsageError(f"the graph already has a node {node!r}: choose another name")
         spec = NodeSpec(
             node,
             action,
@@ -136,7 +132,7 @@ class StateGraph:
         return self
 
     def add_edge(self, start_key: str | Sequence[str], end_key: str) -> Self:
-        """Go from a node to another; from several, when all of them have run."""
+        """Add an edge from a node to another; from several, it is taken when all of them have run."""
         if isinstance(start_key, str):
             if start_key == END:
                 raise UsageError("END leads nowhere: no edge can begin there")
@@ -155,23 +151,23 @@ class StateGraph:
         path: Path,
         path_map: Mapping[Hashable, str] | Sequence[str] | None = None,
     ) -> Self:
-        """Go from a node where a function says: it returns a node's name, END, a Send, or a list of these."""
+        """Add a branch after a node: a function that returns a node's name, END, a Send, or a list of these."""
         name = name_of(path)
         branches = self.branches.setdefault(source, {})
         if name in branches:
             if name != "<lambda>":
                 raise UsageError(
-                    f"the node {source!r} has a branch {name!r} already: name the function anew"
+                    f"the node {source!r} already has a branch {name!r}: rename the function"
                 )
             name = f"{name}{len(branches)}"
         ends: dict[Any, str] | None
         if isinstance(path_map, Mapping):
             ends = dict(path_map)
         elif path_map is not None:
-            ends = {one: one for one in path_map}
+            ends = {name: name for name in path_map}
         else:
-            named = None if isinstance(path, Runnable) else literal_values(returns_of(path))
-            ends = None if named is None else {one: one for one in named}
+            literal_names = None if isinstance(path, Runnable) else literal_values(returns_of(path))
+            ends = None if literal_names is None else {name: name for name in literal_names}
         wants, count = ((), 1) if isinstance(path, Runnable) else wanted_arguments(path)
         branches[name] = Branch(name, path, ends, wants, count)
         return self
@@ -190,13 +186,13 @@ class StateGraph:
         return self
 
     def set_entry_point(self, key: str) -> Self:
-        """Begin with a node."""
+        """Set the first node."""
         return self.add_edge(START, key)
 
     def set_conditional_entry_point(
         self, path: Path, path_map: Mapping[Hashable, str] | Sequence[str] | None = None
     ) -> Self:
-        """Begin where a function says."""
+        """Set a function that chooses the first node."""
         return self.add_conditional_edges(START, path, path_map)
 
     def set_finish_point(self, key: str) -> Self:
@@ -204,7 +200,7 @@ class StateGraph:
         return self.add_edge(key, END)
 
     def validate(self, interrupt: Sequence[str] | None = None) -> Self:
-        """Check nodes and edges; an error names what is missing."""
+        """Check nodes and edges; raise `UsageError` if one is missing."""
         self._plan().check(list(interrupt or ()))
         return self
 
@@ -219,7 +215,7 @@ class StateGraph:
         debug: bool = False,
         name: str | None = None,
     ) -> CompiledStateGraph:
-        """Check the graph and make it a runnable."""
+        """Check the graph and return it as a runnable."""
         before, after = _names(interrupt_before, self.nodes), _names(interrupt_after, self.nodes)
         plan = self._plan()
         plan.check([*before, *after])
@@ -249,7 +245,7 @@ class StateGraph:
             self.keys,
             dict(self.nodes),
             list(self._edge_list),
-            {source: list(found.values()) for source, found in self.branches.items()},
+            {source: list(branches.values()) for source, branches in self.branches.items()},
             list(self.waiting_edges),
             InputShape(self.state_schema, self.keys),
             InputShape(self.input_schema, self.keys),
@@ -258,7 +254,7 @@ class StateGraph:
         )
 
 
-def _names(given: Sequence[str] | str | None, nodes: Mapping[str, NodeSpec]) -> list[str]:
-    if given == "*":
+def _names(names: Sequence[str] | str | None, nodes: Mapping[str, NodeSpec]) -> list[str]:
+    if names == "*":
         return list(nodes)
-    return [given] if isinstance(given, str) else list(given or ())
+    return [names] if isinstance(names, str) else list(names or ())

@@ -1,4 +1,4 @@
-"""`InMemoryCache`, `SqliteCache`: results of nodes by their input, for nodes with a `CachePolicy`."""
+"""`InMemoryCache`, `SqliteCache`: cache the results of nodes with a `CachePolicy` by their input."""
 
 from __future__ import annotations
 
@@ -21,49 +21,49 @@ Namespace = tuple[str, ...]
 
 
 class BaseCache(ABC):
-    """Keeps texts by namespace and key, for some time."""
+    """Stores texts by namespace and key, with an expiry time."""
 
     __repr__ = short_repr
 
     @abstractmethod
     def get(self, namespace: Namespace, key: str) -> str | None:
-        """Return what is kept; None where there is nothing, or it is too old."""
+        """Return the stored text; None if there is none, or it has expired."""
 
     @abstractmethod
     def set(self, namespace: Namespace, key: str, value: str, ttl: float | None) -> None:
-        """Keep a text, for some seconds or for ever."""
+        """Store a text, for `ttl` seconds or without expiry."""
 
     @abstractmethod
     def clear(self, namespace: Namespace | None = None) -> None:
-        """Forget everything, or what is under a namespace."""
+        """Delete everything, or the texts of a namespace."""
 
 
 class InMemoryCache(BaseCache):
-    """Keeps results in memory."""
+    """Stores results in memory."""
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[Namespace, str], tuple[str, float | None]] = {}
+        self._entries: dict[tuple[Namespace, str], tuple[str, float | None]] = {}
         self._lock = mutex()
 
     def get(self, namespace: Namespace, key: str) -> str | None:
-        """Return what is kept; None where there is nothing, or it is too old."""
+        """Return the stored text; None if there is none, or it has expired."""
         with self._lock:
-            value, until = self._kept.get((namespace, key), (None, None))
-            if until is not None and until <= time.time():
-                del self._kept[namespace, key]
+            value, expires_at = self._entries.get((namespace, key), (None, None))
+            if expires_at is not None and expires_at <= time.time():
+                del self._entries[namespace, key]
                 return None
             return value
 
     def set(self, namespace: Namespace, key: str, value: str, ttl: float | None) -> None:
-        """Keep a text, for some seconds or for ever."""
+        """Store a text, for `ttl` seconds or without expiry."""
         with self._lock:
-            self._kept[namespace, key] = value, None if ttl is None else time.time() + ttl
+            self._entries[namespace, key] = value, None if ttl is None else time.time() + ttl
 
     def clear(self, namespace: Namespace | None = None) -> None:
-        """Forget everything, or what is under a namespace."""
+        """Delete everything, or the texts of a namespace."""
         with self._lock:
-            for place in [one for one in self._kept if namespace in (None, one[0])]:
-                del self._kept[place]
+            for entry_key in [key for key in self._entries if namespace in (None, key[0])]:
+                del self._entries[entry_key]
 
 
 MIGRATIONS = (
@@ -73,13 +73,13 @@ MIGRATIONS = (
 
 
 class SqliteCache(BaseCache):
-    """Keeps results in a SQLite file."""
+    """Stores results in an SQLite file."""
 
     def __init__(self, path: str | Path) -> None:
         self._database = Database(path, "node_results", MIGRATIONS)
 
     def get(self, namespace: Namespace, key: str) -> str | None:
-        """Return what is kept; None where there is nothing, or it is too old."""
+        """Return the stored text; None if there is none, or it has expired."""
         rows = self._database.rows(
             "SELECT value FROM node_results WHERE place = ? AND key = ? AND (until IS NULL OR until > ?)",
             (json.dumps(namespace), key, time.time()),
@@ -87,16 +87,16 @@ class SqliteCache(BaseCache):
         return rows[0][0] if rows else None
 
     def set(self, namespace: Namespace, key: str, value: str, ttl: float | None) -> None:
-        """Keep a text, for some seconds or for ever."""
-        until = None if ttl is None else time.time() + ttl
+        """Store a text, for `ttl` seconds or without expiry."""
+        expires_at = None if ttl is None else time.time() + ttl
         with self._database.write() as connection:
             connection.execute(
                 "INSERT OR REPLACE INTO node_results (place, key, value, until) VALUES (?, ?, ?, ?)",
-                (json.dumps(namespace), key, value, until),
+                (json.dumps(namespace), key, value, expires_at),
             )
 
     def clear(self, namespace: Namespace | None = None) -> None:
-        """Forget everything, or what is under a namespace."""
+        """Delete everything, or the texts of a namespace."""
         with self._database.write() as connection:
             if namespace is None:
                 connection.execute("DELETE FROM node_results")
@@ -114,19 +114,23 @@ def cache_key(spec: NodeSpec, value: object) -> str:
     """Return the key of a node's input."""
     policy = spec.cache_policy
     if policy is not None and policy.key_func is not None:
-        made = policy.key_func(value)
-        text = made.decode("utf-8", "surrogateescape") if isinstance(made, bytes) else str(made)
+        raw_key = policy.key_func(value)
+        text = (
+            raw_key.decode("utf-8", "surrogateescape")
+            if isinstance(raw_key, bytes)
+            else str(raw_key)
+        )
     else:
         try:
             text = json.dumps(_pack_values(value), sort_keys=True)
         except SchemaError as error:
             raise SchemaError(
-                f"the node {spec.name!r} has a cache, and its input has no key: {error}. Give CachePolicy(key_func=…)"
+                f"the node {spec.name!r} has a cache, and its input has no key: {error}. Pass CachePolicy(key_func=…)"
             ) from error
     return hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
 
 
 def _pack_values(value: object) -> object:
     if isinstance(value, dict):
-        return {str(key): pack(one, "its input", type(one)) for key, one in value.items()}
+        return {str(key): pack(item, "its input", type(item)) for key, item in value.items()}
     return pack(value, "its input", type(value))

@@ -1,4 +1,4 @@
-"""`CompiledStateGraph`: a graph that runs; its threads can be read, changed, and gone on with from any point."""
+"""`CompiledStateGraph`: a graph that runs; its threads can be read, changed, and continued from any checkpoint."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from foldline.runnables.graph import Graph
 from foldline.workflows.journal import chain_of
 from foldline.workflows.log import Log, thread_of
 from foldline.workflows.loop_runnable import LoopRunnable
-from foldline.workflows.nesting import within
+from foldline.workflows.nesting import current_parent
 
 if TYPE_CHECKING:
     from foldline.graph.builder import StateGraph
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["CompiledStateGraph"]
 
 Values = dict[str, Any]
-SHOWN = ("input", "step", "update", "fork")
+CHECKPOINT_KINDS = ("input", "step", "update", "fork")
 
 
 class CompiledStateGraph(LoopRunnable[Any, Any]):
@@ -65,7 +65,7 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
         self.debug = debug
 
     def __repr__(self) -> str:
-        """Name the graph and its nodes."""
+        """Return the graph's name and its nodes."""
         return f"CompiledStateGraph({self.name!r}, nodes={[*self.plan.nodes]!r:.200})"
 
     def _repr_svg_(self) -> str:
@@ -83,22 +83,22 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
 
     @property
     def input_shape_schema(self) -> object:
-        """The schema of what this graph takes as a node of another."""
+        """The schema of this graph's input as a node of another graph."""
         return self.plan.input.schema
 
     # -- running
 
     def _loop(self, run: Run, wants: frozenset[str]) -> GraphLoop:
-        return GraphLoop(self, run, wants=wants, outer=within.get())
+        return GraphLoop(self, run, wants=wants, outer=current_parent.get())
 
     # -- threads
 
     def get_state(self, config: RunnableConfig, *, subgraphs: bool = False) -> StateSnapshot:
-        """Return where a thread stands, or stood at `configurable.checkpoint_id`."""
+        """Return the state of a thread, or its state at `configurable.checkpoint_id`."""
         return drive(self._state(Run.blocking(config), subgraphs=subgraphs))
 
     async def aget_state(self, config: RunnableConfig, *, subgraphs: bool = False) -> StateSnapshot:
-        """Return where a thread stands, or stood at `configurable.checkpoint_id`."""
+        """Return the state of a thread, or its state at `configurable.checkpoint_id`."""
         return await self._state(Run.asynchronous(config), subgraphs=subgraphs)
 
     def get_state_history(
@@ -131,7 +131,7 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
         as_node: str | None = None,
         task_id: str | None = None,
     ) -> RunnableConfig:
-        """Change a thread as if a node had; returns the config of the new checkpoint."""
+        """Change a thread as if a node had; return the config of the new checkpoint."""
         return drive(self._update(Run.blocking(config), values, as_node))
 
     async def aupdate_state(
@@ -141,11 +141,11 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
         as_node: str | None = None,
         task_id: str | None = None,
     ) -> RunnableConfig:
-        """Change a thread as if a node had; returns the config of the new checkpoint."""
+        """Change a thread as if a node had; return the config of the new checkpoint."""
         return await self._update(Run.asynchronous(config), values, as_node)
 
     def _log(self, run: Run) -> tuple[CompiledStateGraph, Log]:
-        """Return the graph that a config names (this one, or one inside), and its log."""
+        """Return the graph of a config (this one, or a nested one), and its log."""
         saver = self.checkpointer
         if not isinstance(saver, BaseCheckpointSaver):
             raise UsageError(f"{self.name} has no checkpointer: graph.compile(checkpointer=…)")
@@ -176,7 +176,7 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
         return _replace(snapshot, tasks=tuple(tasks))
 
     def snapshot(self, thread: GraphThread, thread_id: str, namespace: str) -> StateSnapshot:
-        """Return a thread as callers see it."""
+        """Return the snapshot of a thread for callers."""
         config = _config(thread_id, namespace, thread.base)
         parent = (
             None
@@ -185,26 +185,28 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
         )
         tasks = []
         for task in thread.tasks(namespace):
-            place = f"{namespace}|{task.name}:{task.id}" if namespace else f"{task.name}:{task.id}"
+            task_namespace = (
+                f"{namespace}|{task.name}:{task.id}" if namespace else f"{task.name}:{task.id}"
+            )
             is_graph = self.plan.nodes[task.name].is_graph
-            done = thread.finished.get(task.id)
+            outcome = thread.finished.get(task.id)
             tasks.append(
                 GraphTask(
                     task.id,
                     task.name,
                     task.path,
                     thread.error_of(task.id),
-                    interrupts=() if done else tuple(thread.interrupts),
-                    state=_config(thread_id, place, None) if is_graph else None,
-                    result=None if done is None else done.update,
+                    interrupts=() if outcome else tuple(thread.interrupts),
+                    state=_config(thread_id, task_namespace, None) if is_graph else None,
+                    result=None if outcome is None else outcome.update,
                 )
             )
-        shown = self.plan.state.names
+        public_keys = self.plan.state.names
         return StateSnapshot(
             values=self.plan.keys.without_root(
-                {key: thread.values[key] for key in shown if key in thread.values}
+                {key: thread.values[key] for key in public_keys if key in thread.values}
             ),
-            next=tuple(one.name for one in tasks),
+            next=tuple(task.name for task in tasks),
             config=config,
             metadata={"source": thread.source, "step": thread.step, "parents": {}}
             if thread.head
@@ -218,7 +220,7 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
     def checkpoint_data(
         self, thread: GraphThread, thread_id: str, namespace: tuple[str, ...]
     ) -> dict[str, Any]:
-        """Describe a checkpoint for `stream_mode="checkpoints"`."""
+        """Return the data of a checkpoint for `stream_mode="checkpoints"`."""
         snapshot = self.snapshot(thread, thread_id, "|".join(namespace))
         return {
             "config": snapshot.config,
@@ -227,8 +229,8 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
             "metadata": snapshot.metadata,
             "next": list(snapshot.next),
             "tasks": [
-                {"id": one.id, "name": one.name, "interrupts": one.interrupts, "state": None}
-                for one in snapshot.tasks
+                {"id": task.id, "name": task.name, "interrupts": task.interrupts, "state": None}
+                for task in snapshot.tasks
             ],
         }
 
@@ -242,26 +244,26 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
         graph, log = self._log(run)
         entries = await log.read(run.io)
         thread = GraphThread(graph.plan.keys, graph.plan.keys.empty())
-        found: list[StateSnapshot] = []
+        snapshots: list[StateSnapshot] = []
         chain = chain_of(entries, run.configurable.get("checkpoint_id"))
         for entry in chain:
             kind = thread.take_entry(entry)
-            if kind in SHOWN:
-                found.append(graph.snapshot(thread, log.thread_id, log.namespace))
-            elif found:  # what came of the step: its finished tasks, its questions
-                found[-1] = graph.snapshot(thread, log.thread_id, log.namespace)
-        found.reverse()
+            if kind in CHECKPOINT_KINDS:
+                snapshots.append(graph.snapshot(thread, log.thread_id, log.namespace))
+            elif snapshots:  # results of the step: its finished tasks, its questions
+                snapshots[-1] = graph.snapshot(thread, log.thread_id, log.namespace)
+        snapshots.reverse()
         if before is not None:
-            last = before.get("configurable", {}).get("checkpoint_id")
-            ids = [one.config["configurable"].get("checkpoint_id") for one in found]
-            found = found[ids.index(last) + 1 :] if last in ids else found
+            before_id = before.get("configurable", {}).get("checkpoint_id")
+            ids = [snapshot.config["configurable"].get("checkpoint_id") for snapshot in snapshots]
+            snapshots = snapshots[ids.index(before_id) + 1 :] if before_id in ids else snapshots
         if filter:
-            found = [
-                one
-                for one in found
-                if all((one.metadata or {}).get(key) == value for key, value in filter.items())
+            snapshots = [
+                snapshot
+                for snapshot in snapshots
+                if all((snapshot.metadata or {}).get(key) == value for key, value in filter.items())
             ]
-        return found[:limit]
+        return snapshots[:limit]
 
     async def _update(
         self,
@@ -272,7 +274,7 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
         graph, log = self._log(run)
         plan = graph.plan
         thread = await load_thread(graph, log, run.io, run.configurable.get("checkpoint_id"))
-        node = as_node or graph._author(thread)
+        node = as_node or graph._default_node(thread)
         update = plan.keys.check(plan.keys.as_update(values), "update_state")
         body = record("update")
         if node is None or node == END:
@@ -284,17 +286,17 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
             else:
                 body |= {
                     "step": thread.step + 1,
-                    "next": [encode_target(one, plan.keys) for one in thread.next],
+                    "next": [encode_target(target, plan.keys) for target in thread.next],
                 }
         else:
             if node != START and node not in plan.nodes:
                 raise InvalidUpdateError(f"update_state(as_node={node!r}): there is no such node")
-            joined = plan.keys.join(thread.values, [(node, update)])
+            values_after = plan.keys.join(thread.values, [(node, update)])
             goto = []
             if node in plan.branches:
                 loop = GraphLoop(graph, run.patched(kwargs={}), wants=frozenset(), outer=None)
                 goto = await loop.ask_branches(
-                    plan.branches[node], node, joined, run, Runtime(store=graph.store)
+                    plan.branches[node], node, values_after, run, Runtime(store=graph.store)
                 )
             outcome = Outcome(node, update, goto)
             targets, waiting, deferred = plan.next_targets(
@@ -303,44 +305,43 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
             body["tasks"] = [{"name": node, "update": plan.keys.encode(update, "update_state")}]
             body |= {
                 "step": thread.step + 1,
-                "next": [encode_target(one, plan.keys) for one in targets],
+                "next": [encode_target(target, plan.keys) for target in targets],
                 "waiting": waiting,
                 "deferred": deferred,
             }
         if thread.is_paused:
             body["paused"] = True
-        if body["next"] == [encode_target(one, plan.keys) for one in thread.next]:
+        if body["next"] == [encode_target(target, plan.keys) for target in thread.next]:
             body["keeps"] = True
         pending = log.add(body, thread.head)
         await log.flush(run.io, pending)
         return _config(log.thread_id, log.namespace, pending.entry.id)
 
-    def _author(self, thread: GraphThread) -> str | None:
-        """Return the node that an update without a name counts as: the last one that ran, if it was one alone."""
+    def _default_node(self, thread: GraphThread) -> str | None:
+        """Return the node that an update without a name counts as: the last node that ran, if it was the only one."""
         if thread.base is None:
             return START
-        if thread.source == "input" and not thread.ran:
+        if thread.source == "input" and not thread.last_nodes:
             return None
-        ran = [one for one in thread.ran if one in self.plan.nodes]
-        if len(set(ran)) == 1:
-            return ran[0]
-        if not ran:
+        nodes = [name for name in thread.last_nodes if name in self.plan.nodes]
+        if len(set(nodes)) == 1:
+            return nodes[0]
+        if not nodes:
             return None
         raise InvalidUpdateError(
-            f"the last step ran {', '.join(sorted(set(ran)))}: say as which of them to update, update_state(…, "
-            f"as_node=…)"
+            f"the last step ran {', '.join(sorted(set(nodes)))}: choose one of them, update_state(…, as_node=…)"
         )
 
-    # -- looking at it
+    # -- inspection
 
     def get_graph(self, config: RunnableConfig | None = None, *, xray: int | bool = False) -> Graph:
-        """Return nodes and edges, to be drawn; `xray` draws the graphs inside too."""
+        """Return the drawable graph of nodes and edges; `xray` includes nested graphs."""
         return draw_plan(self.plan, int(xray) if xray is not True else 99)
 
     async def aget_graph(
         self, config: RunnableConfig | None = None, *, xray: int | bool = False
     ) -> Graph:
-        """Return nodes and edges, to be drawn; `xray` draws the graphs inside too."""
+        """Return the drawable graph of nodes and edges; `xray` includes nested graphs."""
         return self.get_graph(config, xray=xray)
 
     def get_subgraphs(
@@ -374,16 +375,16 @@ class CompiledStateGraph(LoopRunnable[Any, Any]):
         model: type[BaseModel] = create_model(f"{self.name}{suffix}", **fields)
         return model
 
-    def with_config(self, config: RunnableConfig | None = None, **kwargs: object) -> Any:  # noqa: ANN401  a binding, which takes the graph's methods over
-        """Return this graph with a config bound, under which it is still a graph."""
+    def with_config(self, config: RunnableConfig | None = None, **kwargs: object) -> Any:  # noqa: ANN401  a binding that has the graph's methods
+        """Return this graph with a config bound; the result has the methods of a graph."""
         return super().with_config(config, **kwargs)
 
 
 def _config(thread_id: str, namespace: str, checkpoint: str | None) -> RunnableConfig:
-    names: dict[str, Any] = {"thread_id": thread_id, "checkpoint_ns": namespace}
+    configurable: dict[str, Any] = {"thread_id": thread_id, "checkpoint_ns": namespace}
     if checkpoint is not None:
-        names["checkpoint_id"] = checkpoint
-    return {"configurable": names}
+        configurable["checkpoint_id"] = checkpoint
+    return {"configurable": configurable}
 
 
 def _with_config(run: Run, config: RunnableConfig) -> Run:

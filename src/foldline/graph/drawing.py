@@ -1,4 +1,4 @@
-"""The nodes and edges of a graph as a `Graph` that can be drawn. Pure."""
+"""Converts the nodes and edges of a graph to a drawable `Graph`. No I/O."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from foldline.runnables.graph import Graph
 
 __all__ = ["draw_plan"]
 
-Way = tuple[str, str, str | None, bool]
-"""Where an edge begins and ends, what is written on it, and whether it is not always taken."""
+DrawnEdge = tuple[str, str, str | None, bool]
+"""Source, target and label of an edge, and whether it is conditional."""
 
 
 def draw_plan(plan: GraphPlan, depth: int = 0) -> Graph:
-    """Return a graph's nodes and edges; graphs inside are drawn too, down to a depth."""
+    """Return a graph's nodes and edges; nested graphs are included down to a depth."""
     graph = Graph()
     graph.add_node(None, START)
     first, last = _add_nodes(graph, plan, depth)
     graph.add_node(None, END)
     drawn: set[tuple[str, str]] = set()
-    for source, target, label, is_conditional in _ways(plan):
+    for source, target, label, is_conditional in _edges(plan):
         begin, end = last.get(source, source), first.get(target, target)
         if (begin, end) not in drawn:
             drawn.add((begin, end))
@@ -33,37 +33,37 @@ def draw_plan(plan: GraphPlan, depth: int = 0) -> Graph:
 
 
 def _add_nodes(graph: Graph, plan: GraphPlan, depth: int) -> tuple[dict[str, str], dict[str, str]]:
-    """Add the nodes; returns the first and the last node of each graph that was drawn inside."""
+    """Add the nodes; return the first and the last node of each nested graph."""
     first: dict[str, str] = {}
     last: dict[str, str] = {}
     for name, spec in plan.nodes.items():
         inner = getattr(spec.action, "plan", None)
         if depth > 0 and isinstance(inner, GraphPlan):
-            inside = draw_plan(inner, depth - 1)
-            inside.trim_first_node()
-            inside.trim_last_node()
-            entry, leave = graph.extend(inside, prefix=name)
-            if entry is not None and leave is not None:
-                first[name], last[name] = entry.id, leave.id
+            nested = draw_plan(inner, depth - 1)
+            nested.trim_first_node()
+            nested.trim_last_node()
+            entry_node, exit_node = graph.extend(nested, prefix=name)
+            if entry_node is not None and exit_node is not None:
+                first[name], last[name] = entry_node.id, exit_node.id
                 continue
         data = spec.action if isinstance(spec.action, Runnable) else None
         graph.add_node(data, name, metadata={"defer": True} if spec.defer else spec.metadata)
     return first, last
 
 
-def _ways(plan: GraphPlan) -> Iterator[Way]:
+def _edges(plan: GraphPlan) -> Iterator[DrawnEdge]:
     for source, target in sorted(plan.edges):
         yield source, target, None, False
     for edge in plan.waiting:
         for source in edge.sources:
             yield source, edge.target, None, False
-    yield from _choices(plan)
+    yield from _conditional_edges(plan)
     for name in plan.nodes:
         if plan.ends_of(name) == []:
             yield name, END, None, False
 
 
-def _choices(plan: GraphPlan) -> Iterator[Way]:
+def _conditional_edges(plan: GraphPlan) -> Iterator[DrawnEdge]:
     for source, branches in plan.branches.items():
         for branch in branches:
             ends = branch.ends or {name: name for name in (*plan.nodes, END)}

@@ -28,12 +28,12 @@ R = TypeVar("R")
 
 
 class TaskFuture(Awaitable[R], Generic[R]):
-    """A task that runs: `.result()` waits for it in a blocking entrypoint, `await` in an async one."""
+    """A running task: `.result()` waits for it in a sync entrypoint, `await` in an async one."""
 
     def __init__(self, call: Call[R], *, is_async: bool) -> None:
         io = ASYNC if is_async else BLOCKING
         self._is_async = is_async
-        self._work = io.start(run_call(call, io)) if is_async else _Started(call)
+        self._work = io.start(run_call(call, io)) if is_async else _StartedCall(call)
 
     def result(self, timeout: float | None = None) -> R:
         """Wait for the result."""
@@ -48,40 +48,43 @@ class TaskFuture(Awaitable[R], Generic[R]):
         return value
 
 
-class _Started:
+class _StartedCall:
     def __init__(self, call: Call[Any]) -> None:
         self._job = BLOCKING.start(run_call(call, BLOCKING))
 
-    async def result(self) -> Any:  # noqa: ANN401  what the task's function returns
+    async def result(self) -> Any:  # noqa: ANN401  the result of the task's function
         return await self._job.result()
 
 
 class TaskFunction(Step[P, R]):
-    """A step that begins when it is called and gives a future, as LangGraph's tasks do."""
+    """A step that starts when it is called and returns a future, like LangGraph's tasks."""
 
     cache_policy: CachePolicy | None = None
 
     async def run(self, args: tuple[Any, ...], kwargs: dict[str, Any], io: IO) -> object:
-        """Call the function, or take its result from the cache of the entrypoint."""
+        """Call the function, or return its result from the cache of the entrypoint."""
         scope, policy = current_scope.get(), self.cache_policy
         cache = None if scope is None else scope.flow.cache
         if policy is None or cache is None:
             return await super().run(args, kwargs, io)
-        made = (
+        raw_key = (
             digest_of(args, kwargs) if policy.key_func is None else policy.key_func(*args, **kwargs)
         )
-        place, key = ("task", self.name), made.decode() if isinstance(made, bytes) else str(made)
+        namespace, key = (
+            ("task", self.name),
+            raw_key.decode() if isinstance(raw_key, bytes) else str(raw_key),
+        )
         where = f"the cached result of {self.name}"
-        hit = await io.call(cache.get, place, key)
-        if hit is not None:
-            return unpack(json.loads(hit), where, self.returns)
+        cached = await io.call(cache.get, namespace, key)
+        if cached is not None:
+            return unpack(json.loads(cached), where, self.returns)
         value = await super().run(args, kwargs, io)
         text = json.dumps(pack(value, where, self.returns))
-        await io.call(cache.set, place, key, text, policy.ttl)
+        await io.call(cache.set, namespace, key, text, policy.ttl)
         return value
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:  # noqa: ANN401  a future of what the function returns
-        """Begin the task."""
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:  # noqa: ANN401  a future of the function's result
+        """Start the task."""
         scope: Scope | None = current_scope.get()
         if scope is None:
             raise UsageError(f"the task {self.name!r} was called outside an entrypoint")
@@ -97,30 +100,30 @@ def task(
     cache_policy: CachePolicy | None = None,
     timeout: float | None = None,
 ) -> object:
-    """Make a task of a function: called inside an entrypoint it begins at once and gives a future."""
+    """Make a task from a function: inside an entrypoint a call starts it at once and returns a future."""
 
-    def make(written: Callable[..., Any]) -> TaskFunction[Any, Any]:
-        made: TaskFunction[Any, Any] = TaskFunction(
-            written, name=name, retry=retry_policy, timeout=timeout
+    def make(function: Callable[..., Any]) -> TaskFunction[Any, Any]:
+        task_function: TaskFunction[Any, Any] = TaskFunction(
+            function, name=name, retry=retry_policy, timeout=timeout
         )
-        made.cache_policy = cache_policy
-        return made
+        task_function.cache_policy = cache_policy
+        return task_function
 
     return make if function is None else make(function)
 
 
 class EntrypointFlow(Workflow[Any, Any]):
-    """A flow of one input, whose result the next run on its thread can read."""
+    """A flow with one input, whose result the next run on its thread can read."""
 
-    starts_anew = True
+    replaces_unfinished_run = True
     cache: Any = None
 
     def arguments(self, value: object) -> Arguments:
         """Return the input as the only argument."""
         return (value,), {}
 
-    def injected(self, context: FlowContext, run: Run) -> dict[str, Any]:
-        """Return what the function asks for by name."""
+    def injected_arguments(self, context: FlowContext, run: Run) -> dict[str, Any]:
+        """Return the arguments that the function's parameter names request."""
 
         def write(chunk: object) -> None:
             context.publish("custom", self.name, {"payload": chunk})
@@ -129,25 +132,25 @@ class EntrypointFlow(Workflow[Any, Any]):
         previous = None if context.previous is None else unpack(context.previous, "the last result")
         context.previous = previous
         runtime = Runtime(context.context, self.store, write, previous, run.config())
-        known = {
+        available = {
             "config": run.config(),
             "runtime": runtime,
             "writer": write,
             "store": self.store,
             "previous": previous,
         }
-        names = [one.name for one in self.parameters[1:] if one.name in ARGUMENTS]
-        return {name: known[name] for name in names}
+        names = [parameter.name for parameter in self.parameters[1:] if parameter.name in ARGUMENTS]
+        return {name: available[name] for name in names}
 
-    def ending(self, output: object) -> tuple[Any, Any]:
-        """Return what the caller gets, and what the thread keeps."""
+    def split_output(self, output: object) -> tuple[Any, Any]:
+        """Return the result for the caller, and the value that is saved for the next run."""
         if isinstance(output, entrypoint.final):
             return output.value, output.save
         return output, output
 
 
 class entrypoint:
-    """Make a flow of a function of one input: `@entrypoint(checkpointer=…)`."""
+    """Make a flow from a function of one input: `@entrypoint(checkpointer=…)`."""
 
     __repr__ = short_repr
 

@@ -1,4 +1,4 @@
-"""`GraphLoop`: one run of a graph. The tasks of a step run at once, see the same state, and join it together."""
+"""`GraphLoop`: one run of a graph. The tasks of a step run concurrently on the same state; their updates are merged."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 __all__ = ["GraphLoop"]
 
 Values = dict[str, Any]
-LIVE = frozenset({"custom", "tokens", "tasks"})
-"""What is said while a step runs, and not after it."""
-MOST_STEPS = 10_007
+LIVE_CHANNELS = frozenset({"custom", "tokens", "tasks"})
+"""Channels whose events are sent while a step runs, not after it."""
+DEFAULT_MAX_STEPS = 10_007
 
 
 class GraphLoop(RunLoop[RunContext[GraphThread]]):
@@ -68,9 +68,13 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
         self.io = run.io
         self.output = self.context.output
         self.wants = self.context.wants
-        around = current_task.get()  # a graph inside a node has its context and store
-        self.context_value = run.kwargs.get("context", None if around is None else around.context)
-        self.store = graph.store if graph.store is not None or around is None else around.store
+        outer_task = current_task.get()  # a nested graph inherits context and store
+        self.context_value = run.kwargs.get(
+            "context", None if outer_task is None else outer_task.context
+        )
+        self.store = (
+            graph.store if graph.store is not None or outer_task is None else outer_task.store
+        )
         self.tasks: list[Task] = []
         self.before = _names(
             run.kwargs.get("interrupt_before"), graph.interrupt_before, self.plan.nodes
@@ -78,78 +82,78 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
         self.after = _names(
             run.kwargs.get("interrupt_after"), graph.interrupt_after, self.plan.nodes
         )
-        given = run.given.get("recursion_limit")
-        is_set = given is not None and (given != DEFAULT_RECURSION_LIMIT or run.origin is None)
-        # A config that was filled in for a nested call carries the limit of runnables; a graph may take more steps.
-        self.limit: int = given if given is not None and is_set else MOST_STEPS
-        self._taken = 0
+        limit = run.given.get("recursion_limit")
+        is_set = limit is not None and (limit != DEFAULT_RECURSION_LIMIT or run.origin is None)
+        # The config of a nested call has the default limit of runnables, which is too low for graphs.
+        self.limit: int = limit if limit is not None and is_set else DEFAULT_MAX_STEPS
+        self._step_count = 0
         self._current: AbstractContextManager[None] | None = None
         self.is_stopped = False
 
     @property
     def thread(self) -> GraphThread:
-        """Where the thread stands."""
+        """The state of the thread."""
         return self.context.thread
 
     # -- the loop
 
     async def open(self, value: object) -> None:
-        """Read the thread and take what the caller gives."""
+        """Load the thread and apply the caller's input."""
         await GraphStart(self).open(value)
 
-    def goes_on(self) -> bool:
-        """Whether another step comes."""
+    def has_next_step(self) -> bool:
+        """Whether there is another step."""
         return self.thread.is_unfinished and not self.is_stopped
 
     def step_events(self) -> AsyncGenerator[FlowEvent, None]:
-        """Take one step and keep it; give what happens."""
-        return self.output.during(self._step, is_live=bool(self.wants & LIVE))
+        """Run one step and store it; yield its events."""
+        return self.output.run_body(self._step, is_live=bool(self.wants & LIVE_CHANNELS))
 
     async def _step(self) -> None:
-        """Take one step: run its tasks, join what they gave, keep it."""
+        """Run one step: run its tasks, merge their updates, store the result."""
         thread = self.thread
         self.tasks = thread.tasks("|".join(self.namespace))
         if (
             self.before
             and not thread.is_paused
-            and any(one.name in self.before for one in self.tasks)
+            and any(task.name in self.before for task in self.tasks)
         ):
-            await self.context.append(record("pause", nodes=[one.name for one in self.tasks]))
+            await self.context.append(record("pause", nodes=[task.name for task in self.tasks]))
             thread.is_paused = self.is_stopped = True
             self._publish_pause()
             return
-        if self._taken >= self.limit:
+        if self._step_count >= self.limit:
             raise GraphRecursionError(
-                f"{self.graph.name} took {self.limit} steps and did not come to its end (next: "
-                f"{', '.join(one.name for one in self.tasks)}): give config={{'recursion_limit': …}} if it needs more"
+                f"{self.graph.name} took {self.limit} steps without finishing (next: "
+                f"{', '.join(task.name for task in self.tasks)}): pass config={{'recursion_limit': …}} if it needs more"
             )
-        self._taken += 1
+        self._step_count += 1
         await self._commit(await self._run_tasks())
 
     async def _run_tasks(self) -> list[Outcome]:
-        """Run the tasks that are not finished; raise the questions of all of them together."""
+        """Run the unfinished tasks; raise one interrupt with the questions of all of them."""
         finished = self.thread.finished
-        waiting = [task for task in self.tasks if task.id not in finished]
-        if len(self.tasks) == 1 and waiting:
-            return [await self._run_one(waiting[0])]
+        unfinished = [task for task in self.tasks if task.id not in finished]
+        if len(self.tasks) == 1 and unfinished:
+            return [await self._run_one(unfinished[0])]
         interrupts: dict[int, list[Interrupt]] = {}
         errors: dict[int, BaseException] = {}
         outcomes = self.io.as_completed(
-            lambda number: self._run_parallel(waiting[number]), range(len(waiting)), limit=self.run.max_concurrency
+            lambda index: self._run_parallel(unfinished[index]), range(len(unfinished)), limit=self.run.max_concurrency
         )  # fmt: skip
         async with aclosing(outcomes):
-            async for number, _, error in outcomes:
+            async for index, _, error in outcomes:
                 if isinstance(error, FlowInterrupt):
-                    interrupts[number] = error.interrupts
+                    interrupts[index] = error.interrupts
                 elif isinstance(error, Exception | ParentCommand):
-                    errors[number] = error
+                    errors[index] = error
                 elif error is not None:
                     raise error
         if errors:
             raise errors[min(errors)]
         if interrupts:
             raise FlowInterrupt(
-                [one for number in sorted(interrupts) for one in interrupts[number]]
+                [question for index in sorted(interrupts) for question in interrupts[index]]
             )
         return [finished[task.id] for task in self.tasks]
 
@@ -167,24 +171,24 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
         return outcome
 
     async def _keep_failure(self, task: Task, error: Exception) -> None:
-        """Write down why a task failed, for `get_state`; the error itself goes on, whatever the store says."""
+        """Record why a task failed, for `get_state`; a failing store does not replace the error."""
         if self.context.log is not None and not ends_run(error):
             with suppress(StoreError):
                 await self.context.append(record("fail", id=task.id, error=encode_error(error)))
 
     async def _run_parallel(self, task: Task) -> None:
-        """Run one of several tasks; it is kept at once, so that it is not repeated if another one fails or stops."""
+        """Run one of several tasks; it is stored at once, so that it is not repeated if another fails or stops."""
         outcome = await self._run_one(task)
         if self.context.log is not None:
             await self.context.append(record("task", id=task.id, **self._encode(outcome)))
         self.thread.finished[task.id] = outcome
 
-    # -- keeping
+    # -- storing
 
     async def _commit(self, outcomes: list[Outcome]) -> None:
-        """Join the updates of a step into the state, and keep it with the tasks of the next one."""
+        """Merge the updates of a step into the state, and store it with the tasks of the next step."""
         thread, plan = self.thread, self.plan
-        updates = [(f"the node {one.name!r}", one.update) for one in outcomes]
+        updates = [(f"the node {outcome.name!r}", outcome.update) for outcome in outcomes]
         values = plan.keys.join(thread.values, updates)
         targets, waiting, deferred = plan.next_targets(outcomes, thread.waiting, thread.deferred)
         id = None
@@ -193,30 +197,30 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
             body = record(
                 "step",
                 tasks=[self._encode(outcomes[0])] if is_alone else None,
-                done=None if is_alone else [one.id for one in self.tasks],
+                done=None if is_alone else [task.id for task in self.tasks],
                 waiting=waiting,
                 deferred=deferred,
             )
             body["step"] = thread.step + 1
-            body["next"] = [encode_target(one, plan.keys) for one in targets]
+            body["next"] = [encode_target(target, plan.keys) for target in targets]
             id = (await self.context.append(body))[0].id
             thread.at = body["at"]
         thread.values = values
         thread.move(id, targets, thread.step + 1, waiting, deferred)
-        thread.source, thread.ran = "loop", [one.name for one in outcomes]
-        for one in outcomes:
+        thread.source, thread.last_nodes = "loop", [outcome.name for outcome in outcomes]
+        for outcome in outcomes:
             self.output.publish(
                 "updates",
-                one.name,
+                outcome.name,
                 {
-                    "node": one.name,
-                    "values": one.result
-                    if one.result is not None or not one.update
-                    else plan.keys.without_root(one.update),
+                    "node": outcome.name,
+                    "values": outcome.result
+                    if outcome.result is not None or not outcome.update
+                    else plan.keys.without_root(outcome.update),
                 },
             )
         self.publish_state()
-        if self.after and any(one.name in self.after for one in outcomes) and targets:
+        if self.after and any(outcome.name in self.after for outcome in outcomes) and targets:
             self.is_stopped = True
             self._publish_pause()
 
@@ -226,33 +230,35 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
         if outcome.update:
             body["update"] = self.plan.keys.encode(outcome.update, where)
         if outcome.goto:
-            body["goto"] = [encode_target(one, self.plan.keys) for one in outcome.goto]
+            body["goto"] = [encode_target(target, self.plan.keys) for target in outcome.goto]
         return body
 
     def encode_cached(self, outcome: Outcome) -> str:
-        """Return what a task gave as text for a cache."""
+        """Return the result of a task as text for a cache."""
         return json.dumps(self._encode(outcome))
 
     def decode_cached(self, name: str, text: str) -> Outcome:
-        """Return what a task gave before."""
+        """Return the cached result of a task."""
         body, keys = json.loads(text), self.plan.keys
         update = keys.decode(body.get("update", {}), f"the cache of {name!r}")
-        return Outcome(name, update, [decode_target(one, keys) for one in body.get("goto", ())])
+        return Outcome(
+            name, update, [decode_target(target, keys) for target in body.get("goto", ())]
+        )
 
     async def keep_questions(self, interrupts: list[Interrupt]) -> None:
-        """Write down that the run stopped for these questions, and say so."""
-        questions = [[one.id, pack(one.value, "a question")] for one in interrupts]
+        """Record and publish that the run stopped for these questions."""
+        questions = [[question.id, pack(question.value, "a question")] for question in interrupts]
         await self.context.append(record("stop", interrupts=questions))
-        for one in interrupts:
-            data = {"interrupt_id": one.id, "payload": one.value}
+        for question in interrupts:
+            data = {"interrupt_id": question.id, "payload": question.value}
             self.output.publish("input.requested", None, data)
-        shown = {} if self.plan.output.is_root else self.shown()
-        self.output.publish("values", None, {**shown, "__interrupt__": tuple(interrupts)})
+        values = {} if self.plan.output.is_root else self.public_values()
+        self.output.publish("values", None, {**values, "__interrupt__": tuple(interrupts)})
 
     async def ask_branches(
         self, branches: list[Branch], source: str, values: Values, run: Run, runtime: Runtime[Any]
     ) -> list[Target]:
-        """Ask the branches of a node where to go."""
+        """Return the targets of the branches of a node."""
         state = self.plan.state.read(values, self.managed)
         targets: list[Target] = []
         for branch in branches:
@@ -265,32 +271,32 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
             targets += branch.targets(answer, source, self.plan.nodes)
         return targets
 
-    # -- what tasks ask
+    # -- for tasks
 
     def managed(self, name: str) -> object:
-        """Return a value that the run fills in."""
-        remaining = self.limit - self._taken + 1
+        """Return the value of a managed key."""
+        remaining = self.limit - self._step_count + 1
         return remaining if name == "remaining_steps" else remaining <= 1
 
     def current(self, *, is_alone: bool) -> AbstractContextManager[None]:
-        """Return what makes this run the parent of runnables that a node calls."""
+        """Return a context in which this run is the parent of the runnables that a node calls."""
         if not is_alone:
             return self.run.current()
         if self._current is None:
             self._current = self.run.current()
         return self._current
 
-    # -- saying
+    # -- publishing
 
     def result(self) -> Any:  # noqa: ANN401  the state in the form of its schema
-        """Return the state as callers see it, and the questions that are open."""
-        shown = self.shown()
+        """Return the public part of the state, with the open questions."""
+        values = self.public_values()
         if self.thread.interrupts:
-            shown = {} if self.plan.output.is_root else shown
-            shown["__interrupt__"] = list(self.thread.interrupts)
-        return shown
+            values = {} if self.plan.output.is_root else values
+            values["__interrupt__"] = list(self.thread.interrupts)
+        return values
 
-    def shown(self) -> Any:  # noqa: ANN401  a dict, or the one value that the state is
+    def public_values(self) -> Any:  # noqa: ANN401  a dict, or the value of a state with one value
         """Return the part of the state that callers see."""
         values = self.thread.values
         if self.plan.output.is_root:
@@ -298,10 +304,10 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
         return {key: values[key] for key in self.plan.output.names if key in values}
 
     def publish_state(self, *, only_values: bool = False) -> None:
-        """Say what the state is now, and that a checkpoint was written."""
+        """Publish the state, and the checkpoint that was written."""
         if not self.wants:
             return
-        self.output.publish("values", None, self.shown())
+        self.output.publish("values", None, self.public_values())
         if "checkpoints" in self.wants and not only_values and self.context.log is not None:
             self.output.publish(
                 "checkpoints",
@@ -315,7 +321,7 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
         self.output.publish("updates", "__interrupt__", {"node": "__interrupt__", "values": ()})
 
     def publish_task(self, task: Task, value: object) -> None:
-        """Say that a task begins."""
+        """Publish that a task begins."""
         if "tasks" in self.wants:
             data = {
                 "type": "task",
@@ -342,14 +348,16 @@ class GraphLoop(RunLoop[RunContext[GraphThread]]):
                 "name": task.name,
                 "error": error,
                 "result": self.plan.keys.without_root(update),
-                "interrupts": [{"value": one.value, "id": one.id} for one in interrupts],
+                "interrupts": [
+                    {"value": question.value, "id": question.id} for question in interrupts
+                ],
             }
             self.output.publish("tasks", task.name, data)
 
 
 def _names(
-    given: str | Iterable[str] | None, default: list[str], nodes: Mapping[str, Any]
+    names: str | Iterable[str] | None, default: list[str], nodes: Mapping[str, Any]
 ) -> frozenset[str]:
-    if given is None:
+    if names is None:
         return frozenset(default)
-    return frozenset(nodes if given == "*" else [given] if isinstance(given, str) else given)
+    return frozenset(nodes if names == "*" else [names] if isinstance(names, str) else names)

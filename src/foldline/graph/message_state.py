@@ -8,7 +8,7 @@ from foldline.agents.state import REMOVE_ALL_MESSAGES, add_messages
 from foldline.exceptions import UsageError
 from foldline.messages import AnyMessage
 from foldline.workflows.events import FlowEvent
-from foldline.workflows.nesting import within
+from foldline.workflows.nesting import current_parent
 
 __all__ = ["REMOVE_ALL_MESSAGES", "MessagesState", "add_messages", "push_message"]
 
@@ -19,11 +19,11 @@ class MessagesState(TypedDict):
     messages: Annotated[list[AnyMessage], add_messages]
 
 
-def push_message(message: AnyMessage, **about: object) -> AnyMessage:
-    """Send a message to `stream_mode="messages"` by hand; it must have an id."""
+def push_message(message: AnyMessage, **metadata: object) -> AnyMessage:
+    """Send a message to `stream_mode="messages"`; it must have an id."""
     if not message.id:
         raise UsageError("push_message needs a message with an id")
-    place = within.get()
-    if place is not None and place.emit is not None and "tokens" in place.wants:
-        place.emit(FlowEvent("tokens", place.namespace[:-1], None, (message, about)))
+    parent = current_parent.get()
+    if parent is not None and parent.emit is not None and "tokens" in parent.wants:
+        parent.emit(FlowEvent("tokens", parent.namespace[:-1], None, (message, metadata)))
     return message

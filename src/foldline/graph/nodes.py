@@ -1,4 +1,4 @@
-"""`NodeSpec`: a node of a graph: what runs, what it is given, where its annotations say it may go."""
+"""`NodeSpec`: a node of a graph: its function, its input, and the targets that its annotations declare."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ CALL = "__call__"
 
 
 class InputShape:
-    """Which part of the state something is given, and in which form."""
+    """The part of the state that a node receives, and its form."""
 
-    def __init__(self, schema: Any, keys: StateKeys) -> None:  # noqa: ANN401  a class of any kind that can hold a state
+    def __init__(self, schema: Any, keys: StateKeys) -> None:  # noqa: ANN401  a TypedDict, a model or a dataclass
         self.schema = schema
         self.names = [key for key in keys_of(schema) if key in keys.types]
-        self.managed = {key: one for key, one in keys.managed.items() if key in keys_of(schema)}
+        self.managed = {key: value for key, value in keys.managed.items() if key in keys_of(schema)}
         self.is_root = ROOT in keys_of(schema)
         self.is_dict = not self.is_root and (
             is_typeddict(schema)
@@ -40,13 +40,13 @@ class InputShape:
         )
 
     def read(self, values: Values, managed: Callable[[str], Any]) -> object:
-        """Return the state as the schema has it."""
+        """Return the state in the form of the schema."""
         if self.is_root:
             return values.get(ROOT)
-        found = {key: values[key] for key in self.names if key in values}
-        for key, one in self.managed.items():
-            found[key] = managed(one.name)
-        return found if self.is_dict else self.schema(**found)
+        selected = {key: values[key] for key in self.names if key in values}
+        for key, managed_value in self.managed.items():
+            selected[key] = managed(managed_value.name)
+        return selected if self.is_dict else self.schema(**selected)
 
 
 class NodeSpec:
@@ -70,9 +70,9 @@ class NodeSpec:
         self.is_runnable = isinstance(action, Runnable)
         if not self.is_runnable and not callable(action):
             raise UsageError(
-                f"the node {name!r} is a {type(action).__name__}: give a function or a runnable"
+                f"the node {name!r} is a {type(action).__name__}: pass a function or a runnable"
             )
-        self.function: Any = None if self.is_runnable else _one_argument(action, name)
+        self.function: Any = None if self.is_runnable else _check_action(action, name)
         self.wants, self.count = ((), 1) if self.is_runnable else wanted_arguments(action)
         self.input_schema = input_schema or _input_schema(action)
         self.shape: InputShape | None = None
@@ -86,7 +86,7 @@ class NodeSpec:
 
     @property
     def is_graph(self) -> bool:
-        """Whether the node is a graph of its own."""
+        """Whether the node is a graph."""
         return hasattr(self.action, "graph_nodes")
 
     async def call(self, value: object, run: Run, runtime: Runtime[Any]) -> object:
@@ -104,7 +104,7 @@ async def call_function(
     run: Run,
     runtime: Runtime[Any],
 ) -> object:
-    """Call a node's or a router's function with the arguments that it names."""
+    """Call the function of a node or a branch with the arguments that its parameters request."""
     if not wants:
         return await run.io.call(function, value) if count else await run.io.call(function)
     arguments: dict[str, Any] = {}
@@ -121,7 +121,7 @@ async def call_function(
 
 
 def name_of(action: object) -> str:
-    """Return the name that a function or a runnable has."""
+    """Return the name of a function or a runnable."""
     while isinstance(action, partial):
         action = action.func
     if isinstance(action, Runnable):
@@ -129,11 +129,9 @@ def name_of(action: object) -> str:
     return getattr(action, "__name__", None) or type(action).__name__
 
 
-def _one_argument(action: object, name: str) -> object:
+def _check_action(action: object, name: str) -> object:
     if isinstance(action, type):
-        raise UsageError(
-            f"the node {name!r} is a class: give a function, or an instance that can be called"
-        )
+        raise UsageError(f"the node {name!r} is a class: pass a function, or a callable instance")
     return action
 
 
@@ -153,11 +151,11 @@ def _input_schema(action: Callable[..., Any] | Runnable[Any, Any]) -> object:
 
 
 def literal_values(annotation: object) -> list[str] | None:
-    """Return the names in a Literal, or in a list or union of Literals; None where there is none."""
+    """Return the names in a Literal, or in a list or union of Literals; None if there are none."""
     if get_origin(annotation) is Literal:
-        return [one for one in get_args(annotation) if isinstance(one, str)]
-    found = [literal_values(part) for part in get_args(annotation)]
-    names = [name for part in found if part for name in part]
+        return [value for value in get_args(annotation) if isinstance(value, str)]
+    nested = [literal_values(part) for part in get_args(annotation)]
+    names = [name for part in nested if part for name in part]
     return names or None
 
 
@@ -170,10 +168,11 @@ def _returns(action: Callable[..., Any] | Runnable[Any, Any]) -> object:
 
 
 def _destinations(
-    action: Callable[..., Any] | Runnable[Any, Any], given: Sequence[str] | Mapping[str, str] | None
+    action: Callable[..., Any] | Runnable[Any, Any],
+    declared: Sequence[str] | Mapping[str, str] | None,
 ) -> dict[str, str | None] | None:
-    if given is not None:
-        return dict(given) if isinstance(given, Mapping) else dict.fromkeys(given)
+    if declared is not None:
+        return dict(declared) if isinstance(declared, Mapping) else dict.fromkeys(declared)
     if isinstance(action, Runnable):
         return None
     hint = _returns(action)
@@ -190,7 +189,7 @@ def _destinations(
 
 
 def _mentions_command(action: Callable[..., Any] | Runnable[Any, Any]) -> bool:
-    """Whether a node may return a Command whose targets nothing declares."""
+    """Whether a node may return a Command whose targets are not declared."""
     if isinstance(action, Runnable):
         return not hasattr(action, "graph_nodes")
     target = inspect.unwrap(

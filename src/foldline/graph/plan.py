@@ -1,4 +1,4 @@
-"""`GraphPlan`: the nodes and edges of a graph, checked, and which nodes come after others. No I/O."""
+"""`GraphPlan`: the validated nodes and edges of a graph, and which nodes follow others. No I/O."""
 
 from __future__ import annotations
 
@@ -30,43 +30,45 @@ class WaitingEdge:
 
 @dataclass(slots=True)
 class Branch:
-    """A function that says where to go after a node."""
+    """A function that chooses the next nodes after a node."""
 
     name: str
     path: Any
     ends: dict[Any, str] | None
-    """What its answers mean; None where any node may be named."""
+    """Its possible results and their nodes; None if it may return any node."""
     wants: tuple[str, ...]
     count: int
 
     def targets(self, answer: object, source: str, nodes: dict[str, NodeSpec]) -> list[Target]:
-        """Return the nodes that an answer names; an answer that names none is an error."""
-        answers = answer if isinstance(answer, list | tuple) else [answer]
-        found: list[Target] = []
-        for one in answers:
-            if isinstance(one, Send):
-                check_target(one, f"the branch {self.name!r} of {source!r}", nodes)
-                found.append(one)
+        """Return the targets of a result; raise `InvalidRouteError` if there is no such node."""
+        choices = answer if isinstance(answer, list | tuple) else [answer]
+        where = f"the branch {self.name!r} of {source!r}"
+        targets: list[Target] = []
+        for choice in choices:
+            if isinstance(choice, Send):
+                check_target(choice, where, nodes)
+                targets.append(choice)
                 continue
+            target = choice
             if self.ends is not None:
-                if one not in self.ends:
+                if choice not in self.ends:
                     raise InvalidRouteError(
-                        f"the branch {self.name!r} of {source!r} returned {one!r}, and it can return "
-                        f"{', '.join(map(repr, self.ends))}: add it to path_map, or correct the function"
+                        f"{where} returned {choice!r}, and it can return {', '.join(map(repr, self.ends))}: "
+                        "add it to path_map, or correct the function"
                     )
-                one = self.ends[one]
-            found.append(check_target(one, f"the branch {self.name!r} of {source!r}", nodes))
-        return found
+                target = self.ends[choice]
+            targets.append(check_target(target, where, nodes))
+        return targets
 
 
 def check_target(target: object, where: str, nodes: dict[str, NodeSpec]) -> Target:
-    """Return where to go; raise InvalidRouteError if there is no such node."""
+    """Return a target; raise `InvalidRouteError` if there is no such node."""
     name = target.node if isinstance(target, Send) else target
     if name == END and not isinstance(target, Send):
         return END
     if not isinstance(name, str) or name not in nodes:
         raise InvalidRouteError(
-            f"{where} leads to {name!r}, which is no node of this graph: one of {', '.join(nodes)}, or END"
+            f"{where} leads to {name!r}, which is not a node of this graph: use one of {', '.join(nodes)}, or END"
         )
     return target if isinstance(target, Send) else name
 
@@ -90,27 +92,27 @@ class GraphPlan:
         for source, target in self.edges:
             self.follows.setdefault(source, []).append(target)
 
-    # -- which nodes come next
+    # -- the next nodes
 
     def next_targets(
         self, outcomes: Sequence[Outcome], waiting: dict[str, list[str]], deferred: list[str]
     ) -> tuple[list[Target], dict[str, list[str]], list[str]]:
-        """Return where to go after a step, which edges still wait, and which nodes come when nothing else does."""
-        found: list[Target] = []
+        """Return the targets after a step, the waiting edges, and the deferred nodes, which run when no others do."""
+        candidates: list[Target] = []
         for outcome in outcomes:
-            found += self.follows.get(outcome.name, ())
-            found += outcome.goto
+            candidates += self.follows.get(outcome.name, ())
+            candidates += outcome.goto
         waiting = {key: list(names) for key, names in waiting.items()}
-        ran = {outcome.name for outcome in outcomes}
+        finished_nodes = {outcome.name for outcome in outcomes}
         for edge in self.waiting:
-            seen = {*waiting.get(edge.key, ()), *(ran & set(edge.sources))}
-            waiting[edge.key] = sorted(seen)
-            if seen >= set(edge.sources):
-                found.append(edge.target)
+            finished_sources = {*waiting.get(edge.key, ()), *(finished_nodes & set(edge.sources))}
+            waiting[edge.key] = sorted(finished_sources)
+            if finished_sources >= set(edge.sources):
+                candidates.append(edge.target)
                 del waiting[edge.key]
         waiting = {key: names for key, names in waiting.items() if names}
         targets: list[Target] = []
-        for target in found:
+        for target in candidates:
             name = target.node if isinstance(target, Send) else target
             if target == END or (isinstance(target, str) and target in targets):
                 continue
@@ -126,18 +128,16 @@ class GraphPlan:
     # -- checking
 
     def check(self, stops: Sequence[str]) -> None:
-        """Raise if something is missing."""
+        """Raise `UsageError` if a node or an edge is missing."""
         for source, target in [*self.edges, *self._waiting_pairs()]:
             self._check_edge(source, target)
         self._check_branches()
         if START not in self.follows and START not in self.branches:
-            raise UsageError(
-                "the graph has no beginning: add_edge(START, …) names the node that runs first"
-            )
+            raise UsageError("the graph has no first node: add one with add_edge(START, …)")
         for name in stops:
             if name not in self.nodes:
                 raise UsageError(
-                    f"interrupt_before or interrupt_after names {name!r}, which is no node"
+                    f"interrupt_before or interrupt_after names {name!r}, which is not a node"
                 )
         self._check_reachable()
 
@@ -145,7 +145,7 @@ class GraphPlan:
         for source, branches in self.branches.items():
             if source != START and source not in self.nodes:
                 raise UsageError(
-                    f"conditional edges begin at {source!r}, which is no node: add_node first"
+                    f"conditional edges begin at {source!r}, which is not a node: add_node first"
                 )
             for branch in branches:
                 for target in (branch.ends or {}).values():
@@ -160,37 +160,37 @@ class GraphPlan:
     def _check_edge(self, source: str, target: str) -> None:
         if source != START and source not in self.nodes:
             raise UsageError(
-                f"an edge begins at {source!r}, which is no node: add_node({source!r}, …)"
+                f"an edge begins at {source!r}, which is not a node: add_node({source!r}, …)"
             )
         self._check_name(target, f"an edge from {source!r}")
 
     def _check_name(self, target: str, where: str) -> None:
         if target != END and target not in self.nodes:
             raise UsageError(
-                f"{where} leads to {target!r}, which is no node: add_node({target!r}, …), or correct the name"
+                f"{where} leads to {target!r}, which is not a node: add_node({target!r}, …), or correct the name"
             )
 
     def _check_reachable(self) -> None:
         reached: set[str] = set()
-        new = set(self.ends_of(START) or self.nodes)
-        while new:
-            reached |= new
-            found: set[str] = set()
-            for name in new & set(self.nodes):
+        frontier = set(self.ends_of(START) or self.nodes)
+        while frontier:
+            reached |= frontier
+            next_nodes: set[str] = set()
+            for name in frontier & set(self.nodes):
                 ends = self.ends_of(name)
                 if ends is None:
-                    return  # this one may go anywhere
-                found.update(ends)
-            new = found - reached
-        lost = [name for name in self.nodes if name not in reached]
-        if lost:
+                    return  # this node may lead to any node
+                next_nodes.update(ends)
+            frontier = next_nodes - reached
+        unreachable = [name for name in self.nodes if name not in reached]
+        if unreachable:
             raise UsageError(
-                f"nothing leads to the node {lost[0]!r}: add an edge to it, name it in path_map or in "
-                f"Command[Literal[{lost[0]!r}]], or remove it"
+                f"nothing leads to the node {unreachable[0]!r}: add an edge to it, name it in path_map or in "
+                f"Command[Literal[{unreachable[0]!r}]], or remove it"
             )
 
     def ends_of(self, name: str) -> list[str] | None:
-        """Return where a node may lead; None where that is not known before it runs."""
+        """Return the nodes that a node may lead to; None if that is not known before it runs."""
         ends = list(self.follows.get(name, ()))
         ends += [edge.target for edge in self.waiting if name in edge.sources]
         for branch in self.branches.get(name, ()):
@@ -206,6 +206,6 @@ class GraphPlan:
 
 
 def _has_parent_commands(spec: NodeSpec) -> bool:
-    """Whether a graph inside may send its parent anywhere."""
-    inner: Iterable[NodeSpec] = getattr(spec.action, "graph_nodes", {}).values()
-    return any(one.may_go_anywhere or one.destinations is not None for one in inner)
+    """Whether a nested graph may send its parent to any node."""
+    inner_nodes: Iterable[NodeSpec] = getattr(spec.action, "graph_nodes", {}).values()
+    return any(node.may_go_anywhere or node.destinations is not None for node in inner_nodes)

@@ -1,4 +1,4 @@
-"""`create_react_agent`: a graph of a model and its tools, as LangGraph's prebuilt one."""
+"""`create_react_agent`: a graph of a model and its tools, like LangGraph's prebuilt agent."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from foldline.tools.base import BaseTool
 __all__ = ["AgentState", "AgentStateWithStructuredResponse", "create_react_agent"]
 
 Prompt = str | SystemMessage | Runnable[Any, Any] | Callable[..., Any] | None
-"""What stands before the messages: a text, a message, or what makes the input of the state."""
+"""The prompt: a text or message before the messages, or a function of the state that returns the model's input."""
 OUT_OF_STEPS = "Sorry, need more steps to process this request."
 
 
@@ -36,7 +36,7 @@ class AgentState(MessagesState):
 
 
 class AgentStateWithStructuredResponse(AgentState):
-    """The state of a react agent that answers in a form."""
+    """The state of a react agent with a structured response."""
 
     structured_response: Any
 
@@ -61,25 +61,29 @@ def create_react_agent(
 ) -> CompiledStateGraph:
     """Make a graph in which a model calls tools until it has an answer.
 
-    The nodes are `agent` and `tools`, with `pre_model_hook`, `post_model_hook` and `generate_structured_response`
-    where they are given.
+    The nodes are `agent` and `tools`, and `pre_model_hook`, `post_model_hook` and `generate_structured_response` if
+    they are used.
     """
-    made = init_chat_model(model) if isinstance(model, str) else model
+    chat_model = init_chat_model(model) if isinstance(model, str) else model
     node = (
         tools
         if isinstance(tools, ToolNode)
-        else ToolNode([one for one in tools if not isinstance(one, dict)])
+        else ToolNode([tool for tool in tools if not isinstance(tool, dict)])
     )
     bindable = [
         *node.tools_by_name.values(),
-        *([] if isinstance(tools, ToolNode) else [one for one in tools if isinstance(one, dict)]),
+        *(
+            []
+            if isinstance(tools, ToolNode)
+            else [tool for tool in tools if isinstance(tool, dict)]
+        ),
     ]
     schema = state_schema or (
         AgentStateWithStructuredResponse if response_format is not None else AgentState
     )
-    ask = _asking(made, bindable, prompt)
+    ask_functions = _model_functions(chat_model, bindable, prompt)
     graph = StateGraph(schema, context_schema)
-    graph.add_node("agent", RunnableLambda(*ask, name="agent"))
+    graph.add_node("agent", RunnableLambda(*ask_functions, name="agent"))
     has_tools = bool(node.tools_by_name)
     if has_tools:
         graph.add_node("tools", node)
@@ -92,7 +96,9 @@ def create_react_agent(
     finish: str = END
     if response_format is not None:
         finish = "generate_structured_response"
-        graph.add_node(finish, RunnableLambda(*_structuring(made, response_format), name=finish))
+        graph.add_node(
+            finish, RunnableLambda(*_structured_functions(chat_model, response_format), name=finish)
+        )
         graph.add_edge(finish, END)
     last = "agent"
     if post_model_hook is not None:
@@ -145,18 +151,18 @@ def _get(state: object, key: str) -> Any:  # noqa: ANN401  a value of the state,
 Pair = tuple[Callable[..., Any], Callable[..., Any]]
 
 
-def _asking(model: Runnable[Any, Any], tools: list[Any], prompt: Prompt) -> Pair:
-    """Return how to ask the model, blocking and async."""
+def _model_functions(model: Runnable[Any, Any], tools: list[Any], prompt: Prompt) -> Pair:
+    """Return the sync and the async function that call the model."""
     if not isinstance(model, Runnable) and callable(model):
         raise UsageError(
             "create_react_agent takes a chat model; to choose one per call, use middleware of create_agent"
         )
     bound = model.bind_tools(tools) if tools and hasattr(model, "bind_tools") else model
-    chain = bound if prompt is None else RunnableLambda(_prompted(prompt)) | bound
+    chain = bound if prompt is None else RunnableLambda(_prompt_function(prompt)) | bound
 
     def read(state: object) -> object:
-        given = _get(state, "llm_input_messages") or _get(state, "messages")
-        return given if prompt is None or not callable(prompt) else state
+        messages = _get(state, "llm_input_messages") or _get(state, "messages")
+        return messages if prompt is None or not callable(prompt) else state
 
     def answer(state: object, message: AIMessage) -> dict[str, Any]:
         remaining = _get(state, "remaining_steps")
@@ -174,17 +180,17 @@ def _asking(model: Runnable[Any, Any], tools: list[Any], prompt: Prompt) -> Pair
     return ask, aask
 
 
-def _prompted(prompt: object) -> Callable[[Any], Any]:
+def _prompt_function(prompt: object) -> Callable[[Any], Any]:
     if isinstance(prompt, Runnable):
         return prompt.invoke
     if callable(prompt):
-        made: Callable[[Any], Any] = prompt
-        return made
+        function: Callable[[Any], Any] = prompt
+        return function
     system = SystemMessage(prompt) if isinstance(prompt, str) else prompt
     return lambda messages: [system, *messages]
 
 
-def _structuring(model: Any, response_format: object) -> Pair:  # noqa: ANN401  a chat model, or a runnable that can be asked for a form
+def _structured_functions(model: Any, response_format: object) -> Pair:  # noqa: ANN401  any object with `with_structured_output`
     prompt, schema = (
         response_format if isinstance(response_format, tuple) else (None, response_format)
     )

@@ -1,15 +1,15 @@
-"""What the log of a graph's thread says, and the state it adds up to. A stored record is hostile input.
+"""The records of a graph's thread, and the state they add up to. Stored records are untrusted input.
 
-input     values given by a caller, and the tasks of the first step
-task      one task of a step with several is done: its update, and where it goes
-fail      a task of the step under way failed: its error
+input     a caller's input, and the tasks of the first step
+task      one task of a step with several is done: its update, and its targets
+fail      a task of the current step failed: its error
 step      a step is done: the updates of its tasks, and the tasks of the next step
-update    somebody changed the state from outside (update_state)
-fork      a run goes on from an earlier checkpoint
+update    the state was changed from outside (update_state)
+fork      a run continues from an earlier checkpoint
 pause     the run stopped before a node (interrupt_before)
 stop      the run stopped for these questions
 resume    the answers to them
-claim     somebody carries on (after a crash)
+claim     a process continues the run (after a crash)
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ KINDS = frozenset(
     {"input", "task", "fail", "step", "update", "fork", "pause", "stop", "resume", "claim"}
 )
 BASES = frozenset({"input", "step", "update", "fork"})
-"""The kinds after which another step comes."""
+"""The kinds after which a new step begins."""
 
 
 @dataclass(slots=True)
@@ -54,45 +54,45 @@ class Task:
 
 @dataclass(slots=True)
 class Outcome:
-    """What a task gave: an update of the state, and where to go besides the edges that are always taken."""
+    """The result of a task: an update of the state, and targets in addition to its edges."""
 
     name: str
     update: Values
     goto: list[Target] = field(default_factory=list)
     result: Any = None
-    """What the node returned, as `stream_mode="updates"` shows it."""
+    """The node's result, for `stream_mode="updates"`."""
 
 
 @dataclass(slots=True)
 class GraphThread(ThreadState):
-    """Where a thread stands: the sum of its records."""
+    """The state of a thread: the sum of its records."""
 
     keys: StateKeys
     values: Values
     next: list[Target] = field(default_factory=list)
     step: int = field(default=-1, kw_only=True)
     seed: str | None = None
-    """What the tasks of the next step are named after."""
+    """The seed of the ids of the next step's tasks."""
     base_parent: str | None = None
     source: str = "input"
     finished: dict[str, Outcome] = field(default_factory=dict)
-    """What the finished tasks of the step under way gave."""
+    """Results of the finished tasks of the current step."""
     failures: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """The errors of its failed tasks, until somebody carries on."""
+    """Errors of its failed tasks, until the run continues."""
     waiting: dict[str, list[str]] = field(default_factory=dict)
-    """Edges from several nodes: which of them have run."""
+    """Edges from several nodes: which of these have run."""
     deferred: list[str] = field(default_factory=list)
     is_paused: bool = False
-    ran: list[str] = field(default_factory=list)
+    last_nodes: list[str] = field(default_factory=list)
     """The nodes of the last step."""
 
     @property
     def is_unfinished(self) -> bool:
-        """Whether a step comes."""
+        """Whether there is a next step."""
         return bool(self.next)
 
     def take_entry(self, entry: Entry) -> str:
-        """Add an entry; returns its kind."""
+        """Add an entry; return its kind."""
         body = read_body(entry, KINDS, "a graph")
         try:
             self.take(entry.id, body)
@@ -117,7 +117,7 @@ class GraphThread(ThreadState):
             ]
         elif kind == "resume":
             self.take_answers(
-                {key: unpack(one, "an answer") for key, one in body["answers"].items()}
+                {key: unpack(answer, "an answer") for key, answer in body["answers"].items()}
             )
             self.failures = {}
         elif kind == "claim":
@@ -129,27 +129,41 @@ class GraphThread(ThreadState):
 
     def _take_base(self, id: str, body: Mapping[str, Any]) -> None:
         where = f"record {id}"
-        under_way = self.seed, self.finished, self.interrupts, self.asked, self.answers, self.chain
-        outcomes = [self._outcome(one, where) for one in body.get("tasks", ())]
-        outcomes += [self.finished[one] for one in body.get("done", ())]
+        current_step = (
+            self.seed,
+            self.finished,
+            self.interrupts,
+            self.answered_questions,
+            self.answers,
+            self.chain,
+        )
+        outcomes = [self._outcome(task, where) for task in body.get("tasks", ())]
+        outcomes += [self.finished[task_id] for task_id in body.get("done", ())]
         if outcomes:
-            self.values = self.keys.join(self.values, [(one.name, one.update) for one in outcomes])
+            self.values = self.keys.join(
+                self.values, [(outcome.name, outcome.update) for outcome in outcomes]
+            )
         if body["kind"] == "input" and "values" in body:
             update = self.keys.decode(body["values"], where)
             self.values = self.keys.join(self.values, [("the input", update)])
         if "next" in body:
-            targets = [decode_target(one, self.keys) for one in body["next"]]
+            targets = [decode_target(target, self.keys) for target in body["next"]]
             self.move(
                 id, targets, int(body["step"]), body.get("waiting", {}), body.get("deferred", [])
             )
         else:
             self.move(id, self.next, self.step, self.waiting, self.deferred)
-        self.ran = [one.name for one in outcomes]
+        self.last_nodes = [outcome.name for outcome in outcomes]
         self.is_paused = bool(body.get("paused"))
-        if body.get("keeps"):  # the same tasks come: what they asked and finished stays
-            self.seed, self.finished, self.interrupts, self.asked, self.answers, self.chain = (
-                under_way
-            )
+        if body.get("keeps"):  # the next tasks are the same: their questions and results stay
+            (
+                self.seed,
+                self.finished,
+                self.interrupts,
+                self.answered_questions,
+                self.answers,
+                self.chain,
+            ) = current_step
         self.source = "loop" if body["kind"] == "step" else str(body["kind"])
         self.at = body["at"]
 
@@ -161,11 +175,11 @@ class GraphThread(ThreadState):
         waiting: dict[str, list[str]],
         deferred: list[str],
     ) -> None:
-        """Come to the next step."""
+        """Begin the next step."""
         self.base_parent, self.base, self.seed = self.base, id, id
         self.next, self.step, self.waiting, self.deferred = targets, step, waiting, deferred
         self.finished, self.failures = {}, {}
-        self.forget_questions()
+        self.clear_questions()
         self.chain = set() if id is None else {id}
         self.is_paused = False
 
@@ -173,29 +187,29 @@ class GraphThread(ThreadState):
         return Outcome(
             body["name"],
             self.keys.decode(body.get("update", {}), where),
-            [decode_target(one, self.keys) for one in body.get("goto", ())],
+            [decode_target(target, self.keys) for target in body.get("goto", ())],
         )
 
     def error_of(self, task_id: str) -> Exception | None:
-        """Return the error of a failed task of the step under way."""
-        described = self.failures.get(task_id)
-        return None if described is None else decode_error(described, f"the task {task_id}")
+        """Return the error of a failed task of the current step."""
+        encoded = self.failures.get(task_id)
+        return None if encoded is None else decode_error(encoded, f"the task {task_id}")
 
     def tasks(self, place: str) -> list[Task]:
         """Return the tasks of the next step: nodes by name, then `Send`s in their order."""
-        names = sorted({one for one in self.next if isinstance(one, str) and one != END})
-        sends = [one for one in self.next if isinstance(one, Send)]
+        names = sorted({name for name in self.next if isinstance(name, str) and name != END})
+        sends = [target for target in self.next if isinstance(target, Send)]
         seed = f"{place}/{self.seed or self.step}"
         tasks = [Task(name, _task_id(seed, name, ""), ("__pregel_pull", name)) for name in names]
         return tasks + [
             Task(
-                one.node,
-                _task_id(seed, one.node, str(number)),
+                send.node,
+                _task_id(seed, send.node, str(number)),
                 ("__pregel_push", number),
-                one.arg,
+                send.arg,
                 is_push=True,
             )
-            for number, one in enumerate(sends)
+            for number, send in enumerate(sends)
         ]
 
 
@@ -211,22 +225,22 @@ def record(kind: str, **fields: object) -> dict[str, Any]:
 
 
 def encode_target(target: Target, keys: StateKeys) -> object:
-    """Return where to go as JSON; what a `Send` carries is written by the types of the keys it is under."""
+    """Return a target as JSON; the input of a `Send` is encoded by the types of its keys."""
     if not isinstance(target, Send):
         return target
     where = f"the input of Send({target.node!r})"
     if isinstance(target.arg, dict) and all(isinstance(key, str) for key in target.arg):
         types = keys.types
         packed = {
-            key: pack(one, f"{where}, {key!r}", types.get(key, Any))
-            for key, one in target.arg.items()
+            key: pack(value, f"{where}, {key!r}", types.get(key, Any))
+            for key, value in target.arg.items()
         }
         return [target.node, "keys", packed]
     return [target.node, "value", pack(target.arg, where, keys.inputs.get(target.node, Any))]
 
 
 def decode_target(packed: str | list[Any], keys: StateKeys) -> Target:
-    """Return where to go."""
+    """Return the target of its JSON form."""
     if isinstance(packed, str):
         return packed
     node, form, arg = packed
@@ -235,5 +249,5 @@ def decode_target(packed: str | list[Any], keys: StateKeys) -> Target:
         return Send(str(node), unpack(arg, where, keys.inputs.get(node, Any)))
     types = keys.types
     return Send(
-        str(node), {key: unpack(one, where, types.get(key, Any)) for key, one in arg.items()}
+        str(node), {key: unpack(value, where, types.get(key, Any)) for key, value in arg.items()}
     )

@@ -1,4 +1,4 @@
-"""What a node may ask of its run: context, store, config, a writer. By its parameters, or by `get_runtime()`."""
+"""The runtime of a node: its context, store, config and stream writer, by its parameters or `get_runtime()`."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ ContextT = TypeVar("ContextT")
 
 
 def _write_nothing(_: object) -> None:
-    """Nobody streams."""
+    """Do nothing: the run is not streamed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutionInfo:
-    """Which task of which thread runs."""
+    """The running task and its thread."""
 
     thread_id: str | None
     task_id: str
@@ -42,15 +42,15 @@ class ExecutionInfo:
 
 @dataclass(slots=True)
 class Runtime(Generic[ContextT]):
-    """What a node may ask of its run."""
+    """The runtime of a node."""
 
     context: ContextT | Any = None
-    """What the caller gave as `context=`."""
+    """The caller's `context=` argument."""
     store: Any = None
     stream_writer: Callable[[Any], None] = _write_nothing
-    """Sends anything to whoever streams the run (`stream_mode="custom"`)."""
+    """Sends a value to the caller's stream (`stream_mode="custom"`)."""
     previous: Any = None
-    """What the last run of an entrypoint on this thread saved."""
+    """The value that the last run of an entrypoint on this thread saved."""
     config: RunnableConfig = field(default_factory=lambda: RunnableConfig())
     execution_info: ExecutionInfo | None = None
 
@@ -59,7 +59,7 @@ current_task: ContextVar[Runtime[Any] | None] = ContextVar("foldline_graph_task"
 
 
 def get_runtime(context_schema: type | None = None) -> Runtime[Any]:
-    """Return the runtime of the node that runs."""
+    """Return the runtime of the current node."""
     runtime = current_task.get()
     if runtime is not None:
         return runtime
@@ -81,7 +81,7 @@ def get_store() -> Any:  # noqa: ANN401  a store, whose class is of a layer abov
 
 
 def get_config() -> RunnableConfig:
-    """Return the config of the run that this code is in."""
+    """Return the config of the current run."""
     runtime = current_task.get()
     return ensure_config() if runtime is None else ensure_config(runtime.config)
 
@@ -90,10 +90,10 @@ ARGUMENTS = ("config", "runtime", "writer", "store", "previous")
 
 
 def wanted_arguments(function: Callable[..., Any]) -> tuple[tuple[str, ...], int]:
-    """Return which arguments beside the state a node's function has, and how many it has in all."""
+    """Return the names of the parameters besides the state that a function has, and the number of all parameters."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
         return (), 1
-    named = tuple(one.name for one in parameters[1:] if one.name in ARGUMENTS)
-    return named, len(parameters)
+    names = tuple(item.name for item in parameters[1:] if item.name in ARGUMENTS)
+    return names, len(parameters)

@@ -1,7 +1,7 @@
-"""The keys of a graph's state: their types, their reducers, and how the updates of a step join it. No I/O.
+"""The keys of a graph's state: their types, their reducers, and how the updates of a step are merged. No I/O.
 
-What LangGraph lets pass is named here: a key that the state does not have, a value of another type, two nodes that
-give one key in one step.
+Unlike LangGraph, it raises an error for a key that the state does not have, a value of another type, and two nodes that
+write one key in one step.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Annotated, Any, NotRequired, Required, get_args, get_origin, 
 import typing_extensions
 from pydantic import BaseModel, ValidationError
 
-from foldline.agents.state import add_messages, coerced, joined
+from foldline.agents.state import add_messages, as_messages, merge_messages
 from foldline.exceptions import InvalidUpdateError, UsageError
 from foldline.graph.types import Overwrite
 from foldline.utils.short_repr import short_repr
@@ -35,7 +35,7 @@ ROOT = "__root__"
 
 Values = dict[str, Any]
 Reducer = Callable[[Any, Any], Any]
-CONCRETE: dict[Any, type] = {
+CONCRETE_TYPES: dict[Any, type] = {
     collections.abc.Sequence: list,
     collections.abc.MutableSequence: list,
     collections.abc.Iterable: list,
@@ -47,27 +47,27 @@ CONCRETE: dict[Any, type] = {
 
 
 class ManagedValue:
-    """A key that the run fills in; nodes read it and cannot write it."""
+    """A key whose value the run computes; nodes can read it but not write it."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
 
 class EphemeralValue:
-    """Mark a key that is forgotten after the step that follows its writing."""
+    """Mark a key that is cleared after the step that follows its update."""
 
     __repr__ = short_repr
 
 
 class UntrackedValue:
-    """Mark a key that is not kept in checkpoints."""
+    """Mark a key that is not stored in checkpoints."""
 
     __repr__ = short_repr
 
 
-REMAINING, LAST = ManagedValue("remaining_steps"), ManagedValue("is_last_step")
-RemainingSteps = Annotated[int, REMAINING]
-IsLastStep = Annotated[bool, LAST]
+REMAINING_STEPS, IS_LAST_STEP = ManagedValue("remaining_steps"), ManagedValue("is_last_step")
+RemainingSteps = Annotated[int, REMAINING_STEPS]
+IsLastStep = Annotated[bool, IS_LAST_STEP]
 
 
 def keys_of(schema: object) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def keys_of(schema: object) -> dict[str, Any]:
         if isinstance(schema, type) or get_origin(schema) is not None or schema is Any:
             return {ROOT: schema}
         raise UsageError(
-            "the state of a graph is a TypedDict, a Pydantic model, a dataclass or another type, not "
+            "the state of a graph must be a TypedDict, a Pydantic model, a dataclass or another type, not "
             f"{schema!r:.80}"
         )
     hints = typing_extensions.get_type_hints(schema, include_extras=True)
@@ -94,7 +94,7 @@ def keys_of(schema: object) -> dict[str, Any]:
             for key in fields
             if key in hints
         }
-    return {key: one for key, one in hints.items() if not key.startswith("_abc_")}
+    return {key: hint for key, hint in hints.items() if not key.startswith("_abc_")}
 
 
 class StateKeys:
@@ -107,10 +107,10 @@ class StateKeys:
         self.ephemeral: set[str] = set()
         self.untracked: set[str] = set()
         self.inputs: dict[str, Any] = {}
-        """The input schemas of nodes that have one of their own."""
+        """The input schemas of nodes that declare one."""
         self._factories: dict[str, Callable[[], Any]] = {}
-        self._lax: set[str] = set()
-        self._checks: dict[str, Any] = {}
+        self._coerced_keys: set[str] = set()
+        self._adapters: dict[str, Any] = {}
         for schema in schemas:
             self.add(schema)
 
@@ -138,82 +138,86 @@ class StateKeys:
                 f"a state is one value, or it has keys ({', '.join(self.types)}): {schema!r:.80} is the other"
             )
         for key, annotation in keys.items():
-            metadata, bare = _metadata(annotation), _bare(annotation)
-            managed = next((one for one in metadata if isinstance(one, ManagedValue)), None)
+            metadata, inner_type = _metadata(annotation), _inner_type(annotation)
+            managed = next((note for note in metadata if isinstance(note, ManagedValue)), None)
             if managed is not None:
                 self.managed[key] = managed
                 continue
             reducer = next(
-                (one for one in reversed(metadata) if callable(one) and not isinstance(one, type)),
+                (
+                    note
+                    for note in reversed(metadata)
+                    if callable(note) and not isinstance(note, type)
+                ),
                 None,
             )
             if key in self.types and reducer is None:
                 continue
-            self.types[key] = bare
+            self.types[key] = inner_type
             if is_model:
-                self._lax.add(key)
+                self._coerced_keys.add(key)
             if reducer is not None:
                 self.reducers[key] = reducer
-                self._factories[key] = _factory(bare)
+                self._factories[key] = _factory(inner_type)
             for mark, names in ((EphemeralValue, self.ephemeral), (UntrackedValue, self.untracked)):
-                if any(one is mark or isinstance(one, mark) for one in metadata):
+                if any(note is mark or isinstance(note, mark) for note in metadata):
                     names.add(key)
 
     # -- values
 
     def empty(self) -> Values:
-        """Return the state before any input: what reducers begin with."""
+        """Return the state before any input: the initial values of reducers."""
         values: Values = {}
         for key, factory in self._factories.items():
             try:
                 values[key] = factory()
-            except TypeError:  # a type that cannot be made from nothing has no value yet
+            except TypeError:  # a type without a default constructor has no initial value
                 continue
         return values
 
     def check(self, update: Mapping[str, Any], where: str) -> Values:
-        """Return an update whose keys and types the state has; raise InvalidUpdateError where it has them not."""
+        """Return a validated update; raise `InvalidUpdateError` for an unknown key or a value of another type."""
         checked: Values = {}
         for key, value in update.items():
             if key not in self.types:
-                raise InvalidUpdateError(self._unknown(key, where))
+                raise InvalidUpdateError(self._unknown_key_text(key, where))
             if self.reducers.get(key) is add_messages:
                 if not isinstance(value, Overwrite):
-                    value = coerced(value)
+                    value = as_messages(value)
             elif key not in self.reducers:
-                value = self._fit(key, value, where)
+                value = self._validate(key, value, where)
             checked[key] = value
         return checked
 
-    def _unknown(self, key: str, where: str) -> str:
+    def _unknown_key_text(self, key: str, where: str) -> str:
         if key in self.managed:
-            return f"{where} gives {key!r}, which the run fills in and nobody writes"
+            return f"{where} has {key!r}, which the run computes and nodes cannot write"
         return (
-            f"{where} gives {key!r}, which is no key of the state ({', '.join(self.types)}): declare it in the state's "
-            "schema, or correct the name"
+            f"{where} has {key!r}, which is not a key of the state ({', '.join(self.types)}): declare it in the "
+            "state's schema, or correct the name"
         )
 
-    def _fit(self, key: str, value: object, where: str) -> object:
-        if key not in self._checks:
-            self._checks[key] = adapter_of(self.types[key])
-        adapter = self._checks[key]
+    def _validate(self, key: str, value: object, where: str) -> object:
+        if key not in self._adapters:
+            self._adapters[key] = adapter_of(self.types[key])
+        adapter = self._adapters[key]
         if adapter is None:
             return value
-        is_lax = key in self._lax
+        is_coerced = key in self._coerced_keys
         try:
-            made = adapter.validate_python(value, strict=not is_lax)
+            validated = adapter.validate_python(value, strict=not is_coerced)
         except ValidationError as error:
             first = error.errors()[0]
-            inside = "".join(f"[{part!r}]" for part in first["loc"])
-            named = "the state" if key == ROOT else repr(key)
+            location = "".join(f"[{part!r}]" for part in first["loc"])
+            name = "the state" if key == ROOT else repr(key)
             raise InvalidUpdateError(
-                f"{where} gives {named}{inside} a {type(value).__name__} that does not fit its type "
+                f"{where} has {name}{location} with a {type(value).__name__}, which does not match its type "
                 f"{_name(self.types[key])}: {first['msg']}"
             ) from error
-        return made if is_lax else value
+        return validated if is_coerced else value
 
     def join(self, values: Values, updates: Iterable[tuple[str, Mapping[str, Any]]]) -> Values:
-        """Return the state with the checked updates of one step joined in, in their order."""
+        """Return the state with the validated updates of one step merged in, in order."""
         new = dict(values)
         for key in self.ephemeral:
             new.pop(key, None)
@@ -227,37 +231,37 @@ class StateKeys:
         self,
         new: Values,
         key: str,
-        value: Any,  # noqa: ANN401  a value of the state, which its reducer knows
+        value: Any,  # noqa: ANN401  a value of the type that its reducer takes
         writer: str,
         writers: dict[str, str],
     ) -> None:
         reducer = self.reducers.get(key)
         if isinstance(value, Overwrite):
             new[key] = value.value
-            self._once(key, writer, writers)
+            self._check_single_writer(key, writer, writers)
         elif reducer is None:
-            self._once(key, writer, writers)
+            self._check_single_writer(key, writer, writers)
             new[key] = value
         elif reducer is add_messages:
-            new[key] = joined(new.get(key) or [], value)
+            new[key] = merge_messages(new.get(key) or [], value)
         else:
             try:
                 new[key] = reducer(new[key], value) if key in new else value
             except (TypeError, AttributeError) as error:
                 raise InvalidUpdateError(
-                    f"{writer} gives {key!r} a {type(value).__name__} that its reducer cannot join to a "
+                    f"{writer} has {key!r} with a {type(value).__name__}, which its reducer cannot merge into a "
                     f"{type(new.get(key)).__name__}: {error}"
                 ) from error
 
-    def _once(self, key: str, writer: str, writers: dict[str, str]) -> None:
+    def _check_single_writer(self, key: str, writer: str, writers: dict[str, str]) -> None:
         if key in writers:
             raise InvalidUpdateError(
-                f"{writers[key]} and {writer} both give {key!r} in one step, and it can take one value: give it a "
+                f"{writers[key]} and {writer} both write {key!r} in one step, and it can take one value: add a "
                 "reducer, Annotated[…, operator.add], or let one node write it"
             )
         writers[key] = writer
 
-    # -- written down
+    # -- JSON
 
     def encode(self, update: Mapping[str, Any], where: str) -> dict[str, Any]:
         """Return an update as JSON."""
@@ -274,7 +278,7 @@ class StateKeys:
         return packed
 
     def decode(self, packed: Mapping[str, Any], where: str) -> Values:
-        """Return an update that was written down."""
+        """Return the update of its JSON form."""
         update: Values = {}
         for key, value in packed.items():
             if key not in self.types:
@@ -297,19 +301,19 @@ def _metadata(annotation: object) -> tuple[Any, ...]:
     return get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
 
 
-def _bare(annotation: object) -> Any:  # noqa: ANN401  annotations are any object
+def _inner_type(annotation: object) -> Any:  # noqa: ANN401  annotations are any object
     while get_origin(annotation) in (Required, NotRequired, Annotated):
         annotation = get_args(annotation)[0]
     return annotation
 
 
-def _factory(bare: object) -> Callable[[], Any]:
-    origin = get_origin(bare) or bare
-    made = CONCRETE.get(origin, origin)
-    return made if isinstance(made, type) else _nothing
+def _factory(annotation: object) -> Callable[[], Any]:
+    origin = get_origin(annotation) or annotation
+    factory = CONCRETE_TYPES.get(origin, origin)
+    return factory if isinstance(factory, type) else _no_default
 
 
-def _nothing() -> object:
+def _no_default() -> object:
     raise TypeError("no value yet")
 
 

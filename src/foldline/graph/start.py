@@ -1,4 +1,4 @@
-"""How a run of a graph begins: what its thread holds already, and what the caller gives now."""
+"""The start of a graph's run: loads its thread and applies the caller's input."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COMMAND = "the Command"
 
 
 class GraphStart(ThreadStart[RunContext[GraphThread]]):
-    """The beginning of a run of a graph."""
+    """The start of a run of a graph."""
 
     def __init__(self, loop: GraphLoop) -> None:
         super().__init__(loop.context)
@@ -33,7 +33,7 @@ class GraphStart(ThreadStart[RunContext[GraphThread]]):
         self.plan = loop.plan
 
     async def load(self, at: str | None, value: object) -> bool:
-        """Read the thread; return whether None goes on from an earlier record, as a fork."""
+        """Load the thread; return whether the run continues from an earlier record, as a fork."""
         context = self.context
         assert context.log is not None
         graph, log, io = self.loop.graph, context.log, context.io
@@ -44,15 +44,15 @@ class GraphStart(ThreadStart[RunContext[GraphThread]]):
         latest = await load_thread(graph, log, io, at, with_pending=True)
         if latest.head != log.last:
             return True
-        context.thread = latest  # it is the last one: as without naming it
+        context.thread = latest  # the named checkpoint is the last one
         return False
 
-    def goes_on_inside(self) -> bool:
-        """Whether a graph inside a node goes on; one with a memory of its own begins anew when it is at its end."""
+    def continues_nested(self) -> bool:
+        """Whether a nested graph continues; a finished one with its own thread begins a new run."""
         return self.context.thread.is_unfinished or self.loop.graph.checkpointer is not True
 
     async def begin(self, kind: str) -> None:
-        """Write down that somebody goes on."""
+        """Record that the run continues."""
         await self._begin(record(kind))
 
     async def _begin(self, *bodies: dict[str, Any]) -> None:
@@ -64,21 +64,25 @@ class GraphStart(ThreadStart[RunContext[GraphThread]]):
     # -- an input
 
     async def take_input(self, value: object, goto: list[Target] | None = None) -> None:
-        """Begin a round at START, and where a command says besides."""
+        """Begin a round at START, and at the targets of a command."""
         keys, thread = self.plan.keys, self.context.thread
         update = keys.check(self._input_values(value), "the input")
         values = keys.join(thread.values, [("the input", update)])
-        found = list(goto or ())
+        start_targets = list(goto or ())
         branches = self.plan.branches.get(START)
         if branches:
             runtime = Runtime(self.loop.context_value, self.loop.store)
-            found += await self.loop.ask_branches(branches, START, values, self.loop.run, runtime)
-        targets, waiting, deferred = self.plan.next_targets([Outcome(START, {}, found)], {}, [])
+            start_targets += await self.loop.ask_branches(
+                branches, START, values, self.loop.run, runtime
+            )
+        targets, waiting, deferred = self.plan.next_targets(
+            [Outcome(START, {}, start_targets)], {}, []
+        )
         id = None
         if self.context.log is not None:
             body = record("input", values=keys.encode(update, "the input"))
             body["step"] = thread.step + 1
-            body["next"] = [encode_target(one, keys) for one in targets]
+            body["next"] = [encode_target(target, keys) for target in targets]
             id = (await self.context.append(body))[0].id
             thread.at = body["at"]
         thread.values = values
@@ -103,7 +107,7 @@ class GraphStart(ThreadStart[RunContext[GraphThread]]):
     # -- a command
 
     async def take_change(self, command: Command[Any]) -> None:
-        """Change the state and go where the command says, besides what comes anyhow; open questions stay open."""
+        """Change the state and add the targets of the command to the next steps; open questions stay open."""
         thread = self.context.thread
         if thread.head is None:
             given = command.update if self.plan.keys.is_root else dict(command.update or {})
@@ -111,16 +115,16 @@ class GraphStart(ThreadStart[RunContext[GraphThread]]):
             return
         await self._begin(self._change(command))
         if command.goto:
-            thread.interrupts = []  # the tasks that asked run beside the new ones, and ask again
+            thread.interrupts = []  # the tasks with questions run with the new ones, and ask again
 
     async def take_answers(self, answers: dict[str, Any], command: Command[Any] | None) -> None:
-        """Write down the answers, after the change of the state that came with them."""
-        packed = {key: pack(one, "an answer") for key, one in answers.items()}
+        """Record the answers, after the state change that came with them."""
+        packed = {key: pack(answer, "an answer") for key, answer in answers.items()}
         changes = [] if command is None else [self._change(command)]
         await self._begin(*changes, record("resume", answers=packed))
 
     def _change(self, command: Command[Any]) -> dict[str, Any]:
-        """Return the record of a change from outside: the tasks that come stay what they are, others are added."""
+        """Return the record of a change from outside: the next tasks stay, and the command's targets are added."""
         keys, thread = self.plan.keys, self.context.thread
         update = keys.check(keys.as_update(command.update), COMMAND)
         body = record("update", tasks=[{"name": COMMAND, "update": keys.encode(update, COMMAND)}])
@@ -128,7 +132,7 @@ class GraphStart(ThreadStart[RunContext[GraphThread]]):
         return {
             **body,
             "step": thread.step + 1,
-            "next": [encode_target(one, keys) for one in targets],
+            "next": [encode_target(target, keys) for target in targets],
             "waiting": thread.waiting,
             "deferred": thread.deferred,
             "keeps": True,
@@ -137,5 +141,5 @@ class GraphStart(ThreadStart[RunContext[GraphThread]]):
 
     def _targets(self, command: Command[Any]) -> list[Target]:
         goto = command.goto
-        given = [] if goto is None else list(goto) if isinstance(goto, list | tuple) else [goto]
-        return [check_target(one, COMMAND, self.plan.nodes) for one in given]
+        targets = [] if goto is None else list(goto) if isinstance(goto, list | tuple) else [goto]
+        return [check_target(target, COMMAND, self.plan.nodes) for target in targets]

@@ -1,4 +1,4 @@
-"""One task of a graph: call the node, read what it returned, ask the branches where to go."""
+"""One task of a graph: calls the node, reads its result, and evaluates its branches."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from foldline.graph.plan import check_target
 from foldline.graph.records import Outcome, Target, Task
 from foldline.graph.runtime import ExecutionInfo, Runtime, current_task
 from foldline.graph.types import Send
-from foldline.workflows.interrupts import Asking, Command, FlowInterrupt
-from foldline.workflows.nesting import Parent, inside
+from foldline.workflows.interrupts import Command, FlowInterrupt, InterruptScope
+from foldline.workflows.nesting import Parent, enter_step
 from foldline.workflows.retry import run_attempts
 from foldline.workflows.tokens import TokenHandler
 
@@ -31,11 +31,11 @@ Values = dict[str, Any]
 
 
 class ParentCommand(BaseException):
-    """Carries a Command to the graph around this one."""
+    """Carries a Command to the parent graph."""
 
     def __init__(self, command: Command[Any]) -> None:
         self.command = command
-        super().__init__("a command for the graph around this one")
+        super().__init__("a command for the parent graph")
 
 
 class TaskRun:
@@ -48,7 +48,7 @@ class TaskRun:
         self.handler: TokenHandler | None = None
 
     async def outcome(self) -> Outcome:
-        """Run the node; return its update and where it goes."""
+        """Run the node; return its update and its targets."""
         loop, task = self.loop, self.task
         value = self._input()
         loop.publish_task(task, value)
@@ -58,11 +58,11 @@ class TaskRun:
         return await self._attempts(value, run, loop.current(is_alone=len(loop.tasks) == 1))
 
     async def _run_traced(self, value: object) -> Outcome:
-        """Run as a run of its own in the traces."""
+        """Run the task as a child run in the traces."""
         loop = self.loop
         run = loop.run.child(f"graph:step:{loop.thread.step + 1}").patched()
         if "tokens" in loop.wants:
-            about = {
+            metadata = {
                 **(self.spec.metadata or {}),
                 "langgraph_node": self.task.name,
                 "langgraph_step": loop.thread.step + 1,
@@ -73,14 +73,14 @@ class TaskRun:
                 "thread_id": loop.context.thread_id,
             }
 
-            def about_mine() -> dict[str, Any] | None:
+            def call_metadata() -> dict[str, Any] | None:
                 task = current_task.get()
                 info = None if task is None else task.execution_info
-                # A graph inside listens for itself.
-                is_mine = info is None or info.task_id in about["langgraph_checkpoint_ns"]
-                return about if is_mine else None
+                # A nested graph has its own handler.
+                is_this_task = info is None or info.task_id in metadata["langgraph_checkpoint_ns"]
+                return metadata if is_this_task else None
 
-            self.handler = TokenHandler(loop.output.send, loop.namespace, about_mine)
+            self.handler = TokenHandler(loop.output.send, loop.namespace, call_metadata)
             run = run.patched({"callbacks": [self.handler]})
         try:
             await run.begin("chain", "on_chain_start", None, value, name=self.task.name)
@@ -101,32 +101,32 @@ class TaskRun:
     ) -> Outcome:
         spec, loop = self.spec, self.loop
         if not spec.retry and spec.timeout is None and spec.cache_policy is None:
-            return await self._once(value, run, current)
+            return await self._call_node(value, run, current)
         key, cache = None, loop.graph.cache
         if spec.cache_policy is not None and cache is not None:
             key = cache_key(spec, value)
-            hit = await run.io.call(cache.get, (loop.graph.name, spec.name), key)
-            if hit is not None:
-                return loop.decode_cached(spec.name, hit)
+            cached = await run.io.call(cache.get, (loop.graph.name, spec.name), key)
+            if cached is not None:
+                return loop.decode_cached(spec.name, cached)
         outcome = await run_attempts(
-            run.io, f"the node {spec.name!r}", lambda _: self._once(value, run, current), spec.retry, spec.timeout
+            run.io, f"the node {spec.name!r}", lambda _: self._call_node(value, run, current), spec.retry, spec.timeout
         )  # fmt: skip
         if key is not None and spec.cache_policy is not None and cache is not None:
-            place, ttl = (loop.graph.name, spec.name), spec.cache_policy.ttl
-            await run.io.call(cache.set, place, key, loop.encode_cached(outcome), ttl)
+            namespace, ttl = (loop.graph.name, spec.name), spec.cache_policy.ttl
+            await run.io.call(cache.set, namespace, key, loop.encode_cached(outcome), ttl)
         return outcome
 
-    async def _once(
+    async def _call_node(
         self, value: object, run: Run, current: AbstractContextManager[None]
     ) -> Outcome:
         loop, task = self.loop, self.task
         runtime = self._runtime(run)
-        place, questions = self._parent(), self._asking()
-        with inside(place, questions), entered(runtime, current):
+        parent, interrupts = self._parent(), self._interrupt_scope()
+        with enter_step(parent, interrupts), enter_node(runtime, current):
             try:
                 returned = await self.spec.call(value, run, runtime)
-            except ParentCommand as parent:
-                returned = parent.command
+            except ParentCommand as parent_command:
+                returned = parent_command.command
             result, update, goto = self._read(returned)
             given, update = update, loop.plan.keys.check(update, f"the node {task.name!r}")
             if result is given:
@@ -134,7 +134,7 @@ class TaskRun:
             goto += await self._branches(update, run, runtime)
         return Outcome(task.name, update, goto, result)
 
-    # -- what the node is given
+    # -- the input of the node
 
     def _input(self) -> object:
         if self.task.is_push:
@@ -164,12 +164,12 @@ class TaskRun:
 
     def _parent(self) -> Parent:
         context, label = self.loop.context, f"{self.task.name}:{self.task.id}"
-        return context.within(label, label, wants=context.wants - {"messages"})
+        return context.make_parent(label, label, wants=context.wants - {"messages"})
 
-    def _asking(self) -> Asking:
-        return self.loop.context.asking(f"{'|'.join(self.loop.namespace)}/{self.task.id}")
+    def _interrupt_scope(self) -> InterruptScope:
+        return self.loop.context.interrupt_scope(f"{'|'.join(self.loop.namespace)}/{self.task.id}")
 
-    # -- what it returned
+    # -- the result of the node
 
     def _read(self, returned: object) -> tuple[Any, Values, list[Target]]:
         if returned is None:
@@ -177,30 +177,32 @@ class TaskRun:
         keys = self.loop.plan.keys
         if type(returned) is dict and not self.spec.is_graph and not keys.is_root:
             return returned, returned, []
-        if isinstance(returned, list | tuple) and any(isinstance(one, Command) for one in returned):
+        if isinstance(returned, list | tuple) and any(
+            isinstance(item, Command) for item in returned
+        ):
             result: list[Any] = []
-            update: list[tuple[str, Values]] = []
+            updates: list[tuple[str, Values]] = []
             goto: list[Target] = []
-            for one in returned:
-                shown, part, targets = self._read(one)
-                result.append(shown)
-                update.append(
+            for item in returned:
+                item_result, part, targets = self._read(item)
+                result.append(item_result)
+                updates.append(
                     (
                         self.task.name,
                         keys.check(part, f"the node {self.task.name!r}"),
                     )
                 )
                 goto += targets
-            return result, self._merged([part for _, part in update]), goto
+            return result, self._merge([part for _, part in updates]), goto
         if isinstance(returned, Command):
             return self._read_command(returned)
-        update_of = self._update_of(returned)
+        returned_update = self._update_of(returned)
         if keys.is_root:
-            return returned, update_of, []
-        return update_of if isinstance(returned, Mapping) else returned, update_of, []
+            return returned, returned_update, []
+        return returned_update if isinstance(returned, Mapping) else returned, returned_update, []
 
-    def _merged(self, parts: list[Values]) -> Values:
-        """Join several updates of one task into one that can be kept."""
+    def _merge(self, parts: list[Values]) -> Values:
+        """Merge several updates of one task into one that can be stored."""
         keys = self.loop.plan.keys
         merged: Values = {}
         for part in parts:
@@ -222,30 +224,35 @@ class TaskRun:
                 )
             raise ParentCommand(dataclasses.replace(command, graph=None))
         update = {} if command.update is None else self._update_of(command.update)
-        given = command.goto
+        goto_value = command.goto
         targets = (
-            [] if given is None else list(given) if isinstance(given, list | tuple) else [given]
+            []
+            if goto_value is None
+            else list(goto_value)
+            if isinstance(goto_value, list | tuple)
+            else [goto_value]
         )
         where = f"the Command of {self.task.name!r}"
-        goto = [check_target(one, where, self.loop.plan.nodes) for one in targets]
+        goto = [check_target(target, where, self.loop.plan.nodes) for target in targets]
         return (self.loop.plan.keys.without_root(update) if update else None), update, goto
 
     def _update_of(self, returned: object) -> Values:
         if self.loop.plan.keys.is_root:
             return self.loop.plan.keys.as_update(returned)
         if isinstance(returned, Mapping):
-            if (
-                self.spec.is_graph
-            ):  # a graph inside gives its own state: the keys that both have count
-                known = self.loop.plan.keys.types
-                return {key: one for key, one in returned.items() if key in known}
+            if self.spec.is_graph:  # a nested graph returns its state: use the keys that both have
+                key_types = self.loop.plan.keys.types
+                return {key: value for key, value in returned.items() if key in key_types}
             return dict(returned)
         if isinstance(returned, BaseModel):
             return {key: getattr(returned, key) for key in returned.model_fields_set}
         if dataclasses.is_dataclass(returned) and not isinstance(returned, type | Send):
-            return {one.name: getattr(returned, one.name) for one in dataclasses.fields(returned)}
+            return {
+                item.name: getattr(returned, item.name) for item in dataclasses.fields(returned)
+            }
         if isinstance(returned, list | tuple) and all(
-            isinstance(one, tuple) and len(one) == 2 and isinstance(one[0], str) for one in returned
+            isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str)
+            for item in returned
         ):
             return dict(returned)
         raise InvalidUpdateError(
@@ -265,10 +272,10 @@ class TaskRun:
 
 
 @contextmanager
-def entered(
+def enter_node(
     runtime: Runtime[Any], current: AbstractContextManager[None]
 ) -> Generator[None, None, None]:
-    """Let the code of a node find its runtime, and runnables that it calls their config."""
+    """Set the runtime for the code of a node, and the config for the runnables that it calls."""
     token = current_task.set(runtime)
     try:
         with current:

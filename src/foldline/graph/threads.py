@@ -1,4 +1,4 @@
-"""Reading a thread: which one a config names, and where it stands or stood."""
+"""Loads the state of a thread from its log."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def load_thread(
     *,
     with_pending: bool = False,
 ) -> GraphThread:
-    """Read where a thread stands, or stood; with what had come of the step then under way, if that is asked for."""
+    """Load the state of a thread, or its state at `at`; `with_pending` includes the results of the step after it."""
     keys = graph.plan.keys
     thread = GraphThread(keys, keys.empty())
     entries = await log.read(io)
@@ -43,23 +43,23 @@ async def load_thread(
 
 
 def _pending_after(entries: list[Entry], at: str) -> list[Entry]:
-    """Return what followed a checkpoint before the next one: finished tasks, questions, and answers to them.
+    """Return the entries between a checkpoint and the next one: finished tasks, questions, and answers to them.
 
-    Where the thread went on, the answers are those of another branch: they and what came of them are left out.
+    If the thread continued after them, the answers belong to another branch: they and later entries are left out.
     """
-    found: list[Entry] = []
+    pending: list[Entry] = []
     kinds: list[str] = []
     current = at
     while True:
-        following = [
-            one
-            for one in entries
-            if one.parent == current and read_body(one, KINDS, "a graph")["kind"] not in BASES
+        children = [
+            entry
+            for entry in entries
+            if entry.parent == current and read_body(entry, KINDS, "a graph")["kind"] not in BASES
         ]
-        if not following:
+        if not children:
             break
-        found.append(following[-1])
-        kinds.append(read_body(following[-1], KINDS, "a graph")["kind"])
-        current = following[-1].id
-    went_on = bool(found) and found[-1].id != entries[-1].id
-    return found[: kinds.index("resume")] if went_on and "resume" in kinds else found
+        pending.append(children[-1])
+        kinds.append(read_body(children[-1], KINDS, "a graph")["kind"])
+        current = children[-1].id
+    has_continued = bool(pending) and pending[-1].id != entries[-1].id
+    return pending[: kinds.index("resume")] if has_continued and "resume" in kinds else pending

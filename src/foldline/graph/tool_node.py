@@ -1,4 +1,4 @@
-"""`ToolNode`: runs the tool calls of the last answer, at once; `tools_condition`: whether there are any."""
+"""`ToolNode`: runs the tool calls of the last answer concurrently; `tools_condition`: whether there are any."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ __all__ = ["ToolNode", "tools_condition"]
 
 Values = dict[str, Any]
 HandleErrors = bool | str | type[Exception] | tuple[type[Exception], ...] | Callable[..., str]
-FAILED = "Error: {error}\n Please fix your mistakes."
+ERROR_TEMPLATE = "Error: {error}\n Please fix your mistakes."
 
 
 class ToolNode(Runnable[Any, Any]):
-    """A node that runs the tool calls of the last message, at once, and gives their messages."""
+    """A node that runs the tool calls of the last message concurrently, and returns their messages."""
 
     def __init__(
         self,
@@ -39,12 +39,13 @@ class ToolNode(Runnable[Any, Any]):
         handle_tool_errors: HandleErrors = True,
         messages_key: str = "messages",
     ) -> None:
-        made = [one if isinstance(one, BaseTool) else as_tool(one) for one in tools]
-        self.tools_by_name = tools_by_name(made)
+        self.tools_by_name = tools_by_name(
+            [tool if isinstance(tool, BaseTool) else as_tool(tool) for tool in tools]
+        )
         self.name = name
         self.tags = tags
         self.messages_key = messages_key
-        self._handles = handle_tool_errors
+        self._handle_errors = handle_tool_errors
         self._injections = {name: injections_of(tool) for name, tool in self.tools_by_name.items()}
 
     async def _invoke_body(self, input: object, run: Run) -> object:
@@ -71,7 +72,7 @@ class ToolNode(Runnable[Any, Any]):
         form = "dict"
         if isinstance(input, list):
             if input and all(
-                isinstance(one, Mapping) and one.get("type") == "tool_call" for one in input
+                isinstance(item, Mapping) and item.get("type") == "tool_call" for item in input
             ):
                 return list(input), AIMessage("", tool_calls=list(input)), "dict"
             messages, form = input, "list"
@@ -79,14 +80,14 @@ class ToolNode(Runnable[Any, Any]):
             messages = input.get(self.messages_key) or []
         else:
             messages = getattr(input, self.messages_key, [])
-        last = next((one for one in reversed(messages) if isinstance(one, AIMessage)), None)
+        last = next((item for item in reversed(messages) if isinstance(item, AIMessage)), None)
         if last is None:
             raise UsageError(
-                f"{self.name}: no AIMessage is among the {self.messages_key}, so there are no calls to run"
+                f"{self.name}: there is no AIMessage in {self.messages_key}, so there are no calls to run"
             )
-        done = {one.tool_call_id for one in messages if isinstance(one, ToolMessage)}
+        answered = {item.tool_call_id for item in messages if isinstance(item, ToolMessage)}
         calls = [*last.tool_calls, *last.invalid_tool_calls]
-        return [one for one in calls if one.get("id") not in done], last, form
+        return [call for call in calls if call.get("id") not in answered], last, form
 
     async def _run_call(
         self, call: ToolCall, message: AIMessage, state: object, run: Run
@@ -106,7 +107,7 @@ class ToolNode(Runnable[Any, Any]):
         if isinstance(result, BaseMessage | Command):
             return result
         if isinstance(result, list) and all(
-            isinstance(one, Command | ToolMessage) for one in result
+            isinstance(item, Command | ToolMessage) for item in result
         ):
             return result
         return ToolMessage(str(result), name=call["name"], tool_call_id=call["id"])
@@ -128,29 +129,33 @@ class ToolNode(Runnable[Any, Any]):
         return {**call["args"], **injected_values(injections, runtime)}
 
     def _error_text(self, error: Exception) -> str | None:
-        """Return what the model is told of an error; None where it is raised."""
-        handles = self._handles
-        if handles is True:
-            return FAILED.format(error=repr(error))
-        if handles is False:
+        """Return the error text for the model; None if the error is raised."""
+        handler = self._handle_errors
+        if handler is True:
+            return ERROR_TEMPLATE.format(error=repr(error))
+        if handler is False:
             return None
-        if isinstance(handles, str):
-            return handles
-        if isinstance(handles, type | tuple):
-            return FAILED.format(error=repr(error)) if isinstance(error, handles) else None
-        return str(handles(error))
+        if isinstance(handler, str):
+            return handler
+        if isinstance(handler, type | tuple):
+            return ERROR_TEMPLATE.format(error=repr(error)) if isinstance(error, handler) else None
+        return str(handler(error))
 
     def _answer(self, results: list[Any], form: str) -> object:
-        flat = [part for one in results for part in (one if isinstance(one, list) else [one])]
-        if not any(isinstance(one, Command) for one in flat):
-            return flat if form == "list" else {self.messages_key: flat}
-        messages = [one for one in flat if not isinstance(one, Command)]
-        commands = [one for one in flat if isinstance(one, Command)]
+        items = [
+            item
+            for result in results
+            for item in (result if isinstance(result, list) else [result])
+        ]
+        if not any(isinstance(item, Command) for item in items):
+            return items if form == "list" else {self.messages_key: items}
+        messages = [item for item in items if not isinstance(item, Command)]
+        commands = [item for item in items if isinstance(item, Command)]
         return [*commands, Command(update={self.messages_key: messages})] if messages else commands
 
 
 def tools_condition(state: object, messages_key: str = "messages") -> Literal["tools", "__end__"]:
-    """Go to the node "tools" where the last message asks for tools, else to the end."""
+    """Return "tools" if the last message has tool calls, else END."""
     if isinstance(state, list):
         messages = state
     elif isinstance(state, Mapping):

@@ -1,4 +1,4 @@
-"""The small values of graphs: where to go, what a thread looks like, how a node is cached."""
+"""The data classes of graphs: `Send`, `Command`, `StateSnapshot`, `CachePolicy` and others."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Durability = Literal["sync", "async", "exit"]
 
 @dataclass(slots=True)
 class Send:
-    """Run a node with an input of its own, beside the others of the next step."""
+    """Runs a node with its own input in the next step."""
 
     node: str
     arg: Any
@@ -42,24 +42,24 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Overwrite:
-    """A value that replaces what is there, past the key's reducer."""
+    """A value that replaces the old one without the key's reducer."""
 
     value: Any
 
 
 @dataclass(frozen=True, slots=True)
 class CachePolicy:
-    """Keep a node's result for the same input, in the graph's cache."""
+    """Caches a node's result for the same input, in the graph's cache."""
 
     key_func: Callable[..., str | bytes] | None = None
-    """Makes the key from the node's input; by default the input itself, written down."""
+    """Makes the key from the node's input; by default the input as JSON."""
     ttl: int | None = None
-    """Seconds that a result is kept."""
+    """Seconds until a result expires."""
 
 
 @dataclass(frozen=True, slots=True)
 class GraphTask:
-    """A node that comes, or that stopped for a person."""
+    """A task of the next step, or one that stopped for a person."""
 
     id: str
     name: str
@@ -67,7 +67,7 @@ class GraphTask:
     error: Exception | None = None
     interrupts: tuple[Interrupt, ...] = ()
     state: Any = None
-    """The state of the graph inside, where the node is one: a snapshot, or the config to ask for it."""
+    """The state of a nested graph: a snapshot, or the config to get it."""
     result: Any = None
 
 
@@ -76,12 +76,12 @@ PregelTask = GraphTask
 
 @dataclass(frozen=True, slots=True)
 class StateSnapshot:
-    """Where a thread stands, or stood."""
+    """The state of a thread at a checkpoint."""
 
     values: Any
     next: tuple[str, ...]
     config: RunnableConfig
-    """Names this checkpoint: give it to `invoke` or `update_state` to go on from here."""
+    """Identifies this checkpoint: pass it to `invoke` or `update_state` to continue from here."""
     metadata: dict[str, Any] | None = None
     created_at: str | None = None
     parent_config: RunnableConfig | None = None

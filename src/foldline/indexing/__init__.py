@@ -1,4 +1,4 @@
-"""Indexing: bring documents into a store once, and keep it in step with where they come from."""
+"""Indexing: add documents to a store once, and keep it in sync with their sources."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""`index` and `aindex`: bring documents into a store once, and take out what is no longer at its source.
+"""`index` and `aindex`: add documents to a store once, and delete those that are no longer at their source.
 
-Written once for sync and async. A document is known by the hash of its text and metadata, which is also its id in the
-store. It is written to the store first and to the records after that, so a crash in between writes it again, under the
-same id, and never forgets it. Deleting goes the other way: the store first, the record last.
+Written once for sync and async. The hash of a document's text and metadata is its id in the store. A document is
+written to the store first and to the records after that, so that after a crash it is written again under the same id.
+Deleting also begins with the store.
 """
 
 from __future__ import annotations
@@ -35,40 +35,40 @@ HASHES = ("sha1", "sha256", "sha512", "blake2b")
 
 
 class IndexingException(FoldlineError):
-    """The store could not take or delete documents."""
+    """The store could not add or delete documents."""
 
 
 class IndexingResult(TypedDict):
-    """What an indexing run did."""
+    """The counts of an indexing run."""
 
     num_added: int
     num_updated: int
-    """Documents that were there and written again, because `force_update` asked for it."""
+    """Existing documents that were written again because of `force_update`."""
     num_deleted: int
     num_skipped: int
-    """Documents that were there already."""
+    """Existing documents."""
 
 
 class IndexOptions(TypedDict, total=False):
-    """How `index` works."""
+    """The options of `index`."""
 
     batch_size: int
-    """Documents that are looked up and written at once (100)."""
+    """Documents that are looked up and written together (100)."""
     cleanup: Cleanup
-    """What else goes: "incremental", documents of the sources seen, each as soon as its new ones are in;
-    "scoped_full", the same at the end; "full", everything that this run has not seen; None, nothing."""
+    """What is deleted: "incremental", old documents of each source after its new ones are written;
+    "scoped_full", the same at the end; "full", all documents that this run has not seen; None, nothing."""
     source_id_key: SourceKey
-    """Where a document comes from: a key of its metadata, or a function."""
+    """The source of a document: a key of its metadata, or a function."""
     cleanup_batch_size: int
-    """Documents that are deleted at once (1000)."""
+    """Documents that are deleted together (1000)."""
     force_update: bool
-    """Whether documents that are there are written again."""
+    """Whether existing documents are written again."""
     key_encoder: KeyEncoder
-    """How a document becomes its id: a hash ("sha256"), or a function."""
+    """How the id of a document is made: a hash ("sha256"), or a function."""
     upsert_kwargs: dict[str, Any] | None
     """Options for the store's writing."""
     progress: ProgressOption
-    """Show how many documents are in: true, or a function of (done, total); it moves once a batch."""
+    """Shows the progress after each batch: True, or a function of (done, total)."""
 
 
 def index(
@@ -77,7 +77,7 @@ def index(
     vector_store: VectorStore | DocumentIndex,
     **options: Unpack[IndexOptions],
 ) -> IndexingResult:
-    """Bring documents into a store, skipping those that are there; `IndexOptions` says what else can be asked."""
+    """Add documents to a store, skipping existing ones; the options are those of `IndexOptions`."""
     work = _Indexing(record_manager, vector_store, _Options(**options), BLOCKING)
     return drive(work.run(docs_source))
 
@@ -88,7 +88,7 @@ async def aindex(
     vector_store: VectorStore | DocumentIndex,
     **options: Unpack[IndexOptions],
 ) -> IndexingResult:
-    """Bring documents into a store, skipping those that are there; see `index`."""
+    """Add documents to a store, skipping existing ones; see `index`."""
     work = _Indexing(record_manager, vector_store, _Options(**options), ASYNC)
     return await work.run(docs_source)
 
@@ -146,7 +146,7 @@ class _Options:
 
 
 class _Indexing:
-    """One run: batches in, counts out."""
+    """One indexing run."""
 
     def __init__(
         self,
@@ -161,32 +161,34 @@ class _Indexing:
         self._store = store
         self._options = options
         self._io = io
-        self._begun = 0.0
-        self._seen: dict[str, None] = {}
-        """Sources seen and not cleaned yet."""
+        self._start_time = 0.0
+        self._open_sources: dict[str, None] = {}
+        """Sources of this run that are not cleaned yet."""
         self.result = IndexingResult(num_added=0, num_updated=0, num_deleted=0, num_skipped=0)
 
     async def run(self, source: Any) -> IndexingResult:  # noqa: ANN401
         cleanup = self._options.cleanup
-        self._begun = await self._ask(self._records, "get_time")
+        self._start_time = await self._call(self._records, "get_time")
         total = len(source) if isinstance(source, Sized) else None
         with show_progress(self._options.progress, total, "indexing") as progress:
             async with aclosing(self._batches(source)) as batches:
                 async for documents in batches:
-                    sources = await self._take(documents)
+                    sources = await self._index_batch(documents)
                     if cleanup == "incremental":
-                        # A source is clean once a batch comes without it: its later documents are not here yet.
-                        await self._clean([group for group in self._seen if group not in sources])
-                    self._seen.update(dict.fromkeys(sources))
+                        # A source is cleaned at the first batch without it: until then, more of its documents may come.
+                        await self._clean(
+                            [group for group in self._open_sources if group not in sources]
+                        )
+                    self._open_sources.update(dict.fromkeys(sources))
                     progress.advance(len(documents))
         if cleanup in ("incremental", "scoped_full"):
-            await self._clean(list(self._seen))
+            await self._clean(list(self._open_sources))
         elif cleanup == "full":
             await self._clean(None)
         return self.result
 
-    async def _ask(self, target: object, name: str, *args: object, **kwargs: object) -> Any:  # noqa: ANN401
-        """Call a method as this run waits, sync or async."""
+    async def _call(self, target: object, name: str, *args: object, **kwargs: object) -> Any:  # noqa: ANN401
+        """Call the sync or the async method of a store."""
         method = getattr(target, name if self._io.blocking else f"a{name}")
         return await self._io.call(method, *args, **kwargs)
 
@@ -205,8 +207,8 @@ class _Indexing:
         if batch:
             yield batch
 
-    async def _take(self, documents: list[Document]) -> list[str]:
-        """Write what is new of a batch; gives the sources of the batch."""
+    async def _index_batch(self, documents: list[Document]) -> list[str]:
+        """Write the new documents of a batch; return its sources."""
         documents_by_key = {
             key: document for document in documents for key in [self._key(document)]
         }
@@ -215,12 +217,12 @@ class _Indexing:
         sources = {
             key: self._options.source_of(document) for key, document in documents_by_key.items()
         }
-        is_indexed = dict(zip(keys, await self._ask(self._records, "exists", keys), strict=True))
-        again = [key for key in keys if is_indexed[key] and not self._options.force_update]
-        write = [key for key in keys if key not in set(again)]
-        if again:
-            await self._note(again, sources)
-            self.result["num_skipped"] += len(again)
+        is_indexed = dict(zip(keys, await self._call(self._records, "exists", keys), strict=True))
+        existing = [key for key in keys if is_indexed[key] and not self._options.force_update]
+        write = [key for key in keys if key not in set(existing)]
+        if existing:
+            await self._note(existing, sources)
+            self.result["num_skipped"] += len(existing)
         if write:
             await self._write([_with_id(documents_by_key[key], key) for key in write], write)
             await self._note(write, sources)
@@ -231,35 +233,37 @@ class _Indexing:
 
     async def _note(self, keys: list[str], sources: dict[str, str | None]) -> None:
         groups = [sources[key] for key in keys]
-        await self._ask(self._records, "update", keys, group_ids=groups, time_at_least=self._begun)
+        await self._call(
+            self._records, "update", keys, group_ids=groups, time_at_least=self._start_time
+        )
 
     async def _write(self, documents: list[Document], keys: list[str]) -> None:
         options = self._options.upsert_kwargs or {}
         if isinstance(self._store, DocumentIndex):
-            response = await self._ask(self._store, "upsert", documents, **options)
+            response = await self._call(self._store, "upsert", documents, **options)
             if response.get("failed"):
                 raise IndexingException(f"the index did not take {response['failed']!r}")
             return
-        await self._ask(self._store, "add_documents", documents, ids=keys, **options)
+        await self._call(self._store, "add_documents", documents, ids=keys, **options)
 
     async def _clean(self, sources: list[str] | None) -> None:
         if sources == []:
             return
-        while keys := await self._ask(
+        while keys := await self._call(
             self._records,
             "list_keys",
             group_ids=sources,
-            before=self._begun,
+            before=self._start_time,
             limit=self._options.cleanup_batch_size,
         ):
             await self._delete(keys)
-            await self._ask(self._records, "delete_keys", keys)
+            await self._call(self._records, "delete_keys", keys)
             self.result["num_deleted"] += len(keys)
         for source in sources or ():
-            self._seen.pop(source, None)
+            self._open_sources.pop(source, None)
 
     async def _delete(self, keys: list[str]) -> None:
-        response = await self._ask(self._store, "delete", keys)
+        response = await self._call(self._store, "delete", keys)
         failed = response is False or (isinstance(response, dict) and response.get("num_failed"))
         if failed:
             raise IndexingException(
@@ -277,9 +281,9 @@ def document_key(document: Document, algorithm: str) -> str:
         metadata = json.dumps(document.metadata, sort_keys=True, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise UsageError(
-            f"the metadata of {document.page_content[:60]!r} is not JSON ({error}): give a key_encoder of your own"
+            f"the metadata of {document.page_content[:60]!r} is not JSON ({error}): pass your own key_encoder"
         ) from error
-    # The length keeps text and metadata apart: no text can pretend to be both.
+    # The length separates text and metadata, so that no text can imitate both.
     spelled = f"{len(document.page_content)}:{document.page_content}{metadata}"
     digest = hashlib.new(algorithm, spelled.encode("utf-8", "surrogatepass"), usedforsecurity=False)
     return str(uuid5(NAMESPACE, digest.hexdigest())) if algorithm == "sha1" else digest.hexdigest()
@@ -313,5 +317,5 @@ def _check_store(store: object) -> None:
     cls = type(store)
     if cls.delete is VectorStore.delete and cls.adelete is VectorStore.adelete:
         raise UsageError(
-            f"{cls.__name__} cannot delete, and so cannot be kept in step: write `delete`"
+            f"{cls.__name__} cannot delete, and so cannot be kept in sync: write `delete`"
         )

@@ -1,6 +1,6 @@
-"""`RecordManager`: remembers which documents were brought into a store, and when. `DocumentIndex`: a searchable store.
+"""`RecordManager`: records which documents are in a store, and when they were last seen. `DocumentIndex`: a store.
 
-An author writes the blocking methods; awaited calls run them in a thread unless the async methods are written too.
+An author writes the blocking methods; async calls run them in a thread unless the async methods are written too.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Groups = Sequence[str | None] | None
 
 
 class RecordManager(ABC):
-    """Remembers keys of documents: when each was last seen, and the group (its source) that it belongs to."""
+    """Records the keys of documents, with their group (the source) and when they were last seen."""
 
     __repr__ = short_repr
 
@@ -40,10 +40,10 @@ class RecordManager(ABC):
 
     @abstractmethod
     def create_schema(self) -> None:
-        """Make what the records are kept in, if it is not there."""
+        """Create the storage of the records, where it does not exist."""
 
     async def acreate_schema(self) -> None:
-        """Make what the records are kept in, if it is not there."""
+        """Create the storage of the records, where it does not exist."""
         await ASYNC.call(self.create_schema)
 
     @abstractmethod
@@ -52,8 +52,8 @@ class RecordManager(ABC):
 
     async def aget_time(self) -> float:
         """Return the time by the store's own clock, in seconds."""
-        now: float = await ASYNC.call(self.get_time)
-        return now
+        time: float = await ASYNC.call(self.get_time)
+        return time
 
     @abstractmethod
     def update(
@@ -63,7 +63,7 @@ class RecordManager(ABC):
         group_ids: Groups = None,
         time_at_least: float | None = None,
     ) -> None:
-        """Note that keys were seen now; refuses if the clock stands before `time_at_least`."""
+        """Record that keys were seen now; raise if the clock is before `time_at_least`."""
 
     async def aupdate(
         self,
@@ -72,15 +72,15 @@ class RecordManager(ABC):
         group_ids: Groups = None,
         time_at_least: float | None = None,
     ) -> None:
-        """Note that keys were seen now; refuses if the clock stands before `time_at_least`."""
+        """Record that keys were seen now; raise if the clock is before `time_at_least`."""
         await ASYNC.call(self.update, keys, group_ids=group_ids, time_at_least=time_at_least)
 
     @abstractmethod
     def exists(self, keys: Sequence[str]) -> list[bool]:
-        """Return for each key whether it is known."""
+        """Return for each key whether it has a record."""
 
     async def aexists(self, keys: Sequence[str]) -> list[bool]:
-        """Return for each key whether it is known."""
+        """Return for each key whether it has a record."""
         flags: list[bool] = await ASYNC.call(self.exists, keys)
         return flags
 
@@ -111,28 +111,28 @@ class RecordManager(ABC):
 
     @abstractmethod
     def delete_keys(self, keys: Sequence[str]) -> None:
-        """Forget keys."""
+        """Delete the records of keys."""
 
     async def adelete_keys(self, keys: Sequence[str]) -> None:
-        """Forget keys."""
+        """Delete the records of keys."""
         await ASYNC.call(self.delete_keys, keys)
 
 
 def check_update(
     keys: Sequence[str], group_ids: Groups, time_at_least: float | None, now: float
 ) -> Sequence[str | None]:
-    """Check what `update` was given; gives one group for each key."""
+    """Check the arguments of `update`; return one group for each key."""
     if group_ids is not None and len(group_ids) != len(keys):
         raise UsageError(f"one group per key: got {len(keys)} keys and {len(group_ids)} groups")
     if time_at_least is not None and now < time_at_least:
         raise UsageError(
-            f"the clock of the records stands at {now}, before {time_at_least}: it must not go backwards"
+            f"the clock of the records is at {now}, before {time_at_least}: it must not go backwards"
         )
     return group_ids if group_ids is not None else [None] * len(keys)
 
 
 class InMemoryRecordManager(RecordManager):
-    """Records in this process; for tests and for stores that live as long."""
+    """Records in this process, for tests and in-memory stores."""
 
     def __init__(self, namespace: str) -> None:
         """Keep records of different namespaces apart."""
@@ -143,7 +143,7 @@ class InMemoryRecordManager(RecordManager):
         self._last = 0.0
 
     def create_schema(self) -> None:
-        """Nothing needs to be made."""
+        """Do nothing."""
 
     def get_time(self) -> float:
         """Return a time that no record has yet."""
@@ -158,7 +158,7 @@ class InMemoryRecordManager(RecordManager):
         group_ids: Groups = None,
         time_at_least: float | None = None,
     ) -> None:
-        """Note that keys were seen now; refuses if the clock stands before `time_at_least`."""
+        """Record that keys were seen now; raise if the clock is before `time_at_least`."""
         now = self.get_time()
         groups = check_update(keys, group_ids, time_at_least, now)
         with self._lock:
@@ -167,7 +167,7 @@ class InMemoryRecordManager(RecordManager):
                 self.records[key] = (group_id, now)
 
     def exists(self, keys: Sequence[str]) -> list[bool]:
-        """Return for each key whether it is known."""
+        """Return for each key whether it has a record."""
         return [key in self.records for key in keys]
 
     def list_keys(
@@ -183,15 +183,15 @@ class InMemoryRecordManager(RecordManager):
         with self._lock:
             keys_of_groups = [
                 key
-                for key, (group, seen) in self.records.items()
-                if (before is None or seen < before)
-                and (after is None or seen > after)
+                for key, (group, last_seen) in self.records.items()
+                if (before is None or last_seen < before)
+                and (after is None or last_seen > after)
                 and (groups is None or group in groups)
             ]
         return keys_of_groups if limit is None else keys_of_groups[:limit]
 
     def delete_keys(self, keys: Sequence[str]) -> None:
-        """Forget keys."""
+        """Delete the records of keys."""
         with self._lock:
             for key in keys:
                 self.records.pop(key, None)
@@ -205,7 +205,7 @@ class UpsertResponse(TypedDict):
 
 
 class DeleteResponse(TypedDict, total=False):
-    """What was deleted; a backend says what it knows."""
+    """The deleted ids, as far as the backend reports them."""
 
     num_deleted: int
     succeeded: Sequence[str]
@@ -214,7 +214,7 @@ class DeleteResponse(TypedDict, total=False):
 
 
 class DocumentIndex(BaseRetriever):
-    """A store of documents that is searched as a retriever, by whatever means it has."""
+    """A store of documents that is a retriever."""
 
     @abstractmethod
     def upsert(self, items: Sequence[Document], /, **kwargs: object) -> UpsertResponse:
@@ -227,18 +227,18 @@ class DocumentIndex(BaseRetriever):
 
     @abstractmethod
     def delete(self, ids: list[str] | None = None, **kwargs: object) -> DeleteResponse:
-        """Forget documents."""
+        """Delete documents."""
 
     async def adelete(self, ids: list[str] | None = None, **kwargs: object) -> DeleteResponse:
-        """Forget documents."""
+        """Delete documents."""
         response: DeleteResponse = await ASYNC.call(self.delete, ids, **kwargs)
         return response
 
     @abstractmethod
     def get(self, ids: Sequence[str], /, **kwargs: Any) -> list[Document]:
-        """Return the documents that are there."""
+        """Return the documents with these ids that exist."""
 
     async def aget(self, ids: Sequence[str], /, **kwargs: object) -> list[Document]:
-        """Return the documents that are there."""
+        """Return the documents with these ids that exist."""
         documents: list[Document] = await ASYNC.call(self.get, ids, **kwargs)
         return documents

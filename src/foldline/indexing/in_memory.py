@@ -21,7 +21,7 @@ class InMemoryDocumentIndex(DocumentIndex):
 
     store: dict[str, Document] = Field(default_factory=dict)
     top_k: int = 4
-    """How many documents to give at most."""
+    """The most documents to return."""
 
     def upsert(self, items: Sequence[Document], /, **kwargs: object) -> UpsertResponse:
         """Add documents, or replace those with the same id."""
@@ -33,14 +33,14 @@ class InMemoryDocumentIndex(DocumentIndex):
         return UpsertResponse(succeeded=succeeded, failed=[])
 
     def delete(self, ids: list[str] | None = None, **kwargs: object) -> DeleteResponse:
-        """Forget documents."""
+        """Delete documents."""
         if ids is None:
             raise UsageError("name the ids to delete")
-        gone = [name for name in ids if self.store.pop(name, None) is not None]
-        return DeleteResponse(num_deleted=len(gone), num_failed=0, succeeded=gone, failed=[])
+        deleted = [name for name in ids if self.store.pop(name, None) is not None]
+        return DeleteResponse(num_deleted=len(deleted), num_failed=0, succeeded=deleted, failed=[])
 
     def get(self, ids: Sequence[str], /, **kwargs: Any) -> list[Document]:
-        """Return the documents that are there."""
+        """Return the documents with these ids that exist."""
         return [self.store[name] for name in ids if name in self.store]
 
     def _get_relevant_documents(

@@ -48,7 +48,7 @@ class SQLiteRecordManager(RecordManager):
         self._database = Database(path, "index", MIGRATIONS)
 
     def create_schema(self) -> None:
-        """The tables are made when the file is opened."""
+        """Do nothing: the tables are created when the file is opened."""
 
     def get_time(self) -> float:
         """Return the time: the file is on this machine, so its clock is this one."""
@@ -61,7 +61,7 @@ class SQLiteRecordManager(RecordManager):
         group_ids: Groups = None,
         time_at_least: float | None = None,
     ) -> None:
-        """Note that keys were seen now; refuses if the clock stands before `time_at_least`."""
+        """Record that keys were seen now; raise if the clock is before `time_at_least`."""
         now = self.get_time()
         groups = check_update(keys, group_ids, time_at_least, now)
         rows = [
@@ -77,7 +77,7 @@ class SQLiteRecordManager(RecordManager):
             )
 
     def exists(self, keys: Sequence[str]) -> list[bool]:
-        """Return for each key whether it is known."""
+        """Return for each key whether it has a record."""
         with self._database.read() as connection:
             return [
                 connection.execute(
@@ -102,17 +102,17 @@ class SQLiteRecordManager(RecordManager):
         )
         keys: list[str] = []
         for source in sources:
-            left = -1 if limit is None else limit - len(keys)
-            if left == 0:
+            remaining = -1 if limit is None else limit - len(keys)
+            if remaining == 0:
                 break
-            bound = (self._name, before, before, after, after, source, source, left)
+            bound = (self._name, before, before, after, after, source, source, remaining)
             keys += [
                 key.decode("utf-8", "surrogatepass") for (key,) in self._database.rows(LIST, bound)
             ]
         return keys
 
     def delete_keys(self, keys: Sequence[str]) -> None:
-        """Forget keys."""
+        """Delete the records of keys."""
         with self._database.write() as connection:
             connection.executemany(
                 "DELETE FROM records WHERE namespace = ? AND key = ?",

@@ -1,4 +1,4 @@
-"""Memories: what a chain remembers between calls, with any chat history behind them."""
+"""Memories: state that a chain keeps between calls, stored in any chat history."""
 
 from __future__ import annotations
 

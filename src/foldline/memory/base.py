@@ -1,7 +1,8 @@
-"""`BaseMemory`: what a chain remembers between calls. It gives variables before a call and takes both sides after.
+"""`BaseMemory`: state that a chain keeps between calls.
 
-An author writes `load_memory_variables`, `save_context` and `clear` (an async twin where it can wait without a thread);
-foldline's own memories write the bodies `_load`, `_save`, `_clear`, once for both colours.
+A memory adds variables to the inputs before a call, and saves inputs and outputs after it. A user's subclass implements
+`load_memory_variables`, `save_context` and `clear`, and their async forms if they can wait without a thread. foldline's
+memories implement `_load`, `_save` and `_clear` instead, one body for sync and async calls.
 """
 
 from __future__ import annotations
@@ -17,18 +18,18 @@ from foldline.load.serializable import Serializable
 __all__ = ["BaseMemory"]
 
 BODIES = {"load_memory_variables": "_load", "save_context": "_save", "clear": "_clear"}
-"""LangChain's methods, and the body of both colours behind each."""
+"""LangChain's methods -> foldline's body for sync and async calls."""
 
 
 class BaseMemory(Serializable, ABC):
-    """What a chain remembers between calls."""
+    """Base of memories: state that a chain keeps between calls."""
 
     @property
     @abstractmethod
     def memory_variables(self) -> list[str]:
         """The names this memory adds to a chain's inputs."""
 
-    # -- bodies: one for both colours
+    # -- bodies for sync and async calls
 
     async def _load(self, inputs: dict[str, Any], run: Run) -> dict[str, Any]:
         raise NotImplementedError(f"{type(self).__name__} must implement `load_memory_variables`")
@@ -39,22 +40,22 @@ class BaseMemory(Serializable, ABC):
     async def _clear(self, run: Run) -> None:
         raise NotImplementedError(f"{type(self).__name__} must implement `clear`")
 
-    async def _ask(self, name: str, run: Run, *arguments: object) -> Any:  # noqa: ANN401  what the method of that name returns
-        """Do what the nearest class says: a method that an author wrote, or our body."""
-        own = _author_method(type(self), name, blocking=run.io.blocking)
-        if own is not None:
-            return await run.io.call(getattr(self, own), *arguments)
+    async def _call_method(self, name: str, run: Run, *arguments: object) -> Any:  # noqa: ANN401  what the method of that name returns
+        """Call the method of a subclass if it is nearer in the MRO than foldline's body, else the body."""
+        method = _author_method(type(self), name, blocking=run.io.blocking)
+        if method is not None:
+            return await run.io.call(getattr(self, method), *arguments)
         return await getattr(self, BODIES[name])(*arguments, run)
 
     async def _async_method(self, name: str, *arguments: object) -> Any:  # noqa: ANN401  what the method of that name returns
-        """The awaited twin of a method that an author may have written in the blocking colour alone."""
+        """Call a method from its async form; a subclass may implement only the sync form."""
         run, cls = Run.asynchronous(), type(self)
-        own = _author_method(cls, name, blocking=True)
-        if own is not None and getattr(cls, f"a{name}") is getattr(BaseMemory, f"a{name}"):
-            return await run.io.call(getattr(self, own), *arguments)
+        sync_method = _author_method(cls, name, blocking=True)
+        if sync_method is not None and getattr(cls, f"a{name}") is getattr(BaseMemory, f"a{name}"):
+            return await run.io.call(getattr(self, sync_method), *arguments)
         return await getattr(self, BODIES[name])(*arguments, run)
 
-    # -- what chains and people call
+    # -- the public methods
 
     def load_memory_variables(self, inputs: dict[str, Any]) -> dict[str, Any]:
         """Return the variables for a chain's next call."""
@@ -62,33 +63,33 @@ class BaseMemory(Serializable, ABC):
 
     async def aload_memory_variables(self, inputs: dict[str, Any]) -> dict[str, Any]:
         """Return the variables for a chain's next call."""
-        loaded: dict[str, Any] = await self._async_method("load_memory_variables", inputs)
-        return loaded
+        variables: dict[str, Any] = await self._async_method("load_memory_variables", inputs)
+        return variables
 
     def save_context(self, inputs: dict[str, Any], outputs: dict[str, Any]) -> None:
-        """Remember what went in and what came out."""
+        """Save the inputs and outputs of a call."""
         drive(self._save(inputs, outputs, Run.blocking()))
 
     async def asave_context(self, inputs: dict[str, Any], outputs: dict[str, Any]) -> None:
-        """Remember what went in and what came out."""
+        """Save the inputs and outputs of a call."""
         await self._async_method("save_context", inputs, outputs)
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Delete everything."""
         drive(self._clear(Run.blocking()))
 
     async def aclear(self) -> None:
-        """Forget everything."""
+        """Delete everything."""
         await self._async_method("clear")
 
 
 @cache
 def _author_method(cls: type[BaseMemory], name: str, *, blocking: bool) -> str | None:
-    """Return the method that an author wrote nearer than our body for it."""
+    """Return the name of a subclass's method if it is nearer in the MRO than foldline's body, else None."""
     for ancestor in cls.__mro__:
         if ancestor is BaseMemory or BODIES[name] in ancestor.__dict__:
             return None
-        for one in (name,) if blocking else (f"a{name}", name):
-            if one in ancestor.__dict__:
-                return one
+        for method in (name,) if blocking else (f"a{name}", name):
+            if method in ancestor.__dict__:
+                return method
     return None

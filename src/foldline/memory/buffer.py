@@ -1,4 +1,4 @@
-"""Memories that keep what was said: all of it, the last turns, or as much as fits a number of tokens."""
+"""Memories that keep messages: all of them, the last turns, or as many as fit a number of tokens."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from foldline._io.drive import drive
 from foldline._run import Run
-from foldline.memory._kinds import AnyModel
+from foldline.memory._field_types import AnyModel
 from foldline.memory.chat_memory import BaseChatMemory
 from foldline.messages import BaseMessage
 
@@ -18,7 +18,7 @@ __all__ = [
 
 
 class ConversationBufferMemory(BaseChatMemory):
-    """Remembers everything that was said.
+    """Keeps all messages.
 
     ```python
     from foldline.memory import ConversationBufferMemory
@@ -32,39 +32,39 @@ class ConversationBufferMemory(BaseChatMemory):
 
     @property
     def buffer(self) -> list[BaseMessage] | str:
-        """What this memory gives."""
+        """The messages, as a list or as text according to `return_messages`."""
         return self._format_messages(self.buffer_as_messages)
 
     @property
     def buffer_as_messages(self) -> list[BaseMessage]:
-        """What this memory gives, as messages."""
-        return drive(self._remembered_messages(Run.blocking()))
+        """The messages as a list."""
+        return drive(self._select_messages(Run.blocking()))
 
     @property
     def buffer_as_str(self) -> str:
-        """What this memory gives, as text."""
+        """The messages as text."""
         return self._as_text(self.buffer_as_messages)
 
-    async def _remembered_messages(self, run: Run) -> list[BaseMessage]:
+    async def _select_messages(self, run: Run) -> list[BaseMessage]:
         return await self._messages(run)
 
     async def _load(self, inputs: dict[str, Any], run: Run) -> dict[str, Any]:
-        return {self.memory_key: self._format_messages(await self._remembered_messages(run))}
+        return {self.memory_key: self._format_messages(await self._select_messages(run))}
 
 
 class ConversationBufferWindowMemory(ConversationBufferMemory):
-    """Remembers the last `k` turns; older messages stay in the history."""
+    """Returns the last `k` turns; older messages stay in the history."""
 
     k: int = 5
     """How many turns (two messages each)."""
 
-    async def _remembered_messages(self, run: Run) -> list[BaseMessage]:
+    async def _select_messages(self, run: Run) -> list[BaseMessage]:
         messages = await self._messages(run)
         return messages[-self.k * 2 :] if self.k > 0 else []
 
 
 class ConversationTokenBufferMemory(ConversationBufferMemory):
-    """Remembers as much as fits a number of tokens; older messages are dropped from the history."""
+    """Keeps the messages that fit a number of tokens; older messages are deleted from the history."""
 
     llm: AnyModel
     """Counts the tokens."""
@@ -73,14 +73,17 @@ class ConversationTokenBufferMemory(ConversationBufferMemory):
     async def _save(self, inputs: dict[str, Any], outputs: dict[str, Any], run: Run) -> None:
         await super()._save(inputs, outputs, run)
         messages = await self._messages(run)
-        kept = fitting(self.llm, messages, self.max_token_limit)
-        if len(kept) < len(messages):
-            await self._drop(len(messages) - len(kept), run)
+        recent = newest_messages(self.llm, messages, self.max_token_limit)
+        if len(recent) < len(messages):
+            await self._drop(len(messages) - len(recent), run)
 
 
-def fitting(llm: AnyModel, messages: list[BaseMessage], limit: int) -> list[BaseMessage]:
+def newest_messages(llm: AnyModel, messages: list[BaseMessage], limit: int) -> list[BaseMessage]:
     """Return the newest messages that fit a number of tokens; each is counted once."""
-    used, kept = 0, len(messages)
-    while kept and (used := used + llm.get_num_tokens_from_messages([messages[kept - 1]])) <= limit:
-        kept -= 1
-    return messages[kept:]
+    tokens, start = 0, len(messages)
+    while start:
+        tokens += llm.get_num_tokens_from_messages([messages[start - 1]])
+        if tokens > limit:
+            break
+        start -= 1
+    return messages[start:]

@@ -1,4 +1,4 @@
-"""`BaseChatMemory`: remembers a conversation in any chat history; knows which input and output are its two sides."""
+"""`BaseChatMemory`: stores a conversation in any chat history."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ __all__ = ["BaseChatMemory"]
 
 
 class BaseChatMemory(BaseMemory, ABC):
-    """Remembers a conversation."""
+    """Stores the user's input and the model's output of each call in a chat history."""
 
     chat_memory: BaseChatMessageHistory = Field(default_factory=InMemoryChatMessageHistory)
-    """Where the messages are kept."""
+    """The history that stores the messages."""
     input_key: str | None = None
-    """Which input is the human's; needed only where a chain has several."""
+    """The input that is the user's message; needed if a chain has several inputs."""
     output_key: str | None = None
-    """Which output is the model's; needed only where a chain has several."""
+    """The output that is the model's message; needed if a chain has several outputs."""
     return_messages: bool = False
     """Return messages instead of one text."""
     human_prefix: str = "Human"
     ai_prefix: str = "AI"
     memory_key: str = "history"
-    """The variable this memory gives."""
+    """The variable that this memory adds to the inputs."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(arbitrary_types_allowed=True)
 
@@ -51,14 +51,14 @@ class BaseChatMemory(BaseMemory, ABC):
             await self.chat_memory.aadd_messages(messages)
 
     async def _drop(self, count: int, run: Run) -> None:
-        """Forget the oldest messages."""
+        """Delete the oldest messages."""
         if run.io.blocking:
             self.chat_memory.drop_oldest(count)
         else:
             await self.chat_memory.adrop_oldest(count)
 
     async def _save(self, inputs: dict[str, Any], outputs: dict[str, Any], run: Run) -> None:
-        human, ai = self._sides(inputs, outputs)
+        human, ai = self._input_and_output(inputs, outputs)
         await self._add([_message(human, HumanMessage), _message(ai, AIMessage)], run)
 
     async def _clear(self, run: Run) -> None:
@@ -67,18 +67,18 @@ class BaseChatMemory(BaseMemory, ABC):
         else:
             await self.chat_memory.aclear()
 
-    def _sides(self, inputs: dict[str, Any], outputs: dict[str, Any]) -> tuple[Any, Any]:
-        key = self.input_key or self._only(
-            "input", [k for k in inputs if k not in [*self.memory_variables, "stop"]]
+    def _input_and_output(self, inputs: dict[str, Any], outputs: dict[str, Any]) -> tuple[Any, Any]:
+        input_key = self.input_key or self._only_key(
+            "input", [key for key in inputs if key not in [*self.memory_variables, "stop"]]
         )
-        out = self.output_key or (
+        output_key = self.output_key or (
             "output"
             if len(outputs) > 1 and "output" in outputs
-            else self._only("output", list(outputs))
+            else self._only_key("output", list(outputs))
         )
-        return inputs[key], outputs[out]
+        return inputs[input_key], outputs[output_key]
 
-    def _only(self, side: str, keys: list[str]) -> str:
+    def _only_key(self, side: str, keys: list[str]) -> str:
         if len(keys) != 1:
             raise UsageError(
                 f"{type(self).__name__} does not know which {side} to remember of {keys}: set {side}_key"

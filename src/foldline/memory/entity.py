@@ -1,6 +1,6 @@
-"""`ConversationEntityMemory`: what was said about each person, place and thing, summed up by a model.
+"""`ConversationEntityMemory`: a model's summaries of each person, place and thing in a conversation.
 
-Summaries are kept in an entity store: in memory, or in any `BaseStore` by `StoredEntities`.
+An entity store holds the summaries: in memory, or in any `BaseStore` with `StoredEntities`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from foldline._run import Run
-from foldline.memory._kinds import AnyModel, AnyPrompt
+from foldline.memory._field_types import AnyModel, AnyPrompt
 from foldline.memory.chat_memory import BaseChatMemory
 from foldline.prompts import PromptTemplate
 from foldline.stores import BaseStore
@@ -26,7 +26,7 @@ __all__ = [
     "StoredEntities",
 ]
 
-NOTHING_NAMED = "NONE"
+NO_NAMES = "NONE"
 ENTITY_EXTRACTION_PROMPT = PromptTemplate.from_template(
     "Below are the last lines of a conversation and a new line. List the proper names (people, places, organisations, "
     "things) in the NEW line, also those that it means by a word such as 'he' or 'there', as the lines before say. "
@@ -41,100 +41,100 @@ ENTITY_SUMMARY_PROMPT = PromptTemplate.from_template(
 
 
 class BaseEntityStore(BaseModel, ABC):
-    """Where summaries are kept, by the entity's name."""
+    """Stores summaries by the name of the entity."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(arbitrary_types_allowed=True)
 
     @abstractmethod
     def get(self, key: str, default: str | None = None) -> str | None:
-        """Return what is known of an entity."""
+        """Return the summary of an entity."""
 
     @abstractmethod
     def set(self, key: str, value: str | None) -> None:
-        """Keep what is known of an entity; None forgets it."""
+        """Store the summary of an entity; None deletes it."""
 
     @abstractmethod
     def delete(self, key: str) -> None:
-        """Forget an entity."""
+        """Delete an entity."""
 
     @abstractmethod
     def exists(self, key: str) -> bool:
-        """Return whether anything is known of an entity."""
+        """Whether there is a summary of an entity."""
 
     @abstractmethod
     def clear(self) -> None:
-        """Forget everything."""
+        """Delete everything."""
 
 
 class InMemoryEntityStore(BaseEntityStore):
-    """Keeps summaries in this process."""
+    """Stores summaries in memory."""
 
     store: dict[str, str | None] = Field(default_factory=dict)
 
     def get(self, key: str, default: str | None = None) -> str | None:
-        """Return what is known of an entity."""
+        """Return the summary of an entity."""
         return self.store.get(key, default)
 
     def set(self, key: str, value: str | None) -> None:
-        """Keep what is known of an entity; None forgets it."""
+        """Store the summary of an entity; None deletes it."""
         if value is None:
             self.delete(key)
         else:
             self.store[key] = value
 
     def delete(self, key: str) -> None:
-        """Forget an entity."""
+        """Delete an entity."""
         self.store.pop(key, None)
 
     def exists(self, key: str) -> bool:
-        """Return whether anything is known of an entity."""
+        """Whether there is a summary of an entity."""
         return key in self.store
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Delete everything."""
         self.store.clear()
 
 
 class StoredEntities(BaseEntityStore):
-    """Keeps summaries in a store of bytes: a file, SQLite, Redis."""
+    """Stores summaries in a byte store: a file, SQLite, Redis."""
 
     store: Any
     """A `BaseStore[str, bytes]`."""
     prefix: str = "entity:"
-    """Stands before every name, so that one store may serve others too."""
+    """The prefix of every key, so that the store can be shared."""
 
     def get(self, key: str, default: str | None = None) -> str | None:
-        """Return what is known of an entity."""
-        (found,) = self._bytes.mget([self.prefix + key])
-        return default if found is None else found.decode()
+        """Return the summary of an entity."""
+        (summary,) = self._byte_store.mget([self.prefix + key])
+        return default if summary is None else summary.decode()
 
     def set(self, key: str, value: str | None) -> None:
-        """Keep what is known of an entity; None forgets it."""
+        """Store the summary of an entity; None deletes it."""
         if value is None:
             self.delete(key)
         else:
-            self._bytes.mset([(self.prefix + key, value.encode())])
+            self._byte_store.mset([(self.prefix + key, value.encode())])
 
     def delete(self, key: str) -> None:
-        """Forget an entity."""
-        self._bytes.mdelete([self.prefix + key])
+        """Delete an entity."""
+        self._byte_store.mdelete([self.prefix + key])
 
     def exists(self, key: str) -> bool:
-        """Return whether anything is known of an entity."""
+        """Whether there is a summary of an entity."""
         return self.get(key) is not None
 
     def clear(self) -> None:
-        """Forget everything."""
-        self._bytes.mdelete(list(self._bytes.yield_keys(prefix=self.prefix)))
+        """Delete everything."""
+        self._byte_store.mdelete(list(self._byte_store.yield_keys(prefix=self.prefix)))
 
     @property
-    def _bytes(self) -> BaseStore[str, bytes]:
+    def _byte_store(self) -> BaseStore[str, bytes]:
         store: BaseStore[str, bytes] = self.store
         return store
 
 
 class ConversationEntityMemory(BaseChatMemory):
-    """Remembers what was said about each entity, and the last turns of the conversation.
+    """Keeps a summary of each entity, and the last turns of the conversation.
 
     ```python
     from foldline.language_models import FakeListChatModel
@@ -154,9 +154,9 @@ class ConversationEntityMemory(BaseChatMemory):
     entity_extraction_prompt: AnyPrompt = Field(default_factory=lambda: ENTITY_EXTRACTION_PROMPT)
     entity_summarization_prompt: AnyPrompt = Field(default_factory=lambda: ENTITY_SUMMARY_PROMPT)
     entity_cache: list[str] = Field(default_factory=list)
-    """The entities of the last input: those that the next turn says something about."""
+    """The entities of the last input, whose summaries the next save updates."""
     k: int = 3
-    """How many of the last turns are given."""
+    """How many of the last turns are returned."""
     chat_history_key: str = "history"
     entities_key: str = "entities"
     entity_store: BaseEntityStore = Field(default_factory=InMemoryEntityStore)
@@ -168,31 +168,31 @@ class ConversationEntityMemory(BaseChatMemory):
 
     async def _load(self, inputs: dict[str, Any], run: Run) -> dict[str, Any]:
         turns = (await self._messages(run))[-2 * self.k :]
-        key = self.input_key or self._only(
+        key = self.input_key or self._only_key(
             "input", [name for name in inputs if name not in [*self.memory_variables, "stop"]]
         )
-        asked = {"history": self._as_text(turns), "input": inputs[key]}
-        answer = await self._answer(self.entity_extraction_prompt, asked, run)
+        prompt_values = {"history": self._as_text(turns), "input": inputs[key]}
+        answer = await self._answer(self.entity_extraction_prompt, prompt_values, run)
         names = _names_in(answer)
         self.entity_cache = names
-        known = {}
+        summaries = {}
         for name in names:
-            known[name] = await run.io.call(self.entity_store.get, name, "") or ""
-        return {self.chat_history_key: self._format_messages(turns), self.entities_key: known}
+            summaries[name] = await run.io.call(self.entity_store.get, name, "") or ""
+        return {self.chat_history_key: self._format_messages(turns), self.entities_key: summaries}
 
     async def _save(self, inputs: dict[str, Any], outputs: dict[str, Any], run: Run) -> None:
         await super()._save(inputs, outputs, run)
         turns = (await self._messages(run))[-2 * self.k :]
-        human, _ = self._sides(inputs, outputs)
+        human, _ = self._input_and_output(inputs, outputs)
         for name in self.entity_cache:
-            known = await run.io.call(self.entity_store.get, name, "") or ""
-            asked = {
+            old_summary = await run.io.call(self.entity_store.get, name, "") or ""
+            prompt_values = {
                 "entity": name,
-                "summary": known,
+                "summary": old_summary,
                 "history": self._as_text(turns),
                 "input": human,
             }
-            summary = await self._answer(self.entity_summarization_prompt, asked, run)
+            summary = await self._answer(self.entity_summarization_prompt, prompt_values, run)
             await run.io.call(self.entity_store.set, name, summary.strip())
 
     async def _clear(self, run: Run) -> None:
@@ -200,17 +200,17 @@ class ConversationEntityMemory(BaseChatMemory):
         self.entity_cache = []
         await run.io.call(self.entity_store.clear)
 
-    async def _answer(self, prompt: AnyPrompt, asked: dict[str, Any], run: Run) -> str:
+    async def _answer(self, prompt: AnyPrompt, prompt_values: dict[str, Any], run: Run) -> str:
         answer = await (prompt | self.llm)._step(
-            {name: asked[name] for name in prompt.input_variables}, run.child()
+            {name: prompt_values[name] for name in prompt.input_variables}, run.child()
         )
         return str(getattr(answer, "text", answer))
 
 
 def _names_in(answer: str) -> list[str]:
-    """Return the names of a list with commas, each once; a model that found none says so."""
+    """Return the names in a comma-separated list, each once; none if the model answered NONE."""
     text = answer.strip()
-    if text.upper().rstrip(".") == NOTHING_NAMED:
+    if text.upper().rstrip(".") == NO_NAMES:
         return []
     names = dict.fromkeys(name.strip() for name in text.split(",") if name.strip())
     return list(islice(names, 100))

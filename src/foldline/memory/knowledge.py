@@ -1,4 +1,4 @@
-"""`ConversationKGMemory`: facts of a conversation as triples (who, how, what), found by a model and kept as a graph."""
+"""`ConversationKGMemory`: facts of a conversation as triples (subject, relation, object), extracted by a model."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, Field
 
 from foldline._run import Run
-from foldline.memory._kinds import AnyModel, AnyPrompt
+from foldline.memory._field_types import AnyModel, AnyPrompt
 from foldline.memory.chat_memory import BaseChatMemory
 from foldline.memory.entity import ENTITY_EXTRACTION_PROMPT, _names_in
 from foldline.messages import BaseMessage, SystemMessage
@@ -31,16 +31,16 @@ class KnowledgeTriple(NamedTuple):
 
 
 class KnowledgeGraph(BaseModel):
-    """Facts by what they are about."""
+    """A set of facts, looked up by subject."""
 
     triples: list[KnowledgeTriple] = Field(default_factory=list)
 
     def add_triple(self, triple: KnowledgeTriple) -> None:
         """Add a fact; one subject has one object per relation, so a new fact replaces the old one."""
         self.triples = [
-            known
-            for known in self.triples
-            if (known.subject, known.predicate) != (triple.subject, triple.predicate)
+            other
+            for other in self.triples
+            if (other.subject, other.predicate) != (triple.subject, triple.predicate)
         ] + [triple]
 
     def get_entity_knowledge(self, entity: str) -> list[str]:
@@ -48,12 +48,12 @@ class KnowledgeGraph(BaseModel):
         return [" ".join(triple) for triple in self.triples if triple.subject == entity]
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Delete everything."""
         self.triples = []
 
 
 class ConversationKGMemory(BaseChatMemory):
-    """Remembers facts, and gives those about what the next input names."""
+    """Stores facts, and returns those about the entities in the next input."""
 
     llm: AnyModel
     """Finds names and facts."""
@@ -65,18 +65,20 @@ class ConversationKGMemory(BaseChatMemory):
     summary_message_cls: type[BaseMessage] = SystemMessage
 
     async def _load(self, inputs: dict[str, Any], run: Run) -> dict[str, Any]:
-        key = self.input_key or self._only(
+        key = self.input_key or self._only_key(
             "input", [name for name in inputs if name not in [self.memory_key, "stop"]]
         )
         names = _names_in(await self._answer(self.entity_extraction_prompt, inputs[key], run))
-        found = {name: self.kg.get_entity_knowledge(name) for name in names}
-        texts = [f"On {name}: {'. '.join(facts)}." for name, facts in found.items() if facts]
+        facts_by_name = {name: self.kg.get_entity_knowledge(name) for name in names}
+        texts = [
+            f"On {name}: {'. '.join(facts)}." for name, facts in facts_by_name.items() if facts
+        ]
         if self.return_messages:
             return {self.memory_key: [self.summary_message_cls(content=text) for text in texts]}
         return {self.memory_key: "\n".join(texts)}
 
     async def _save(self, inputs: dict[str, Any], outputs: dict[str, Any], run: Run) -> None:
-        human, _ = self._sides(inputs, outputs)
+        human, _ = self._input_and_output(inputs, outputs)
         answer = await self._answer(self.knowledge_extraction_prompt, human, run)
         await super()._save(inputs, outputs, run)
         for triple in _triples_in(answer):
@@ -86,10 +88,10 @@ class ConversationKGMemory(BaseChatMemory):
         await super()._clear(run)
         self.kg.clear()
 
-    async def _answer(self, prompt: AnyPrompt, said: object, run: Run) -> str:
+    async def _answer(self, prompt: AnyPrompt, user_input: object, run: Run) -> str:
         turns = (await self._messages(run))[-2 * self.k :]
-        asked = {"history": self._as_text(turns), "input": said}
-        answer = await (prompt | self.llm)._step(asked, run.child())
+        prompt_values = {"history": self._as_text(turns), "input": user_input}
+        answer = await (prompt | self.llm)._step(prompt_values, run.child())
         return str(getattr(answer, "text", answer))
 
 

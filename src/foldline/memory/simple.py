@@ -1,4 +1,4 @@
-"""Memories made of others: fixed values, several at once, one that chains may read and not write."""
+"""Memories with fixed values, of several memories, and a read-only view of another memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["CombinedMemory", "ReadOnlySharedMemory", "SimpleMemory"]
 
 
 class SimpleMemory(BaseMemory):
-    """Gives fixed values and remembers nothing."""
+    """Returns fixed values and saves nothing."""
 
     memories: dict[str, Any] = Field(default_factory=dict)
 
@@ -34,7 +34,7 @@ class SimpleMemory(BaseMemory):
 
 
 class CombinedMemory(BaseMemory):
-    """Several memories, each with variables of its own."""
+    """Combines several memories with distinct variables."""
 
     memories: list[BaseMemory]
 
@@ -42,7 +42,7 @@ class CombinedMemory(BaseMemory):
     def _check_names(self) -> Self:
         names = self.memory_variables
         if len(names) != len(set(names)):
-            raise UsageError(f"two of these memories give the same variable: {sorted(names)}")
+            raise UsageError(f"two of these memories have the same variable: {sorted(names)}")
         return self
 
     @property
@@ -51,22 +51,22 @@ class CombinedMemory(BaseMemory):
         return [name for memory in self.memories for name in memory.memory_variables]
 
     async def _load(self, inputs: dict[str, Any], run: Run) -> dict[str, Any]:
-        loaded: dict[str, Any] = {}
+        variables: dict[str, Any] = {}
         for memory in self.memories:
-            loaded.update(await memory._ask("load_memory_variables", run, inputs))
-        return loaded
+            variables.update(await memory._call_method("load_memory_variables", run, inputs))
+        return variables
 
     async def _save(self, inputs: dict[str, Any], outputs: dict[str, Any], run: Run) -> None:
         for memory in self.memories:
-            await memory._ask("save_context", run, inputs, outputs)
+            await memory._call_method("save_context", run, inputs, outputs)
 
     async def _clear(self, run: Run) -> None:
         for memory in self.memories:
-            await memory._ask("clear", run)
+            await memory._call_method("clear", run)
 
 
 class ReadOnlySharedMemory(BaseMemory):
-    """Another memory, which the chain may read and not write."""
+    """A read-only view of another memory."""
 
     memory: BaseMemory
 
@@ -76,8 +76,10 @@ class ReadOnlySharedMemory(BaseMemory):
         return self.memory.memory_variables
 
     async def _load(self, inputs: dict[str, Any], run: Run) -> dict[str, Any]:
-        loaded: dict[str, Any] = await self.memory._ask("load_memory_variables", run, inputs)
-        return loaded
+        variables: dict[str, Any] = await self.memory._call_method(
+            "load_memory_variables", run, inputs
+        )
+        return variables
 
     async def _save(self, inputs: dict[str, Any], outputs: dict[str, Any], run: Run) -> None:
         pass

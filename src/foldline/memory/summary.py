@@ -1,4 +1,4 @@
-"""Memories that let a model sum up what was said: all of it, or what no longer fits."""
+"""Memories that let a model summarise the conversation: all of it, or the messages that no longer fit."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pydantic import Field
 
 from foldline._io.drive import drive
 from foldline._run import Run
-from foldline.memory._kinds import AnyModel, AnyPrompt
-from foldline.memory.buffer import fitting
+from foldline.memory._field_types import AnyModel, AnyPrompt
+from foldline.memory.buffer import newest_messages
 from foldline.memory.chat_memory import BaseChatMemory
 from foldline.messages import BaseMessage, SystemMessage
 from foldline.prompts import PromptTemplate
@@ -23,30 +23,30 @@ SUMMARY_PROMPT = PromptTemplate.from_template(
 )
 
 
-class _Summing(BaseChatMemory):
+class _SummaryMemory(BaseChatMemory):
     llm: AnyModel
     """Writes the summaries."""
     prompt: AnyPrompt = Field(default_factory=lambda: SUMMARY_PROMPT)
     """Asks for a summary, with the variables `summary` and `new_lines`."""
     summary_message_cls: type[BaseMessage] = SystemMessage
-    """The message that carries the summary, where messages are asked for."""
+    """The class of the summary message if `return_messages`."""
 
     def predict_new_summary(self, messages: list[BaseMessage], existing_summary: str) -> str:
-        """Write a summary of messages that goes on from an earlier one."""
-        return drive(self._summed(messages, existing_summary, Run.blocking()))
+        """Return a new summary of messages and an earlier summary."""
+        return drive(self._summarize(messages, existing_summary, Run.blocking()))
 
     async def apredict_new_summary(self, messages: list[BaseMessage], existing_summary: str) -> str:
-        """Write a summary of messages that goes on from an earlier one."""
-        return await self._summed(messages, existing_summary, Run.asynchronous())
+        """Return a new summary of messages and an earlier summary."""
+        return await self._summarize(messages, existing_summary, Run.asynchronous())
 
-    async def _summed(self, messages: list[BaseMessage], summary: str, run: Run) -> str:
-        asked = {"summary": summary, "new_lines": self._as_text(messages)}
-        answer = await (self.prompt | self.llm)._step(asked, run.child())
+    async def _summarize(self, messages: list[BaseMessage], summary: str, run: Run) -> str:
+        prompt_values = {"summary": summary, "new_lines": self._as_text(messages)}
+        answer = await (self.prompt | self.llm)._step(prompt_values, run.child())
         return str(getattr(answer, "text", answer))
 
 
-class ConversationSummaryMemory(_Summing):
-    """Remembers a summary, written anew after each turn."""
+class ConversationSummaryMemory(_SummaryMemory):
+    """Keeps a summary, which is rewritten after each turn."""
 
     buffer: str = ""
     """The summary."""
@@ -59,19 +59,19 @@ class ConversationSummaryMemory(_Summing):
     async def _save(self, inputs: dict[str, Any], outputs: dict[str, Any], run: Run) -> None:
         await super()._save(inputs, outputs, run)
         turn = (await self._messages(run))[-2:]
-        self.buffer = await self._summed(turn, self.buffer, run)
+        self.buffer = await self._summarize(turn, self.buffer, run)
 
     async def _clear(self, run: Run) -> None:
         await super()._clear(run)
         self.buffer = ""
 
 
-class ConversationSummaryBufferMemory(_Summing):
-    """Remembers the newest messages as they were, and a summary of those that no longer fit."""
+class ConversationSummaryBufferMemory(_SummaryMemory):
+    """Keeps the newest messages unchanged, and a summary of those that no longer fit."""
 
     max_token_limit: int = 2000
     moving_summary_buffer: str = ""
-    """The summary of what no longer fits."""
+    """The summary of the messages that no longer fit."""
 
     @property
     def buffer(self) -> list[BaseMessage]:
@@ -87,14 +87,14 @@ class ConversationSummaryBufferMemory(_Summing):
     async def _save(self, inputs: dict[str, Any], outputs: dict[str, Any], run: Run) -> None:
         await super()._save(inputs, outputs, run)
         messages = await self._messages(run)
-        kept = fitting(self.llm, messages, self.max_token_limit)
-        dropped = messages[: len(messages) - len(kept)]
-        if dropped:
-            # First the summary, then the messages go: a model that fails here loses nothing.
-            self.moving_summary_buffer = await self._summed(
-                dropped, self.moving_summary_buffer, run
+        recent = newest_messages(self.llm, messages, self.max_token_limit)
+        old_messages = messages[: len(messages) - len(recent)]
+        if old_messages:
+            # Summarise before deleting: nothing is lost if the model call fails.
+            self.moving_summary_buffer = await self._summarize(
+                old_messages, self.moving_summary_buffer, run
             )
-            await self._drop(len(dropped), run)
+            await self._drop(len(old_messages), run)
 
     async def _clear(self, run: Run) -> None:
         await super()._clear(run)

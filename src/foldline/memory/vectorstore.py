@@ -1,4 +1,4 @@
-"""`VectorStoreRetrieverMemory`: remembers every turn as a document and gives back those that fit the new input."""
+"""`VectorStoreRetrieverMemory`: stores every turn as a document and returns those that match the new input."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ class _Store(Protocol):
 
 
 class VectorStoreRetrieverMemory(BaseMemory):
-    """Remembers turns in a vector store."""
+    """Stores turns in a vector store."""
 
     retriever: Runnable[Any, Any]
     """A retriever on a vector store (`store.as_retriever()`)."""
     memory_key: str = "history"
     input_key: str | None = None
-    """Which input to search with."""
+    """The input to search with."""
     return_docs: bool = False
     """Return documents instead of one text."""
     exclude_input_keys: tuple[str, ...] = ()
-    """Inputs not to remember."""
+    """Inputs that are not stored."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(arbitrary_types_allowed=True)
 
@@ -54,8 +54,8 @@ class VectorStoreRetrieverMemory(BaseMemory):
         return {self.memory_key: "\n".join(document.page_content for document in documents)}
 
     async def _save(self, inputs: dict[str, Any], outputs: dict[str, Any], run: Run) -> None:
-        left_out = {*self.memory_variables, *self.exclude_input_keys, "stop"}
-        lines = [f"{key}: {value}" for key, value in inputs.items() if key not in left_out]
+        excluded_keys = {*self.memory_variables, *self.exclude_input_keys, "stop"}
+        lines = [f"{key}: {value}" for key, value in inputs.items() if key not in excluded_keys]
         lines += [f"{key}: {value}" for key, value in outputs.items()]
         store: _Store = getattr(self.retriever, "vectorstore", self.retriever)  # type: ignore[arg-type]
         await run.io.call(store.add_documents, [Document(page_content="\n".join(lines))])

@@ -1,4 +1,4 @@
-"""Output parsers: from what a model said to what the program wants."""
+"""Output parsers: runnables from a model's answer to a value."""
 
 from __future__ import annotations
 

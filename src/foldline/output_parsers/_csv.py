@@ -1,4 +1,4 @@
-"""Comma-separated values that are still arriving, read as Python's `csv` reads them (spaces after commas skipped)."""
+"""Parses comma-separated values while they arrive, as Python's `csv` does with `skipinitialspace`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ QUOTED = re.compile(r'[^"]*+')
 
 
 class CsvReader:
-    """Fed text; gives the values that are complete. A quote opens a value only at its beginning."""
+    """Parses text piece by piece; yields complete values. A quote opens a value only at its beginning."""
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
@@ -21,7 +21,7 @@ class CsvReader:
         self._is_row_open = False
 
     def feed(self, text: str) -> Iterator[str]:
-        """Read on; give the values that ended."""
+        """Parse the next piece; yield the values that it completes."""
         position = 0
         while position < len(text):
             if self._state == "start":
@@ -61,12 +61,12 @@ class CsvReader:
             self._state, position = "quoted", position + 1
         return position
 
-    def _take(self, run: re.Pattern[str], text: str, position: int) -> int:
-        found = run.match(text, position)
-        if found is None:
+    def _take(self, pattern: re.Pattern[str], text: str, position: int) -> int:
+        match = pattern.match(text, position)
+        if match is None:
             return position
-        self._pieces.append(found[0])
-        return found.end()
+        self._pieces.append(match[0])
+        return match.end()
 
     def _value(self) -> str:
         value = "".join(self._pieces)

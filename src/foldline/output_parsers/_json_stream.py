@@ -1,8 +1,8 @@
-"""The JSON in a text that is still arriving: alone, in a code fence, or in the middle of prose. Linear in the text.
+"""`JsonStream`: parses the JSON in a text that is still arriving, in linear time.
 
-Three states. *Whole*: the text so far may be one JSON value. *Searching*: it was not; look for an object, skip arrays.
-*Found*: an object in prose is complete; a code fence further on would still be preferred. The end result is the one
-`parse_json_markdown` gives for the whole text.
+The JSON may be the whole text, inside a code fence, or inside prose. There are three states. First, the text so far may
+be one JSON value. If it is not, the second state searches for an object and skips arrays. In the third, an object in
+prose is complete; a code fence that follows is still preferred. The final result is that of `parse_json_markdown`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from foldline.utils.json import PartialJson, parse_json_markdown
 
 __all__ = ["JsonStream"]
 
-LEAD = re.compile(r"[\s`]*+")
+LEADING_FENCE = re.compile(r"[\s`]*+")
 OPENING = re.compile(r'\{(?=\s*+(?:["}]|\Z))|\[')
-FENCED = re.compile(r"```[ \t]*+[A-Za-z0-9_+-]*+\s*+\Z")
-MOST_TRIES = 10_000
-"""Braces in prose that may turn out not to be JSON before the search is given up."""
+FENCE_OPENING = re.compile(r"```[ \t]*+[A-Za-z0-9_+-]*+\s*+\Z")
+MAX_CANDIDATES = 10_000
+"""Braces in prose that may turn out not to be JSON before the search stops."""
 LOOK_BACK = 80
 """Characters before a brace that can hold the opening of its fence."""
 
@@ -35,20 +35,20 @@ class _Candidate:
 
 
 class JsonStream:
-    """Fed text; `value` is the best guess so far, None while there is none."""
+    """Parses text piece by piece; `value` is the best result so far, None while there is none."""
 
     def __init__(self) -> None:
         self.value: Any = None
         self.has_value = False
         self._pieces: list[str] = []
         self._length = 0
-        self._whole: PartialJson | None = PartialJson()
-        self._is_lead = True
+        self._document_parser: PartialJson | None = PartialJson()
+        self._is_before_document = True
         self._candidate: _Candidate | None = None
-        self._is_found = False
+        self._has_complete_object = False
         self._is_done = False
-        self._before = ""
-        self._tries = 0
+        self._previous_text = ""
+        self._candidate_count = 0
 
     @property
     def text(self) -> str:
@@ -58,47 +58,50 @@ class JsonStream:
         return self._pieces[0] if self._pieces else ""
 
     def feed(self, text: str) -> None:
-        """Read on."""
+        """Parse the next piece of text."""
         if not text:
             return
         self._pieces.append(text)
-        if self._whole is not None:
-            self._read_whole(self._whole, text)
+        if self._document_parser is not None:
+            self._feed_document(self._document_parser, text)
         elif not self._is_done:
             self._search(text, self._length)
         self._length += len(text)
 
     def finish(self) -> object:
-        """Return the result for the whole text; `JsonError` if there is no JSON in it."""
-        if self._whole is not None and self._whole.error is None and self._whole.has_value:
-            return self._whole.value()
+        """Return the result for the whole text; raise `JsonError` if it has no JSON."""
+        if (
+            self._document_parser is not None
+            and self._document_parser.error is None
+            and self._document_parser.has_value
+        ):
+            return self._document_parser.value()
         return parse_json_markdown(self.text)
 
-    def _read_whole(self, parser: PartialJson, text: str) -> None:
+    def _feed_document(self, parser: PartialJson, text: str) -> None:
         start = 0
-        if self._is_lead:
-            start = LEAD.match(text).end()  # type: ignore[union-attr]
+        if self._is_before_document:
+            start = LEADING_FENCE.match(text).end()  # type: ignore[union-attr]
             if start == len(text):
                 return
-            self._is_lead = False
+            self._is_before_document = False
         parser.feed(text, start)
         if parser.error is None:
-            self._see(parser)
+            self._update_value(parser)
         elif not parser._stack and parser._root is not MISSING:
-            self._see(parser)
-            self._whole, self._is_done = None, True
+            self._update_value(parser)
+            self._document_parser, self._is_done = None, True
         else:
-            self.value, self.has_value, self._whole = None, False, None
-            whole = self.text
-            self._search(whole, 0)
+            self.value, self.has_value, self._document_parser = None, False, None
+            self._search(self.text, 0)
 
-    def _see(self, parser: PartialJson) -> None:
+    def _update_value(self, parser: PartialJson) -> None:
         value = parser._snapshot()
         if value is not MISSING:
             self.value, self.has_value = value, True
 
     def _search(self, text: str, offset: int) -> None:
-        """Read a stretch of text whose first character is number `offset` of the whole."""
+        """Search a piece of text that begins at index `offset` of the whole text."""
         position = 0
         while position < len(text) and not self._is_done:
             if self._candidate is None:
@@ -111,14 +114,14 @@ class JsonStream:
                     position += 1
                     continue
             position = self._continue(self._candidate, text, position, offset)
-        self._before = (self._before + text[-LOOK_BACK:])[-LOOK_BACK:]
+        self._previous_text = (self._previous_text + text[-LOOK_BACK:])[-LOOK_BACK:]
 
     def _open(self, text: str, position: int, offset: int) -> None:
         before = text[max(0, position - LOOK_BACK) : position]
         if position < LOOK_BACK:
-            before = self._before + before
-        is_fenced = FENCED.search(before[-LOOK_BACK:]) is not None
-        if self._is_found and not is_fenced:
+            before = self._previous_text + before
+        is_fenced = FENCE_OPENING.search(before[-LOOK_BACK:]) is not None
+        if self._has_complete_object and not is_fenced:
             return
         is_live = is_fenced or text[position] == "{"
         self._candidate = _Candidate(offset + position, is_live=is_live, is_fenced=is_fenced)
@@ -128,14 +131,16 @@ class JsonStream:
         parser.feed(text, position)
         if parser.error is None:
             if candidate.is_live:
-                self._see(parser)
+                self._update_value(parser)
             return len(text)
-        stopped = candidate.begin + parser.error.position - offset
+        error_position = candidate.begin + parser.error.position - offset
         self._candidate = None
-        self._tries += 1
-        self._is_done = self._tries > MOST_TRIES
+        self._candidate_count += 1
+        self._is_done = self._candidate_count > MAX_CANDIDATES
         if not parser._stack and candidate.is_live:
-            self._see(parser)
-            self._is_found = True
+            self._update_value(parser)
+            self._has_complete_object = True
             self._is_done = self._is_done or candidate.is_fenced
-        return max(stopped, position + 1 if candidate.begin - offset == position else position)
+        return max(
+            error_position, position + 1 if candidate.begin - offset == position else position
+        )

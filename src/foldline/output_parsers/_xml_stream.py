@@ -1,8 +1,8 @@
-"""XML out of a model's answer, piece by piece: expat of the standard library, behind a step that skips what is no XML.
+"""Parses the XML in a model's answer piece by piece, with the standard library's expat.
 
-`DocumentText` takes away what models write around a document and expat refuses: prose, code fences, loose comments.
-Document types are refused, so that no entity is expanded and nothing is fetched. Not `xml.etree`: it insists on
-declared prefixes, and models write `<x:y>`. Linear in the length of the answer, however it is cut.
+`DocumentText` removes what models write around a document and expat rejects: prose, code fences, comments outside the
+root. Document types are rejected, so no entity is expanded and nothing is fetched. `xml.etree` is not used because it
+requires declared prefixes, and models write `<x:y>`. Linear in the length of the answer, however it is cut.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ import re
 from typing import Any
 from xml.parsers import expat
 
-__all__ = ["TAG", "DocumentText", "XmlError", "XmlFeed", "XmlTree"]
+__all__ = ["TAG", "DocumentText", "XmlError", "XmlStreamParser", "XmlTree"]
 
 NAME = r"[A-Za-z_:\u0080-\U0010ffff][\w:.\-\u0080-\U0010ffff]*+"
 VALUE = r"""(?:"[^"<]*+"|'[^'<]*+')"""
 SPECIAL = {"<!--": "-->", "<![CDATA[": "]]>", "<?": "?>"}
-"""What opens something that is no tag -> what closes it."""
+"""The opening of a comment, CDATA section or instruction -> its closing."""
 SPECIAL_OPENING = re.compile("|".join(map(re.escape, SPECIAL)))
 TAG = re.compile(rf"<!(?=[A-Za-z])|</?{NAME}(?:\s++[^\s=<>/\"']++\s*+=\s*+{VALUE})*+\s*+/?>")
 """A whole tag, or the beginning of a document type."""
 MARKUP = re.compile(f"{SPECIAL_OPENING.pattern}|{TAG.pattern}")
-"""What is no prose."""
-DEEPEST = 200
-"""Tags within tags."""
-LONGEST_TAG = 4096
-"""Characters of a tag that comes in pieces: each piece reads it from its start."""
+"""Anything that is markup and not text."""
+MAX_DEPTH = 200
+"""Nesting depth of tags."""
+MAX_TAG_LENGTH = 4096
+"""Characters of a tag that arrives in pieces; each piece is searched from the start of the tag."""
 
 
 class XmlError(ValueError):
@@ -39,7 +39,7 @@ class _Element:
         self.tag = tag
         self.text: list[str] = []
         self.parts: list[Any] = []
-        """What is inside, once there is a tag among it: dicts, and text between them."""
+        """The content, if it has a tag: dicts for tags, and the text between them."""
 
     def take_text(self) -> str:
         text = "".join(self.text)
@@ -48,24 +48,24 @@ class _Element:
 
 
 class XmlTree:
-    """Receives the document; builds the dicts, and keeps what is new: (path, value) pairs."""
+    """Receives the document; builds the dicts, and collects the changes: (path, value) pairs."""
 
     def __init__(self) -> None:
         self.root: dict[str, Any] = {}
         self.is_closed = False
-        """Whether the document has come to its end."""
+        """Whether the root tag is closed."""
         self.events = 0
-        """How many tags and pieces of text have come."""
+        """How many tags and pieces of text have arrived."""
         self._open: list[_Element] = []
         self._changes: list[tuple[list[str], Any]] = []
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         """Receive an opening tag."""
         self.events += 1
-        if len(self._open) >= DEEPEST:
-            raise XmlError(f"tags nest deeper than {DEEPEST} levels")
+        if len(self._open) >= MAX_DEPTH:
+            raise XmlError(f"tags nest deeper than {MAX_DEPTH} levels")
         if self._open:
-            self._keep_text(self._open[-1])
+            self._add_text(self._open[-1])
         self._open.append(_Element(tag))
 
     def data(self, text: str) -> None:
@@ -79,7 +79,7 @@ class XmlTree:
         element = self._open[-1]
         value: Any
         if element.parts:
-            self._keep_text(element)
+            self._add_text(element)
             value = element.parts
         else:
             value = element.take_text() or None
@@ -88,18 +88,18 @@ class XmlTree:
         if self._open:
             self._open[-1].parts.append({tag: value})
             return
-        # LangChain says an empty list for a document with nothing in it.
+        # LangChain returns an empty list for an empty document.
         is_blank = value is None or (isinstance(value, str) and not value.strip())
         self.root = {tag: [] if is_blank else value}
         self.is_closed = True
 
     def take_changes(self) -> list[tuple[list[str], Any]]:
-        """Return what is new since the last time."""
+        """Return the changes since the last call."""
         changes, self._changes = self._changes, []
         return changes
 
     def check_end(self) -> None:
-        """Raise unless the document has come to its end."""
+        """Raise `XmlError` unless the document is complete."""
         if self._open:
             raise XmlError(f"the tag {self._open[-1].tag!r} is never closed")
         if not self.is_closed:
@@ -108,36 +108,36 @@ class XmlTree:
     def _path(self) -> list[str]:
         return [element.tag for element in self._open]
 
-    def _keep_text(self, element: _Element) -> None:
-        """Text beside tags is a part of its own; space is not."""
+    def _add_text(self, element: _Element) -> None:
+        """Add the text between tags as a part, unless it is white space."""
         text = element.take_text()
         if text.strip():
             element.parts.append(text)
             self._changes.append((self._path(), [text]))
 
 
-class XmlFeed:
-    """Fed text; the tree receives what is complete."""
+class XmlStreamParser:
+    """Parses text piece by piece; passes complete tags and text to the tree."""
 
     def __init__(self, tree: XmlTree) -> None:
         self._tree = tree
         self._document = DocumentText()
-        self._unfinished = 0
+        self._unparsed_length = 0
         self._parser = parser = expat.ParserCreate()
         parser.StartElementHandler = tree.start
         parser.EndElementHandler = tree.end
         parser.CharacterDataHandler = tree.data
         parser.StartDoctypeDeclHandler = _refuse_document_type
-        # From 2.6 on, expat may wait with a tag that came in two pieces.
+        # From 2.6 on, expat may delay a tag that arrives in two pieces.
         if (set_deferral := getattr(parser, "SetReparseDeferralEnabled", None)) is not None:
             set_deferral(False)
 
     def feed(self, text: str) -> str:
-        """Read on; return what follows the end of the document, if it comes."""
+        """Parse the next piece; return the text after the end of the document, if it is reached."""
         text = self._document.feed(text)
         position = 0
         while position < len(text) and not self._tree.is_closed:
-            # Up to the end of a tag, which may be the last: expat would read on, and refuse what follows.
+            # Stop after each tag, which may be the last: expat rejects text after the document.
             end = text.find(">", position) + 1 or len(text)
             self._parse(text[position:end])
             position = end
@@ -149,9 +149,11 @@ class XmlFeed:
             self._parser.Parse(text.encode("utf-8", "surrogatepass"))
         except expat.ExpatError as error:
             raise XmlError(expat.ErrorString(error.code)) from error
-        self._unfinished = self._unfinished + len(text) if self._tree.events == events_before else 0
-        if self._unfinished > LONGEST_TAG:
-            raise XmlError(f"a tag of more than {LONGEST_TAG} characters")
+        self._unparsed_length = (
+            self._unparsed_length + len(text) if self._tree.events == events_before else 0
+        )
+        if self._unparsed_length > MAX_TAG_LENGTH:
+            raise XmlError(f"a tag of more than {MAX_TAG_LENGTH} characters")
 
 
 def _refuse_document_type(*_: object) -> None:
@@ -159,26 +161,26 @@ def _refuse_document_type(*_: object) -> None:
 
 
 class DocumentText:
-    """Fed text; returns what of it is the document: no prose before it, no comments, no instructions."""
+    """Filters text piece by piece: removes prose before the document, comments and instructions."""
 
     def __init__(self) -> None:
         self._tail = ""
         """The end of the text so far, which may be the beginning of markup."""
         self._closing = ""
-        """What closes the comment, the instruction or the CDATA under way."""
+        """The closing of the open comment, instruction or CDATA section; empty if none is open."""
         self._has_begun = False
 
     def feed(self, text: str) -> str:
-        """Read on."""
+        """Return the part of the next piece that belongs to the document."""
         text, self._tail = self._tail + text, ""
         document: list[str] = []
         position = 0
         while position < len(text):
-            step = self._pass_special if self._closing else self._pass_text
+            step = self._read_special if self._closing else self._read_text
             position = step(text, position, document)
         return "".join(document)
 
-    def _pass_special(self, text: str, position: int, document: list[str]) -> int:
+    def _read_special(self, text: str, position: int, document: list[str]) -> int:
         is_cdata = self._has_begun and self._closing == "]]>"
         end = text.find(self._closing, position)
         if end >= 0:
@@ -191,7 +193,7 @@ class DocumentText:
             document.append(text[position:end])
         return position_after
 
-    def _pass_text(self, text: str, position: int, document: list[str]) -> int:
+    def _read_text(self, text: str, position: int, document: list[str]) -> int:
         match = (SPECIAL_OPENING if self._has_begun else MARKUP).search(text, position)
         if match is not None and match[0] not in SPECIAL:
             self._has_begun = True
@@ -208,11 +210,11 @@ class DocumentText:
         return match.end()
 
     def _uncut_length(self, text: str, position: int) -> int:
-        """Return where something begins at the end of the text that may become markup with the next piece."""
+        """Return the length of the text without an ending that the next piece may complete to markup."""
         last = text.rfind("<", position)
         tail = text[last:] if last >= 0 else ""
         if self._has_begun:
             is_cut = bool(tail) and any(opening.startswith(tail) for opening in SPECIAL)
         else:
-            is_cut = 0 < len(tail) <= LONGEST_TAG
+            is_cut = 0 < len(tail) <= MAX_TAG_LENGTH
         return last if is_cut else len(text)

@@ -1,8 +1,7 @@
-"""What every output parser is: a runnable from what a model said to what the program wants.
+"""Base classes of output parsers: runnables from a model's answer to a value.
 
-An author writes `parse` (text) or `parse_result` (generations). Parsers of foldline are plain computation and are
-called where they are needed; an author's may be slow, so in an async call they run in a thread, unless they have
-`a…` twins.
+A subclass implements `parse` (text) or `parse_result` (generations). foldline's own parsers only compute and are called
+directly. A parser written by a user may be slow: an async call runs it in a thread, unless it has async methods.
 """
 
 from __future__ import annotations
@@ -32,79 +31,81 @@ __all__ = [
 
 T = TypeVar("T")
 LanguageModelOutput: TypeAlias = BaseMessage | str
-"""What a model gives: a message, or text."""
+"""What a model returns: a message, or text."""
 LanguageModelLike: TypeAlias = Runnable[Any, Any]
-"""Anything that takes a prompt and gives what a model gives."""
+"""A model, or another runnable that takes a prompt and returns a message or text."""
 
-HERE = "foldline.output_parsers."
+PACKAGE_PREFIX = "foldline.output_parsers."
 
 
-def generation_of(given: object) -> Generation:
-    """Put what a model said where `parse_result` expects it."""
-    if isinstance(given, BaseMessage):
-        return ChatGeneration._trusted(given)
-    if not isinstance(given, str):
+def generation_of(answer: object) -> Generation:
+    """Wrap a message or text as the generation that `parse_result` takes."""
+    if isinstance(answer, BaseMessage):
+        return ChatGeneration._trusted(answer)
+    if not isinstance(answer, str):
         raise UsageError(
-            f"an output parser reads a message or text, not {type(given).__name__}: put it behind a model"
+            f"an output parser reads a message or text, not {type(answer).__name__}: put it behind a model"
         )
-    fields = {"text": given, "generation_info": None, "type": "Generation"}
+    fields = {"text": answer, "generation_info": None, "type": "Generation"}
     return build_trusted(Generation, fields)
 
 
 class BaseLLMOutputParser(ABC, Generic[T]):
-    """Reads the candidates of a model's answer. A subclass writes `parse_result`."""
+    """Parses the candidates of a model's answer. A subclass implements `parse_result`."""
 
     @abstractmethod
     def parse_result(self, result: list[Generation], *, partial: bool = False) -> T:
-        """Read the candidates; the first is the likeliest. `partial` says that more is to come."""
+        """Parse the candidates, the likeliest first. `partial` means that more text will follow."""
 
     async def aparse_result(self, result: list[Generation], *, partial: bool = False) -> T:
-        """Read the candidates; the first is the likeliest. `partial` says that more is to come."""
+        """Parse the candidates, the likeliest first. `partial` means that more text will follow."""
         return cast("T", await ASYNC.call(self.parse_result, result, partial=partial))
 
 
 class RunnableParser(
     BaseLLMOutputParser[T], RunnableSerializable[LanguageModelOutput, T], Generic[T]
 ):
-    """Shared by the parsers that are runnables."""
+    """Base of the parsers that are runnables."""
 
     _run_type: ClassVar[str | None] = "parser"
     _is_ours: ClassVar[bool] = True
-    """Whether no author wrote any of its methods."""
-    _has_twin: ClassVar[bool] = False
-    """Whether an author wrote an async `aparse` or `aparse_result`."""
+    """Whether foldline implements all its methods, so that they never wait."""
+    _has_async_methods: ClassVar[bool] = False
+    """Whether a subclass implements `aparse` or `aparse_result`."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if not cls.__module__.startswith(HERE):
-            cls._is_ours = cls._is_ours and not AUTHORS.intersection(cls.__dict__)
-            cls._has_twin = cls._has_twin or not TWINS.isdisjoint(cls.__dict__)
+        if not cls.__module__.startswith(PACKAGE_PREFIX):
+            cls._is_ours = cls._is_ours and not OVERRIDABLE_METHODS.intersection(cls.__dict__)
+            cls._has_async_methods = cls._has_async_methods or not ASYNC_METHODS.isdisjoint(
+                cls.__dict__
+            )
 
-    async def _invoke_body(self, input: Any, run: Run) -> T:
-        return await self._parsed([generation_of(input)], run)
+    async def _invoke_body(self, input: object, run: Run) -> T:
+        return await self._parse_generations([generation_of(input)], run)
 
-    async def _parsed(self, result: list[Generation], run: Run) -> T:
+    async def _parse_generations(self, result: list[Generation], run: Run) -> T:
         if self._is_ours:
             return self.parse_result(result)
         with run.current():
-            if self._has_twin and not run.io.blocking:
+            if self._has_async_methods and not run.io.blocking:
                 return await self.aparse_result(result)
             return cast("T", await run.io.call(self.parse_result, result))
 
     @property
-    def InputType(self) -> Any:
+    def InputType(self) -> object:
         """Text, or any message."""
         return str | AnyMessage
 
 
-AUTHORS = frozenset(
+OVERRIDABLE_METHODS = frozenset(
     {"parse", "aparse", "parse_result", "aparse_result", "_transform", "_atransform", "_diff"}
 )
-TWINS = frozenset({"aparse", "aparse_result"})
+ASYNC_METHODS = frozenset({"aparse", "aparse_result"})
 
 
 class BaseGenerationOutputParser(RunnableParser[T], Generic[T]):
-    """A parser that looks at generations: log probabilities, messages, several candidates.
+    """A parser of generations, with their messages, log probabilities and further candidates.
 
     ```python
     from foldline.output_parsers import BaseGenerationOutputParser
@@ -122,7 +123,7 @@ class BaseGenerationOutputParser(RunnableParser[T], Generic[T]):
 
 
 class BaseOutputParser(RunnableParser[T], Generic[T]):
-    """A parser of text. A subclass writes `parse`, and `get_format_instructions` to tell the model what to write.
+    """A parser of text. A subclass implements `parse`, and `get_format_instructions` for the prompt.
 
     ```python
     from foldline.output_parsers import BaseOutputParser
@@ -140,38 +141,38 @@ class BaseOutputParser(RunnableParser[T], Generic[T]):
 
     @abstractmethod
     def parse(self, text: str) -> T:
-        """Read a text; what cannot be read raises `OutputParserException`."""
+        """Parse a text; raise `OutputParserException` if that fails."""
 
     async def aparse(self, text: str) -> T:
-        """Read a text; what cannot be read raises `OutputParserException`."""
+        """Parse a text; raise `OutputParserException` if that fails."""
         return cast("T", await ASYNC.call(self.parse, text))
 
     def parse_result(self, result: list[Generation], *, partial: bool = False) -> T:
-        """Read the text of the likeliest candidate."""
+        """Parse the text of the first candidate."""
         return self.parse(result[0].text)
 
     async def aparse_result(self, result: list[Generation], *, partial: bool = False) -> T:
-        """Read the text of the likeliest candidate."""
+        """Parse the text of the first candidate."""
         if type(self).aparse is not BaseOutputParser.aparse:
             return await self.aparse(result[0].text)
         return cast("T", await ASYNC.call(self.parse_result, result, partial=partial))
 
     def parse_with_prompt(self, completion: str, prompt: PromptValue) -> T:
-        """Read a text, knowing what was asked; parsers that ask again need to know."""
+        """Parse a text that answers `prompt`; parsers that ask the model again need the prompt."""
         return self.parse(completion)
 
     async def aparse_with_prompt(self, completion: str, prompt: PromptValue) -> T:
-        """Read a text, knowing what was asked; parsers that ask again need to know."""
+        """Parse a text that answers `prompt`; parsers that ask the model again need the prompt."""
         return await self.aparse(completion)
 
     def get_format_instructions(self) -> str:
-        """Say to the model how to write what this parser reads."""
+        """Return instructions for the model: the form of answer that this parser reads."""
         raise NotImplementedError(f"{type(self).__name__} has no format instructions")
 
     @property
     def _type(self) -> str:
         raise NotImplementedError(
-            f"{type(self).__name__} has no `_type`, the name under which it is written"
+            f"{type(self).__name__} has no `_type`, the name under which it is dumped"
         )
 
     def asdict(self, **kwargs: Any) -> builtins.dict[str, Any]:

@@ -17,7 +17,7 @@ EXAMPLES = (
 
 
 class DatetimeOutputParser(BaseOutputParser[datetime]):
-    """Reads a date and a time in one format.
+    """Parses a date and a time in one format.
 
     ```python
     from foldline.output_parsers import DatetimeOutputParser
@@ -28,22 +28,22 @@ class DatetimeOutputParser(BaseOutputParser[datetime]):
     """
 
     format: str = "%Y-%m-%dT%H:%M:%S.%fZ"
-    """The format, as `strptime` knows it."""
+    """The format, in the syntax of `strptime`."""
 
     @property
     def _type(self) -> str:
         return "datetime"
 
     def get_format_instructions(self) -> str:
-        """Return what to tell the model."""
-        examples = ", ".join(one.strftime(self.format) for one in EXAMPLES)
+        """Return the instructions for the model."""
+        examples = ", ".join(example.strftime(self.format) for example in EXAMPLES)
         return (
             f"Answer with a date and time in the format {self.format!r} and with nothing else. "
             f"Examples: {examples}"
         )
 
     def parse(self, text: str) -> datetime:
-        """Read the date and the time."""
+        """Parse the date and the time."""
         try:
             return datetime.strptime(text.strip(), self.format)
         except ValueError as error:

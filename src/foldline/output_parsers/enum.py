@@ -1,10 +1,10 @@
-"""`EnumOutputParser`: one of the members of an enum. `BooleanOutputParser`: yes or no."""
+"""`EnumOutputParser`: a member of an enum. `BooleanOutputParser`: yes or no."""
 
 from __future__ import annotations
 
 import re
 from enum import Enum
-from typing import Any, Self
+from typing import Self
 
 from pydantic import model_validator
 
@@ -15,7 +15,7 @@ __all__ = ["BooleanOutputParser", "EnumOutputParser"]
 
 
 class EnumOutputParser(BaseOutputParser[Enum]):
-    """Reads the value of a member of an enum whose values are texts.
+    """Parses the value of a member of an enum whose values are strings.
 
     ```python
     from enum import Enum
@@ -38,7 +38,7 @@ class EnumOutputParser(BaseOutputParser[Enum]):
 
     @model_validator(mode="after")
     def _check_values(self) -> Self:
-        if not all(isinstance(one.value, str) for one in self.enum):
+        if not all(isinstance(member.value, str) for member in self.enum):
             raise ValueError("Enum values must be strings")
         return self
 
@@ -47,21 +47,21 @@ class EnumOutputParser(BaseOutputParser[Enum]):
         return "enum"
 
     @property
-    def OutputType(self) -> Any:
+    def OutputType(self) -> type[Enum]:
         """The enum."""
         return self.enum
 
     def get_format_instructions(self) -> str:
-        """Return what to tell the model."""
-        values = ", ".join(str(one.value) for one in self.enum)
+        """Return the instructions for the model."""
+        values = ", ".join(str(member.value) for member in self.enum)
         return f"Answer with one of these and with nothing else: {values}"
 
     def parse(self, text: str) -> Enum:
-        """Read the member."""
+        """Return the member with this value."""
         try:
             return self.enum(text.strip())
         except ValueError as error:
-            expected = ", ".join(str(one.value) for one in self.enum)
+            expected = ", ".join(str(member.value) for member in self.enum)
             raise OutputParserException(
                 f"Response '{text.strip():.200}' is not one of the expected values: {expected}",
                 llm_output=text,
@@ -69,7 +69,7 @@ class EnumOutputParser(BaseOutputParser[Enum]):
 
 
 class BooleanOutputParser(BaseOutputParser[bool]):
-    """Reads yes or no, which may stand in a sentence.
+    """Parses yes or no, alone or in a sentence.
 
     ```python
     from foldline.output_parsers import BooleanOutputParser
@@ -89,11 +89,11 @@ class BooleanOutputParser(BaseOutputParser[bool]):
         return "boolean_output_parser"
 
     def get_format_instructions(self) -> str:
-        """Return what to tell the model."""
+        """Return the instructions for the model."""
         return f"Answer with {self.true_val} or {self.false_val} and with nothing else."
 
     def parse(self, text: str) -> bool:
-        """Read the answer; raise where it has both words or none."""
+        """Parse the answer; raise if it has both words or neither."""
         words = {word.upper() for word in re.findall(r"\w+", text)}
         is_true, is_false = self.true_val.upper() in words, self.false_val.upper() in words
         if is_true == is_false:

@@ -1,4 +1,4 @@
-"""`OutputFixingParser`: asks a model to write an answer that cannot be read anew, in the form that is wanted."""
+"""`OutputFixingParser`: asks a model to rewrite an answer that cannot be parsed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, ClassVar, TypeVar
 
 from foldline._io.drive import drive
 from foldline._run import Run
-from foldline.output_parsers._ask_again import AskAgain
+from foldline.output_parsers._retrying import RetryingParser
 from foldline.outputs import Generation
 from foldline.prompts import BasePromptTemplate, PromptTemplate
 
@@ -21,8 +21,8 @@ NAIVE_FIX_PROMPT = PromptTemplate.from_template(
 )
 
 
-class OutputFixingParser(AskAgain[T]):
-    """Has a model mend what another parser cannot read.
+class OutputFixingParser(RetryingParser[T]):
+    """Lets a model correct an answer that another parser cannot parse.
 
     ```python
     from foldline.output_parsers import JsonOutputParser
@@ -42,20 +42,20 @@ class OutputFixingParser(AskAgain[T]):
     def _type(self) -> str:
         return "output_fixing"
 
-    async def _parsed(self, result: list[Generation], run: Run) -> T:
-        return await self._fixed(result[0].text, run)
+    async def _parse_generations(self, result: list[Generation], run: Run) -> T:
+        return await self._parse_or_fix(result[0].text, run)
 
-    async def _fixed(self, text: str, run: Run) -> T:
+    async def _parse_or_fix(self, text: str, run: Run) -> T:
         try:
             instructions = self.parser.get_format_instructions()
         except NotImplementedError:
             instructions = "Answer in the form that was asked for."
-        return await self._read(text, run, instructions=instructions)
+        return await self._parse_with_retries(text, run, instructions=instructions)
 
     def parse(self, text: str) -> T:
-        """Read an answer; if it cannot be read, have it mended."""
-        return drive(self._fixed(text, Run.blocking()))
+        """Parse an answer; if that fails, let the model correct it."""
+        return drive(self._parse_or_fix(text, Run.blocking()))
 
     async def aparse(self, text: str) -> T:
-        """Read an answer; if it cannot be read, have it mended."""
-        return await self._fixed(text, Run.asynchronous())
+        """Parse an answer; if that fails, let the model correct it."""
+        return await self._parse_or_fix(text, Run.asynchronous())

@@ -1,4 +1,4 @@
-"""What parsers say to the model: how to write what they read. `{schema}` is filled in with the schema."""
+"""Instructions for the model: the form of answer that a parser reads. `{schema}` is replaced by the schema."""
 
 from __future__ import annotations
 

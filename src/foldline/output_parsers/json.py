@@ -1,13 +1,13 @@
-"""`JsonOutputParser`: JSON out of a model's answer, and while it streams the value so far.
+"""`JsonOutputParser`: the JSON in a model's answer; while it streams, the value so far.
 
-What was read is never read again: a stream of n characters costs n, however it is cut into pieces.
+Parsing is incremental: a stream of n characters costs O(n), however it is cut into pieces.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Annotated, Any, Generic
+from typing import Annotated, Any, Generic, cast
 
 from pydantic import BaseModel, SkipValidation
 from typing_extensions import TypeVar
@@ -42,18 +42,22 @@ __all__ = [
 
 TBaseModel = TypeVar("TBaseModel", bound=BaseModel)
 Value = TypeVar("Value", default=Any)
-"""What comes out: any JSON value, unless a subclass says more."""
-SHOWN = 1000
+"""The type of the result: any JSON value, unless a subclass narrows it."""
+MAX_ERROR_CHARACTERS = 1000
 """Characters of an answer that an error message shows; `llm_output` has all of it."""
 
 
-def shown(text: str) -> str:
-    """Return an answer for an error message, cut if it is long."""
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}… ({len(text)} characters)"
+def shorten(text: str) -> str:
+    """Return an answer for an error message, cut off if it is long."""
+    return (
+        text
+        if len(text) <= MAX_ERROR_CHARACTERS
+        else f"{text[:MAX_ERROR_CHARACTERS]}… ({len(text)} characters)"
+    )
 
 
 def schema_for_prompt(model: type[BaseModel]) -> str:
-    """Write a model's JSON schema as short as a prompt wants it."""
+    """Return a model's JSON schema as compact text for a prompt."""
     schema = dict(model.model_json_schema())
     schema.pop("title", None)
     schema.pop("type", None)
@@ -61,7 +65,7 @@ def schema_for_prompt(model: type[BaseModel]) -> str:
 
 
 class JsonOutputParser(BaseCumulativeTransformOutputParser[Value], Generic[Value]):
-    """JSON, also in a code fence or in the middle of a sentence, also cut off.
+    """Parses JSON, also inside a code fence or a sentence, and JSON that is cut off.
 
     ```python
     from foldline.output_parsers import JsonOutputParser
@@ -76,36 +80,36 @@ class JsonOutputParser(BaseCumulativeTransformOutputParser[Value], Generic[Value
     """
 
     pydantic_object: Annotated[type[BaseModel] | None, SkipValidation()] = None
-    """The model whose schema the format instructions show; nothing is checked against it."""
+    """The model whose schema the format instructions contain; the result is not validated against it."""
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
-        """Say that this parser can be written and read back."""
+        """Return True: this parser can be dumped and loaded."""
         return cls is JsonOutputParser
 
     @property
     def _type(self) -> str:
         return "simple_json_output_parser"
 
-    def _diff(self, prev: object, next: object) -> Any:
-        return make_patch(prev, next)
+    def _diff(self, prev: object, next: object) -> Value:
+        return cast("Value", make_patch(prev, next))
 
-    def parse_result(self, result: list[Generation], *, partial: bool = False) -> Any:
-        """Read the text of the likeliest candidate; with `partial`, None if there is no JSON in it yet."""
+    def parse_result(self, result: list[Generation], *, partial: bool = False) -> Value:
+        """Parse the text of the first candidate; with `partial`, None if there is no JSON in it yet."""
         text = result[0].text
         try:
-            return parse_json_markdown(text)
+            return cast("Value", parse_json_markdown(text))
         except JsonError as error:
             if partial:
-                return None
-            raise _no_json(text, error) from error
+                return cast("Value", None)
+            raise _no_json_error(text, error) from error
 
-    def parse(self, text: str) -> Any:
-        """Read a text."""
+    def parse(self, text: str) -> Value:
+        """Parse a text."""
         return self.parse_result([Generation(text=text)])
 
     def get_format_instructions(self) -> str:
-        """Say to the model to write JSON, with the schema if there is one."""
+        """Return instructions for the model to write JSON, with the schema if there is one."""
         if self.pydantic_object is None:
             return "Answer with one JSON object and nothing else."
         return JSON_FORMAT_INSTRUCTIONS.format(schema=schema_for_prompt(self.pydantic_object))
@@ -120,38 +124,38 @@ class JsonOutputParser(BaseCumulativeTransformOutputParser[Value], Generic[Value
 
 
 class JsonReader:
-    """Reads JSON as it arrives."""
+    """Parses JSON while it arrives."""
 
     def __init__(self, parser: BaseCumulativeTransformOutputParser[Any]) -> None:
-        self._stream = JsonStream()
+        self._json_stream = JsonStream()
         self._results = Results(parser)
 
     def feed(self, piece: str | BaseMessage) -> Iterable[Any]:
-        """Read on; give the value so far, if it is new."""
-        self._stream.feed(text_of(piece))
-        return self._tell(self._stream.value) if self._stream.has_value else ()
+        """Add a piece; return the value so far, if it is new."""
+        self._json_stream.feed(text_of(piece))
+        return self._emit(self._json_stream.value) if self._json_stream.has_value else ()
 
     def finish(self) -> Iterable[Any]:
-        """Return the end result, if it is new; a text without JSON is an error, an empty one is not."""
-        text = self._stream.text
+        """Return the final result, if it is new; raise if the text is not empty and has no JSON."""
+        text = self._json_stream.text
         if not text.strip():
             return ()
         try:
-            value = self._stream.finish()
+            value = self._json_stream.finish()
         except JsonError as error:
-            raise _no_json(text, error) from error
-        return self._end(value)
+            raise _no_json_error(text, error) from error
+        return self._emit_last(value)
 
-    def _tell(self, value: object) -> Iterable[Any]:
-        return self._results.tell(value)
+    def _emit(self, value: object) -> Iterable[Any]:
+        return self._results.emit(value)
 
-    def _end(self, value: object) -> Iterable[Any]:
-        return self._results.tell(value)
+    def _emit_last(self, value: object) -> Iterable[Any]:
+        return self._results.emit(value)
 
 
-def _no_json(text: str, error: JsonError) -> OutputParserException:
+def _no_json_error(text: str, error: JsonError) -> OutputParserException:
     return OutputParserException(
-        f"no JSON in the model's answer ({error.reason}): {shown(text)}", llm_output=text
+        f"no JSON in the model's answer ({error.reason}): {shorten(text)}", llm_output=text
     )
 
 

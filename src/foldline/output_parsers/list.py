@@ -1,4 +1,4 @@
-"""Parsers of lists: comma-separated, numbered, markdown. While a list streams, each item is given when it is whole."""
+"""Parsers of lists: comma-separated, numbered, markdown. While a list streams, items are emitted once complete."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ Texts = list[str]
 
 NUMBERED = r"\d+\.\s([^\n]+)"
 MARKDOWN = r"^\s*[-*]\s([^\n]+)$"
-LINEAR = {
+LINEAR_PATTERNS = {
     NUMBERED: re.compile(r"(?<!\d)\d++\.\s([^\n]++)"),
     MARKDOWN: re.compile(r"^[^\S\n]*+[-*]\s([^\n]++)$", re.MULTILINE),
 }
-"""The patterns as they are known -> the same, written so that no text makes them slow."""
+"""LangChain's patterns -> the same without backtracking, so that matching is linear."""
 
 
 def droplastn(iter: Iterator[T], n: int) -> Iterator[T]:
     """Return all items but the last n."""
-    waiting: deque[T] = deque()
+    buffer: deque[T] = deque()
     for item in iter:
-        waiting.append(item)
-        if len(waiting) > n:
-            yield waiting.popleft()
+        buffer.append(item)
+        if len(buffer) > n:
+            yield buffer.popleft()
 
 
 @lru_cache(maxsize=64)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return LINEAR.get(pattern) or re.compile(pattern, re.MULTILINE)
+def _compile(pattern: str) -> re.Pattern[str]:
+    return LINEAR_PATTERNS.get(pattern) or re.compile(pattern, re.MULTILINE)
 
 
 class ListOutputParser(BaseTransformOutputParser[Texts]):
-    """A parser of a list of texts. A subclass writes `parse`, and `parse_iter` where items are found by a pattern."""
+    """A parser of a list of texts. A subclass implements `parse`, and `parse_iter` if a pattern finds the items."""
 
     @property
     def _type(self) -> str:
@@ -57,18 +57,18 @@ class ListOutputParser(BaseTransformOutputParser[Texts]):
 
     @abstractmethod
     def parse(self, text: str) -> Texts:
-        """Read a list."""
+        """Parse a list."""
 
     def parse_iter(self, text: str) -> Iterator[re.Match[str]]:
         """Find the items, each as the first group of a match."""
-        raise NotImplementedError(f"{type(self).__name__} finds no items by a pattern")
+        raise NotImplementedError(f"{type(self).__name__} has no pattern that finds items")
 
     def _reader(self) -> Reader:
-        return _AnyList(self)
+        return _ListReader(self)
 
 
-class _AnyList:
-    """Reads the list of any parser: what is found is given, but for the last item, which may go on."""
+class _ListReader:
+    """Reads the list of any parser; emits all items but the last, which may be incomplete."""
 
     def __init__(self, parser: ListOutputParser) -> None:
         self._parser = parser
@@ -77,23 +77,23 @@ class _AnyList:
     def feed(self, piece: str | BaseMessage) -> Iterable[Texts]:
         self._text += text_of(piece)
         try:
-            found = list(droplastn(self._parser.parse_iter(self._text), 1))
+            matches = list(droplastn(self._parser.parse_iter(self._text), 1))
         except NotImplementedError:
             items = self._parser.parse(self._text)
             if len(items) > 1:
                 self._text = items[-1]
                 return [[item] for item in items[:-1]]
             return ()
-        if found:
-            self._text = self._text[found[-1].end() :]
-        return [[match.group(1)] for match in found]
+        if matches:
+            self._text = self._text[matches[-1].end() :]
+        return [[match.group(1)] for match in matches]
 
     def finish(self) -> Iterable[Texts]:
         return [[item] for item in self._parser.parse(self._text)]
 
 
 class CommaSeparatedListOutputParser(ListOutputParser):
-    """Values between commas; one that holds a comma stands in double quotes.
+    """Parses values between commas; a value with a comma must be in double quotes.
 
     ```python
     from foldline.output_parsers import CommaSeparatedListOutputParser
@@ -105,7 +105,7 @@ class CommaSeparatedListOutputParser(ListOutputParser):
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
-        """Say that this parser can be written and read back."""
+        """Return True: this parser can be dumped and loaded."""
         return True
 
     @property
@@ -113,20 +113,20 @@ class CommaSeparatedListOutputParser(ListOutputParser):
         return "comma-separated-list"
 
     def get_format_instructions(self) -> str:
-        """Say to the model to write values between commas."""
+        """Return instructions for the model to write values between commas."""
         return "Answer with a list of values separated by commas and nothing else, such as: red, green, blue"
 
     def parse(self, text: str) -> Texts:
-        """Read a list."""
+        """Parse a list."""
         reader = CsvReader()
         return [*reader.feed(text), *reader.finish()]
 
     def _reader(self) -> Reader:
         is_plain = type(self).parse is CommaSeparatedListOutputParser.parse
-        return _CommaList() if is_plain else super()._reader()
+        return _CommaReader() if is_plain else super()._reader()
 
 
-class _CommaList:
+class _CommaReader:
     def __init__(self) -> None:
         self._csv = CsvReader()
 
@@ -138,36 +138,36 @@ class _CommaList:
 
 
 class _PatternList(ListOutputParser):
-    """Items that a pattern finds, each on its line."""
+    """Parses items that a pattern finds, one per line."""
 
     pattern: str
     """Finds an item: its first group."""
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
-        """Say that this parser can be written and read back."""
+        """Return True: this parser can be dumped and loaded."""
         return True
 
     def parse(self, text: str) -> Texts:
-        """Read a list."""
+        """Parse a list."""
         return [match.group(1) for match in self.parse_iter(text)]
 
     def parse_iter(self, text: str) -> Iterator[re.Match[str]]:
         """Find the items."""
-        return _compiled(self.pattern).finditer(text)
+        return _compile(self.pattern).finditer(text)
 
     def _reader(self) -> Reader:
         cls = type(self)
         is_plain = cls.parse is _PatternList.parse and cls.parse_iter is _PatternList.parse_iter
-        if is_plain and self.pattern in LINEAR:
-            return _Lines(LINEAR[self.pattern])
+        if is_plain and self.pattern in LINEAR_PATTERNS:
+            return _LineReader(LINEAR_PATTERNS[self.pattern])
         return super()._reader()
 
 
-class _Lines:
-    """Reads items line by line, each when it is whole.
+class _LineReader:
+    """Reads items line by line and emits each when its line is complete.
 
-    It is read together with the line before, which may have held the mark of an item that stands on the next line.
+    A line is matched together with the previous one, which may contain the marker of an item on the next line.
     """
 
     def __init__(self, pattern: re.Pattern[str]) -> None:
@@ -179,20 +179,20 @@ class _Lines:
         self._pieces.append(text)
         if "\n" not in text:
             return ()
-        whole = "".join(self._pieces)
-        end = whole.rfind("\n")
-        found = list(self._pattern.finditer(whole, 0, end))
-        kept = found[-1].end() if found else 0
-        kept = max(kept, whole.rfind("\n", 0, end) + 1)
-        self._pieces = [whole[kept:]]
-        return [[match.group(1)] for match in found]
+        buffer = "".join(self._pieces)
+        end = buffer.rfind("\n")
+        matches = list(self._pattern.finditer(buffer, 0, end))
+        next_start = matches[-1].end() if matches else 0
+        next_start = max(next_start, buffer.rfind("\n", 0, end) + 1)
+        self._pieces = [buffer[next_start:]]
+        return [[match.group(1)] for match in matches]
 
     def finish(self) -> Iterable[Texts]:
         return [[match.group(1)] for match in self._pattern.finditer("".join(self._pieces))]
 
 
 class NumberedListOutputParser(_PatternList):
-    """Items after `1.`, `2.` and so on.
+    """Parses items after `1.`, `2.` and so on.
 
     ```python
     from foldline.output_parsers import NumberedListOutputParser
@@ -210,12 +210,12 @@ class NumberedListOutputParser(_PatternList):
         return "numbered-list"
 
     def get_format_instructions(self) -> str:
-        """Say to the model to write a numbered list."""
+        """Return instructions for the model to write a numbered list."""
         return "Answer with a numbered list, one item on each line, such as:\n\n1. red\n2. green\n3. blue"
 
 
 class MarkdownListOutputParser(_PatternList):
-    """Items after `-` or `*`.
+    """Parses items after `-` or `*`.
 
     ```python
     from foldline.output_parsers import MarkdownListOutputParser
@@ -233,7 +233,7 @@ class MarkdownListOutputParser(_PatternList):
         return "markdown-list"
 
     def get_format_instructions(self) -> str:
-        """Say to the model to write a markdown list."""
+        """Return instructions for the model to write a markdown list."""
         return (
             "Answer with a markdown list, one item on each line, such as:\n\n- red\n- green\n- blue"
         )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, cast
 
 from pydantic import BaseModel, ValidationError, model_validator
 
 from foldline.exceptions import OutputParserException, UsageError
 from foldline.output_parsers.base import BaseGenerationOutputParser
-from foldline.output_parsers.json import shown
+from foldline.output_parsers.json import shorten
 from foldline.output_parsers.transform import BaseCumulativeTransformOutputParser
 from foldline.outputs import ChatGeneration, Generation
 from foldline.utils.json import JsonError, parse_partial_json, parse_strict
@@ -35,7 +35,7 @@ def _function_call(result: list[Generation]) -> dict[str, Any] | None:
     return dict(call) if isinstance(call, dict) else None
 
 
-def _needed(result: list[Generation]) -> dict[str, Any]:
+def _require_function_call(result: list[Generation]) -> dict[str, Any]:
     call = _function_call(result)
     if call is None:
         raise OutputParserException(
@@ -45,39 +45,39 @@ def _needed(result: list[Generation]) -> dict[str, Any]:
 
 
 class OutputFunctionsParser(BaseGenerationOutputParser[Any]):
-    """The function call of an answer, its arguments as text."""
+    """Returns the function call of an answer, its arguments as text."""
 
     args_only: bool = True
-    """Whether to give the arguments alone, without the name."""
+    """Whether to return the arguments only, without the name."""
 
-    def parse_result(self, result: list[Generation], *, partial: bool = False) -> Any:
-        """Read the function call of the likeliest candidate."""
-        call = _needed(result)
+    def parse_result(self, result: list[Generation], *, partial: bool = False) -> object:
+        """Parse the function call of the first candidate."""
+        call = _require_function_call(result)
         return call.get("arguments") if self.args_only else call
 
 
 class JsonOutputFunctionsParser(BaseCumulativeTransformOutputParser[Any]):
-    """The function call of an answer, its arguments as JSON."""
+    """Returns the function call of an answer, its arguments as JSON."""
 
     strict: bool = False
-    """Whether arguments must be JSON to the letter: no raw line breaks in strings."""
+    """Whether arguments must be strict JSON: no raw line breaks in strings."""
     args_only: bool = True
-    """Whether to give the arguments alone, without the name."""
+    """Whether to return the arguments only, without the name."""
 
     @property
     def _type(self) -> str:
         return "json_functions"
 
-    def _diff(self, prev: object, next: object) -> Any:
+    def _diff(self, prev: object, next: object) -> object:
         return make_patch(prev, next)
 
-    def parse(self, text: str) -> Any:
-        """Text has no function call: use this behind a chat model."""
+    def parse(self, text: str) -> object:
+        """Raise `NotImplementedError`: text has no function call."""
         raise NotImplementedError("function calls are read from messages, not from text")
 
-    def parse_result(self, result: list[Generation], *, partial: bool = False) -> Any:
-        """Read the function call of the likeliest candidate; with `partial`, None if nothing can be read yet."""
-        call = _function_call(result) if partial else _needed(result)
+    def parse_result(self, result: list[Generation], *, partial: bool = False) -> object:
+        """Parse the function call of the first candidate; with `partial`, None if nothing can be parsed yet."""
+        call = _function_call(result) if partial else _require_function_call(result)
         if call is None:
             return None
         text = call.get("arguments") or ""
@@ -90,23 +90,25 @@ class JsonOutputFunctionsParser(BaseCumulativeTransformOutputParser[Any]):
             if partial:
                 return None
             raise OutputParserException(
-                f"the arguments of the function call are not JSON ({error}): {shown(str(text))}",
+                f"the arguments of the function call are not JSON ({error}): {shorten(str(text))}",
                 llm_output=str(text),
             ) from error
         return arguments if self.args_only else {**call, "arguments": arguments}
 
 
 class JsonKeyOutputFunctionsParser(JsonOutputFunctionsParser):
-    """One of the arguments of a function call."""
+    """Returns one of the arguments of a function call."""
 
     key_name: str
     """The name of the argument."""
 
-    def parse_result(self, result: list[Generation], *, partial: bool = False) -> Any:
-        """Read the argument from the likeliest candidate."""
-        arguments = super().parse_result(result, partial=partial)
+    def parse_result(self, result: list[Generation], *, partial: bool = False) -> object:
+        """Return the argument of the first candidate's function call."""
+        arguments = cast("dict[str, object] | None", super().parse_result(result, partial=partial))
+        if arguments is None:
+            return None
         if partial:
-            return None if arguments is None else arguments.get(self.key_name)
+            return arguments.get(self.key_name)
         if self.key_name not in arguments:
             raise OutputParserException(
                 f"the function call has no argument {self.key_name!r}, only {sorted(arguments)}",
@@ -116,52 +118,53 @@ class JsonKeyOutputFunctionsParser(JsonOutputFunctionsParser):
 
 
 class PydanticOutputFunctionsParser(OutputFunctionsParser):
-    """The arguments of a function call as an object of a Pydantic model."""
+    """Returns the arguments of a function call as an object of a Pydantic model."""
 
     pydantic_schema: type[BaseModel] | dict[str, type[BaseModel]]
     """The model; or, with `args_only=False`, the models by the names of the functions."""
 
     @model_validator(mode="before")
     @classmethod
-    def validate_schema(cls, values: object) -> Any:
-        """See that there is one model for one function, or a dict of them."""
+    def validate_schema(cls, values: object) -> object:
+        """Set `args_only` by the kind of schema; raise `UsageError` if the two contradict each other."""
         if not isinstance(values, dict):
             return values
         schema = values.get("pydantic_schema")
-        is_one = isinstance(schema, type) and issubclass(schema, BaseModel)
+        is_single_model = isinstance(schema, type) and issubclass(schema, BaseModel)
         if "args_only" not in values:
-            return {**values, "args_only": is_one}
+            return {**values, "args_only": is_single_model}
         if values["args_only"] and isinstance(schema, dict):
             raise UsageError("several models need the name of the function: use args_only=False")
         return values
 
-    def parse_result(self, result: list[Generation], *, partial: bool = False) -> Any:
-        """Read the function call of the likeliest candidate."""
-        call = _needed(result)
+    def parse_result(self, result: list[Generation], *, partial: bool = False) -> object:
+        """Parse the function call of the first candidate."""
+        call = _require_function_call(result)
         text = call.get("arguments") or ""
         model = self.pydantic_schema
         if isinstance(model, dict):
             name = call.get("name")
             if name not in model:
                 raise OutputParserException(
-                    f"the model called {name!r}, which is none of {sorted(model)}", llm_output=text
+                    f"the model called {name!r}, which is not one of {sorted(model)}",
+                    llm_output=text,
                 )
             model = model[name]
         try:
             return model.model_validate_json(text)
         except ValidationError as error:
             raise OutputParserException(
-                f"the arguments of the function call do not fit: {error}\nThey were: {shown(text)}",
+                f"the arguments of the function call do not fit: {error}\nThey were: {shorten(text)}",
                 llm_output=text,
             ) from error
 
 
 class PydanticAttrOutputFunctionsParser(PydanticOutputFunctionsParser):
-    """One field of the object that a function call's arguments make."""
+    """One field of the object that is built from a function call's arguments."""
 
     attr_name: str
     """The field."""
 
-    def parse_result(self, result: list[Generation], *, partial: bool = False) -> Any:
-        """Read the field from the likeliest candidate."""
+    def parse_result(self, result: list[Generation], *, partial: bool = False) -> object:
+        """Return the field of the first candidate's object."""
         return getattr(super().parse_result(result), self.attr_name)

@@ -11,7 +11,7 @@ from foldline.exceptions import OutputParserException
 from foldline.messages import AIMessage, InvalidToolCall
 from foldline.messages.tool import invalid_tool_call
 from foldline.messages.tool import tool_call as create_tool_call
-from foldline.output_parsers.json import shown
+from foldline.output_parsers.json import shorten
 from foldline.output_parsers.transform import BaseCumulativeTransformOutputParser
 from foldline.outputs import ChatGeneration, Generation
 from foldline.utils.json import JsonError, parse_partial_json, parse_strict
@@ -32,7 +32,7 @@ Call = dict[str, Any]
 def parse_tool_call(
     raw_tool_call: Call, *, partial: bool = False, strict: bool = False, return_id: bool = True
 ) -> Call | None:
-    """Read a call in OpenAI's form; None if it is none, or (`partial`) if nothing of it can be read yet."""
+    """Parse a call in OpenAI's form; return None if it has no function or (`partial`) no arguments to parse yet."""
     function = raw_tool_call.get("function")
     if not isinstance(function, dict):
         return None
@@ -45,32 +45,36 @@ def parse_tool_call(
         if args is None:
             return None
     else:
-        # OpenAI says "" for a tool that takes nothing.
-        args = {} if text in (None, "") else _arguments(function, cast("str", text), strict=strict)
+        # OpenAI sends "" for a tool without parameters.
+        args = (
+            {}
+            if text in (None, "")
+            else _parse_arguments(function, cast("str", text), strict=strict)
+        )
     call: Call = {"name": function.get("name") or "", "args": args or {}}
     if not return_id:
         return call
     return dict(create_tool_call(name=call["name"], args=call["args"], id=raw_tool_call.get("id")))
 
 
-def _arguments(function: Call, text: str, *, strict: bool) -> Any:
+def _parse_arguments(function: Call, text: str, *, strict: bool) -> Call | None:
     try:
         args = parse_strict(text) if strict else json.loads(text, strict=False)
     except (ValueError, TypeError, RecursionError) as error:
         raise OutputParserException(
-            f"the arguments for {function.get('name')!r} are not JSON ({error}): {shown(str(text))}",
+            f"the arguments for {function.get('name')!r} are not JSON ({error}): {shorten(str(text))}",
             llm_output=str(text),
         ) from error
     if args is not None and not isinstance(args, dict):
         raise OutputParserException(
-            f"the arguments for {function.get('name')!r} are no JSON object: {shown(text)}",
+            f"the arguments for {function.get('name')!r} are no JSON object: {shorten(text)}",
             llm_output=text,
         )
     return args
 
 
 def make_invalid_tool_call(raw_tool_call: Call, error_msg: str | None) -> InvalidToolCall:
-    """Keep a call that cannot be read, with the reason."""
+    """Return an invalid tool call for a call that cannot be parsed, with the reason."""
     function = raw_tool_call.get("function") or {}
     return invalid_tool_call(
         name=function.get("name"),
@@ -87,7 +91,7 @@ def parse_tool_calls(
     strict: bool = False,
     return_id: bool = True,
 ) -> list[Call]:
-    """Read calls in OpenAI's form; all that is wrong with any of them is said at once."""
+    """Parse calls in OpenAI's form; raise one error that lists the problems of all calls."""
     calls, errors, texts = [], [], []
     for raw in raw_tool_calls:
         try:
@@ -104,7 +108,7 @@ def parse_tool_calls(
 
 
 class JsonOutputToolsParser(BaseCumulativeTransformOutputParser[Any]):
-    """The tool calls of an answer as dicts: `{"type": name, "args": {...}}`.
+    """Returns the tool calls of an answer as dicts: `{"type": name, "args": {...}}`.
 
     ```python
     from foldline.messages import AIMessage
@@ -117,21 +121,21 @@ class JsonOutputToolsParser(BaseCumulativeTransformOutputParser[Any]):
     """
 
     strict: bool = False
-    """Whether arguments must be JSON to the letter: no raw line breaks in strings."""
+    """Whether arguments must be strict JSON: no raw line breaks in strings."""
     return_id: bool = False
-    """Whether to give the ids of the calls."""
+    """Whether to include the ids of the calls."""
     first_tool_only: bool = False
-    """Whether to give the first call only, not a list."""
+    """Whether to return the first call only, not a list."""
 
-    def _diff(self, prev: object, next: object) -> Any:
+    def _diff(self, prev: object, next: object) -> object:
         return make_patch(prev, next)
 
-    def parse(self, text: str) -> Any:
-        """Text has no tool calls: use this behind a chat model."""
+    def parse(self, text: str) -> object:
+        """Raise `NotImplementedError`: text has no tool calls."""
         raise NotImplementedError("tool calls are read from messages, not from text")
 
-    def parse_result(self, result: list[Generation], *, partial: bool = False) -> Any:
-        """Read the tool calls of the likeliest candidate."""
+    def parse_result(self, result: list[Generation], *, partial: bool = False) -> object:
+        """Return the tool calls of the first candidate."""
         calls = self._calls(result[0], partial=partial)
         if self.first_tool_only and calls:
             return calls[0]
@@ -151,55 +155,55 @@ class JsonOutputToolsParser(BaseCumulativeTransformOutputParser[Any]):
         else:
             raw = message.additional_kwargs.get("tool_calls") or []
             calls = parse_tool_calls(raw, partial=partial, strict=self.strict)
-        return [self._shown(call) for call in calls]
+        return [self._output_call(call) for call in calls]
 
-    def _shown(self, call: Call) -> Call:
-        shown_call = {"args": call["args"]}
+    def _output_call(self, call: Call) -> Call:
+        output = {"args": call["args"]}
         if self.return_id:
-            shown_call["id"] = call.get("id")
-        return {**shown_call, "type": call["name"]}
+            output["id"] = call.get("id")
+        return {**output, "type": call["name"]}
 
 
 def _check_invalid(message: AIMessage) -> None:
     if not message.invalid_tool_calls:
         return
-    wrong = [
+    problems = [
         f"{call.get('name')!r}: {call.get('error') or 'its arguments are not a JSON object'}"
         for call in message.invalid_tool_calls
     ]
     raise OutputParserException(
-        f"the model's tool calls cannot be read: {'; '.join(wrong)}",
+        f"the model's tool calls cannot be read: {'; '.join(problems)}",
         llm_output="\n".join(call.get("args") or "" for call in message.invalid_tool_calls),
     )
 
 
 class JsonOutputKeyToolsParser(JsonOutputToolsParser):
-    """The calls of one tool: its arguments alone, or with `return_id` the whole calls."""
+    """Returns the calls of one tool: the arguments only, or with `return_id` the complete calls."""
 
     key_name: str
     """The name of the tool."""
 
-    def parse_result(self, result: list[Generation], *, partial: bool = False) -> Any:
-        """Read the calls of the tool from the likeliest candidate."""
+    def parse_result(self, result: list[Generation], *, partial: bool = False) -> object:
+        """Return the calls of the tool in the first candidate."""
         calls = [
             call
             for call in self._calls(result[0], partial=partial)
             if call["type"] == self.key_name
         ]
-        given = calls if self.return_id else [call["args"] for call in calls]
+        outputs = calls if self.return_id else [call["args"] for call in calls]
         if self.first_tool_only:
-            return given[0] if given else None
-        return given
+            return outputs[0] if outputs else None
+        return outputs
 
 
 class PydanticToolsParser(JsonOutputToolsParser):
-    """The tool calls of an answer as objects of the models that were bound as tools."""
+    """Returns the tool calls of an answer as objects of the models that were bound as tools."""
 
     tools: Annotated[list[type[BaseModel]], SkipValidation()]
-    """The models; a call finds its model by name."""
+    """The models; the name of a call selects its model."""
 
-    def parse_result(self, result: list[Generation], *, partial: bool = False) -> Any:
-        """Read the tool calls of the likeliest candidate; with `partial`, those that are valid already."""
+    def parse_result(self, result: list[Generation], *, partial: bool = False) -> object:
+        """Return the tool calls of the first candidate; with `partial`, those that are valid already."""
         calls = self._calls(result[0], partial=partial)
         if self.first_tool_only:
             calls = calls[:1]
@@ -215,7 +219,7 @@ class PydanticToolsParser(JsonOutputToolsParser):
         return objects
 
     def _object(self, call: Call) -> BaseModel:
-        models = {_name_of(model): model for model in self.tools}
+        models = {_tool_name(model): model for model in self.tools}
         text = json.dumps(call["args"], ensure_ascii=False, default=str)
         if call["type"] not in models:
             raise OutputParserException(
@@ -226,10 +230,10 @@ class PydanticToolsParser(JsonOutputToolsParser):
             return models[call["type"]].model_validate(call["args"])
         except ValidationError as error:
             raise OutputParserException(
-                f"the arguments for {call['type']!r} do not fit: {error}\nThey were: {shown(text)}",
+                f"the arguments for {call['type']!r} do not fit: {error}\nThey were: {shorten(text)}",
                 llm_output=text,
             ) from error
 
 
-def _name_of(model: type[BaseModel]) -> str:
+def _tool_name(model: type[BaseModel]) -> str:
     return model.model_config.get("title") or model.__name__

@@ -1,4 +1,4 @@
-"""`PydanticOutputParser`: JSON out of a model's answer, as an object of a Pydantic model."""
+"""`PydanticOutputParser`: the JSON in a model's answer as an object of a Pydantic model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from foldline.output_parsers.json import (
     JsonReader,
     TBaseModel,
     schema_for_prompt,
-    shown,
+    shorten,
 )
 from foldline.output_parsers.transform import CumulativeReader, Reader
 from foldline.outputs import Generation
@@ -23,11 +23,11 @@ from foldline.outputs import Generation
 __all__ = ["PydanticBaseModel", "PydanticOutputParser", "TBaseModel"]
 
 PydanticBaseModel = BaseModel
-"""LangChain's name for the models of both versions of Pydantic; here there is one."""
+"""LangChain's name for the models of both versions of Pydantic; foldline supports version 2."""
 
 
 class PydanticOutputParser(JsonOutputParser[TBaseModel], Generic[TBaseModel]):
-    """JSON as an object of a model; while it streams, the object so far as soon as it is valid.
+    """Parses JSON as an object of a model; while it streams, the object so far once it is valid.
 
     ```python
     from pydantic import BaseModel
@@ -49,7 +49,7 @@ class PydanticOutputParser(JsonOutputParser[TBaseModel], Generic[TBaseModel]):
     pydantic_object: Annotated[type[TBaseModel], SkipValidation()]
     """The model."""
 
-    if TYPE_CHECKING:  # so that checkers see the model's class through
+    if TYPE_CHECKING:  # checkers infer the parser's result type from the argument
 
         def __init__(self, *, pydantic_object: type[TBaseModel], **kwargs: Any) -> None: ...
 
@@ -58,7 +58,7 @@ class PydanticOutputParser(JsonOutputParser[TBaseModel], Generic[TBaseModel]):
         return "pydantic"
 
     @property
-    def OutputType(self) -> Any:
+    def OutputType(self) -> type[TBaseModel]:
         """The model."""
         return self.pydantic_object
 
@@ -68,14 +68,14 @@ class PydanticOutputParser(JsonOutputParser[TBaseModel], Generic[TBaseModel]):
         except ValidationError as error:
             text = json.dumps(obj, ensure_ascii=False)
             raise OutputParserException(
-                f"Failed to parse {self.pydantic_object.__name__} from completion {shown(text)}. Got: {error}",
+                f"Failed to parse {self.pydantic_object.__name__} from completion {shorten(text)}. Got: {error}",
                 llm_output=text,
             ) from error
 
     def parse_result(  # type: ignore[override]
         self, result: list[Generation], *, partial: bool = False
     ) -> TBaseModel | None:
-        """Read the text of the likeliest candidate; with `partial`, None if it is not valid yet."""
+        """Parse the text of the first candidate; with `partial`, None if it is not valid yet."""
         value = super().parse_result(result, partial=partial)
         if partial and value is None:
             return None
@@ -87,16 +87,15 @@ class PydanticOutputParser(JsonOutputParser[TBaseModel], Generic[TBaseModel]):
             raise
 
     def parse(self, text: str) -> TBaseModel:
-        """Read a text."""
+        """Parse a text."""
         return self._parse_obj(super().parse_result([Generation(text=text)]))
 
     def get_format_instructions(self) -> str:
-        """Say to the model to write JSON of this schema."""
+        """Return instructions for the model to write JSON of this schema."""
         return PYDANTIC_FORMAT_INSTRUCTIONS.format(schema=schema_for_prompt(self.pydantic_object))
 
-    def _diff(self, prev: object, next: Any) -> Any:
-        old = prev.model_dump(mode="json") if isinstance(prev, BaseModel) else prev
-        return super()._diff(old, next.model_dump(mode="json"))
+    def _diff(self, prev: object, next: object) -> TBaseModel:
+        return super()._diff(_json_fields(prev), _json_fields(next))
 
     def _reader(self) -> Reader:
         cls = type(self)
@@ -107,25 +106,29 @@ class PydanticOutputParser(JsonOutputParser[TBaseModel], Generic[TBaseModel]):
         return _ObjectReader(self) if is_plain else CumulativeReader(self)
 
 
+def _json_fields(value: object) -> object:
+    return value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+
+
 class _ObjectReader(JsonReader):
-    """Reads JSON as it arrives, and passes on what is valid; the end result must be."""
+    """Parses JSON while it arrives; emits objects that are valid, and raises if the last one is not."""
 
     def __init__(self, parser: PydanticOutputParser[Any]) -> None:
         super().__init__(parser)
         self._parser = parser
         self._last: Any = None
 
-    def _tell(self, value: object) -> Iterable[Any]:
+    def _emit(self, value: object) -> Iterable[Any]:
         if value is None or value == self._last:
             return ()
         self._last = value
         try:
-            return self._results.tell(self._parser._parse_obj(value))
+            return self._results.emit(self._parser._parse_obj(value))
         except OutputParserException:
             return ()
 
-    def _end(self, value: object) -> Iterable[Any]:
-        return self._results.tell(self._parser._parse_obj(value))
+    def _emit_last(self, value: object) -> Iterable[Any]:
+        return self._results.emit(self._parser._parse_obj(value))
 
 
 PydanticOutputParser.model_rebuild()

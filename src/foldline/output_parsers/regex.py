@@ -14,7 +14,7 @@ __all__ = ["CombiningOutputParser", "RegexDictParser", "RegexParser"]
 
 
 class RegexParser(BaseOutputParser[dict[str, str]]):
-    """Reads the groups of a pattern, each under its name.
+    """Returns the groups of a pattern by name.
 
     ```python
     from foldline.output_parsers import RegexParser
@@ -30,24 +30,24 @@ class RegexParser(BaseOutputParser[dict[str, str]]):
     output_keys: list[str]
     """A name for each group."""
     default_output_key: str | None = None
-    """Where the whole answer goes if the pattern does not fit; None raises."""
+    """The key for the whole answer if the pattern does not match; None: raise instead."""
 
     @property
     def _type(self) -> str:
         return "regex_parser"
 
     def parse(self, text: str) -> dict[str, str]:
-        """Read the groups."""
-        found = re.search(self.regex, text)
-        if found is not None:
-            return {key: found.group(place + 1) for place, key in enumerate(self.output_keys)}
+        """Return the groups of the first match."""
+        match = re.search(self.regex, text)
+        if match is not None:
+            return {key: match.group(index + 1) for index, key in enumerate(self.output_keys)}
         if self.default_output_key is None:
             raise OutputParserException(f"Could not parse output: {text:.200}", llm_output=text)
         return {key: text if key == self.default_output_key else "" for key in self.output_keys}
 
 
 class RegexDictParser(BaseOutputParser[dict[str, str]]):
-    """Reads lines of the form `Name: value`.
+    """Parses lines of the form `Name: value`.
 
     ```python
     from foldline.output_parsers import RegexDictParser
@@ -63,30 +63,30 @@ class RegexDictParser(BaseOutputParser[dict[str, str]]):
     output_key_to_format: dict[str, str]
     """Key of the output -> the name in the answer."""
     no_update_value: str | None = None
-    """A value that means nothing: its key is left out."""
+    """A value that means "no change": its key is left out."""
 
     @property
     def _type(self) -> str:
         return "regex_dict_parser"
 
     def parse(self, text: str) -> dict[str, str]:
-        """Read the values; raise where one is missing or there twice."""
+        """Return the values; raise if one is missing or occurs twice."""
         values: dict[str, str] = {}
         for key, name in self.output_key_to_format.items():
-            found = re.findall(self.regex_pattern.replace("{}", re.escape(name)), text)
-            if len(found) != 1:
-                count = "No" if not found else "Multiple"
+            matches = re.findall(self.regex_pattern.replace("{}", re.escape(name)), text)
+            if len(matches) != 1:
+                count = "No" if not matches else "Multiple"
                 raise OutputParserException(
                     f"{count} match found for output key {key!r} ({name}:) in {text:.200}",
                     llm_output=text,
                 )
-            if found[0] != self.no_update_value:
-                values[key] = found[0]
+            if matches[0] != self.no_update_value:
+                values[key] = matches[0]
         return values
 
 
 class CombiningOutputParser(BaseOutputParser[dict[str, Any]]):
-    """Reads one answer by several parsers, one for each paragraph; what they found is put together."""
+    """Parses one answer with several parsers, one for each paragraph, and merges their results."""
 
     parsers: list[BaseOutputParser[dict[str, Any]]]
     """The parsers, in the order of the paragraphs."""
@@ -102,16 +102,16 @@ class CombiningOutputParser(BaseOutputParser[dict[str, Any]]):
         return "combining"
 
     def get_format_instructions(self) -> str:
-        """Return what to tell the model."""
-        parts = "\n\n".join(one.get_format_instructions() for one in self.parsers)
+        """Return the instructions for the model."""
+        parts = "\n\n".join(parser.get_format_instructions() for parser in self.parsers)
         return f"Write the following parts, with an empty line between them:\n\n{parts}"
 
     def parse(self, text: str) -> dict[str, Any]:
-        """Read each paragraph by its parser."""
+        """Parse each paragraph with its parser."""
         paragraphs = text.split("\n\n")
         if len(paragraphs) < len(self.parsers):
             raise OutputParserException(
-                f"{len(self.parsers)} paragraphs were asked for and {len(paragraphs)} came",
+                f"{len(self.parsers)} paragraphs were requested and {len(paragraphs)} arrived",
                 llm_output=text,
             )
         values: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Parsers that ask the question again: with the unreadable answer, or also with what was wrong with it."""
+"""Parsers that ask the question again, with the answer that could not be parsed, or also with the error."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, ClassVar, TypeVar
 
 from foldline._io.drive import drive
 from foldline._run import Run
-from foldline.output_parsers._ask_again import AskAgain
+from foldline.output_parsers._retrying import RetryingParser
 from foldline.prompt_values import PromptValue
 from foldline.prompts import BasePromptTemplate, PromptTemplate
 
@@ -29,10 +29,10 @@ NAIVE_RETRY_WITH_ERROR_PROMPT = PromptTemplate.from_template(
 )
 
 
-class RetryOutputParser(AskAgain[T]):
-    """Asks the question again, with the answer that could not be read.
+class RetryOutputParser(RetryingParser[T]):
+    """Asks the question again, with the answer that could not be parsed.
 
-    It must know the question, so it is called as `parse_with_prompt(completion, prompt_value)`.
+    It needs the question, so it is called as `parse_with_prompt(completion, prompt_value)`.
 
     ```python
     from foldline.output_parsers import JsonOutputParser
@@ -54,16 +54,16 @@ class RetryOutputParser(AskAgain[T]):
         return "retry"
 
     def parse(self, text: str) -> T:
-        """The question is needed: use `parse_with_prompt`."""
+        """Raise `NotImplementedError`: use `parse_with_prompt`, which takes the question."""
         raise NotImplementedError("asking again needs the question: use `parse_with_prompt`")
 
     def parse_with_prompt(self, completion: str, prompt: PromptValue) -> T:
-        """Read an answer; if it cannot be read, ask the question again."""
-        return drive(self._read(completion, Run.blocking(), prompt=_text(prompt)))
+        """Parse an answer; if that fails, ask the question again."""
+        return drive(self._parse_with_retries(completion, Run.blocking(), prompt=_text(prompt)))
 
     async def aparse_with_prompt(self, completion: str, prompt: PromptValue) -> T:
-        """Read an answer; if it cannot be read, ask the question again."""
-        return await self._read(completion, Run.asynchronous(), prompt=_text(prompt))
+        """Parse an answer; if that fails, ask the question again."""
+        return await self._parse_with_retries(completion, Run.asynchronous(), prompt=_text(prompt))
 
 
 def _text(prompt: PromptValue | str) -> str:
@@ -71,7 +71,7 @@ def _text(prompt: PromptValue | str) -> str:
 
 
 class RetryWithErrorOutputParser(RetryOutputParser[T]):
-    """Asks the question again, with the answer that could not be read and the reason."""
+    """Asks the question again, with the answer that could not be parsed and the error."""
 
     default_prompt: ClassVar[BasePromptTemplate[Any]] = NAIVE_RETRY_WITH_ERROR_PROMPT
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from foldline._run import Run
 from foldline.messages import BaseMessage
@@ -14,7 +13,7 @@ __all__ = ["StrOutputParser"]
 
 
 class StrOutputParser(BaseTransformOutputParser[str]):
-    """The text of an answer, nothing else of it.
+    """Returns the text of an answer.
 
     ```python
     from foldline.messages import AIMessage
@@ -27,7 +26,7 @@ class StrOutputParser(BaseTransformOutputParser[str]):
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
-        """Say that this parser can be written and read back."""
+        """Return True: this parser can be dumped and loaded."""
         return True
 
     @property
@@ -38,11 +37,11 @@ class StrOutputParser(BaseTransformOutputParser[str]):
         """Return the text as it is."""
         return text
 
-    async def _invoke_body(self, input: Any, run: Run) -> str:
+    async def _invoke_body(self, input: object, run: Run) -> str:
         return text_of(input) if self._is_ours else await super()._invoke_body(input, run)
 
     def _reader(self) -> Reader:
-        return _Texts() if self._is_ours else super()._reader()
+        return _TextReader() if self._is_ours else super()._reader()
 
     def _transform(self, input: Iterator[str | BaseMessage]) -> Iterator[str]:
         if not self._is_ours:
@@ -52,7 +51,7 @@ class StrOutputParser(BaseTransformOutputParser[str]):
             yield text_of(piece)
 
 
-class _Texts:
+class _TextReader:
     def feed(self, piece: str | BaseMessage) -> Iterable[str]:
         return (text_of(piece),)
 

@@ -22,7 +22,7 @@ class ResponseSchema(BaseModel):
 
 
 class StructuredOutputParser(BaseOutputParser[dict[str, Any]]):
-    """Reads a JSON object that has every field that was described.
+    """Parses a JSON object that has all described fields.
 
     ```python
     from foldline.output_parsers import ResponseSchema, StructuredOutputParser
@@ -53,9 +53,10 @@ class StructuredOutputParser(BaseOutputParser[dict[str, Any]]):
         return dict[str, Any]
 
     def get_format_instructions(self, *, only_json: bool = False) -> str:
-        """Return what to tell the model; `only_json` leaves out the sentence around the fields."""
+        """Return the instructions for the model; with `only_json` the fields only, without a sentence."""
         fields = "\n".join(
-            f'  "{one.name}": {one.type}  // {one.description}' for one in self.response_schemas
+            f'  "{schema.name}": {schema.type}  // {schema.description}'
+            for schema in self.response_schemas
         )
         block = f"```json\n{{\n{fields}\n}}\n```"
         if only_json:
@@ -66,14 +67,14 @@ class StructuredOutputParser(BaseOutputParser[dict[str, Any]]):
         )
 
     def parse(self, text: str) -> dict[str, Any]:
-        """Read the object; raise where it is no JSON, or where a field is missing."""
+        """Parse the object; raise if it is not JSON, or if a field is missing."""
         try:
             value = parse_json_markdown(text)
         except JsonError as error:
             raise OutputParserException(
-                f"the answer is no JSON: {error}", llm_output=text
+                f"the answer is not JSON: {error}", llm_output=text
             ) from error
-        names = [one.name for one in self.response_schemas]
+        names = [schema.name for schema in self.response_schemas]
         missing = [name for name in names if not isinstance(value, dict) or name not in value]
         if missing:
             raise OutputParserException(

@@ -1,21 +1,21 @@
-"""Parsers that read while a model still speaks.
+"""Parsers that parse a stream while it arrives.
 
-How a parser reads a stream is its *reader*: a small object fed piece by piece, which gives what can be said so far. It
-does not wait, so it serves both colours. Authors may instead override LangChain's `_transform` and `_atransform`.
+A parser makes a `Reader` for each stream: an object that takes the pieces and returns the outputs so far. A reader
+never waits, so sync and async calls share it. A subclass may instead override LangChain's `_transform`, `_atransform`.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterable, Iterator
 from contextlib import AsyncExitStack
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
 
 from foldline._io.drive import GeneratorStream, drive_each
 from foldline._run import Run
 from foldline._traceback import closing
 from foldline.messages import BaseMessage, BaseMessageChunk
 from foldline.messages.dicts import message_to_chunk
-from foldline.output_parsers.base import HERE, BaseOutputParser, generation_of
+from foldline.output_parsers.base import PACKAGE_PREFIX, BaseOutputParser, generation_of
 from foldline.outputs import ChatGenerationChunk, GenerationChunk
 
 __all__ = ["BaseCumulativeTransformOutputParser", "BaseTransformOutputParser", "Reader"]
@@ -24,32 +24,32 @@ T = TypeVar("T")
 
 
 class Reader(Protocol):
-    """Reads a stream piece by piece."""
+    """Parses a stream piece by piece."""
 
     def feed(self, piece: str | BaseMessage) -> Iterable[Any]:
-        """Take a piece; give what can be said now."""
+        """Take a piece; return the outputs that it completes."""
 
     def finish(self) -> Iterable[Any]:
-        """Hear that this was all; give what is left to say, or raise if it cannot be read."""
+        """End the stream; return the remaining outputs, or raise if the text cannot be parsed."""
 
 
 class BaseTransformOutputParser(BaseOutputParser[T], Generic[T]):
-    """A parser whose every piece can be read alone. A subclass writes `parse`."""
+    """A parser that can parse every piece alone. A subclass implements `parse`."""
 
-    _has_own_transform: ClassVar[bool] = False
-    _has_own_twin: ClassVar[bool] = False
+    _has_async_transform: ClassVar[bool] = False
+    """Whether a subclass implements `_atransform` for its `_transform`."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if cls.__module__.startswith(HERE):
+        if cls.__module__.startswith(PACKAGE_PREFIX):
             return
         if "_transform" in cls.__dict__:
-            cls._has_own_transform, cls._has_own_twin = True, False
+            cls._has_async_transform = False
         if "_atransform" in cls.__dict__:
-            cls._has_own_twin = True
+            cls._has_async_transform = True
 
     def _reader(self) -> Reader:
-        return _EachPiece(self)
+        return _PieceReader(self)
 
     def _transform(self, input: Iterator[str | BaseMessage]) -> Iterator[T]:
         reader = self._reader()
@@ -69,7 +69,7 @@ class BaseTransformOutputParser(BaseOutputParser[T], Generic[T]):
         self, inputs: AsyncGenerator[Any, None], run: Run
     ) -> AsyncGenerator[T, None]:
         if not self._is_ours:
-            return self._authors_flow(inputs, run)
+            return self._overridden_flow(inputs, run)
         if not run.io.blocking:
             return self._async_flow(inputs)
         if isinstance(inputs, GeneratorStream):
@@ -86,28 +86,28 @@ class BaseTransformOutputParser(BaseOutputParser[T], Generic[T]):
         for output in reader.finish():
             yield output
 
-    async def _authors_flow(
+    async def _overridden_flow(
         self, inputs: AsyncGenerator[Any, None], run: Run
     ) -> AsyncGenerator[T, None]:
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(closing(inputs))
             outputs: Any
-            if self._has_own_twin and not run.io.blocking:
+            if self._has_async_transform and not run.io.blocking:
                 outputs = self._atransform(inputs)
             else:
                 source = await stack.enter_async_context(run.io.iterate(inputs))
                 outputs = self._transform(source)
-            each = run.io.each(outputs, run.current())
-            async for output in await stack.enter_async_context(closing(each)):
+            steps = run.io.each(outputs, run.current())
+            async for output in await stack.enter_async_context(closing(steps)):
                 yield output
 
 
-def _generator(items: object) -> Any:
-    """A `_transform` is a generator, though LangChain's signature says less."""
-    return items
+def _generator(items: Iterator[T]) -> Generator[T, None, None]:
+    """Type a `_transform` as the generator that it is; LangChain's signature says only iterator."""
+    return cast("Generator[T, None, None]", items)
 
 
-class _EachPiece:
+class _PieceReader:
     def __init__(self, parser: BaseTransformOutputParser[Any]) -> None:
         self._parser = parser
 
@@ -119,9 +119,9 @@ class _EachPiece:
 
 
 class BaseCumulativeTransformOutputParser(BaseTransformOutputParser[T], Generic[T]):
-    """A parser that reads all there is so far, again and again. A subclass writes `parse_result`.
+    """A parser that parses all the text so far after each piece. A subclass implements `parse_result`.
 
-    It is given `partial=True` while more is to come, and says None as long as there is nothing to say.
+    `parse_result` is called with `partial=True`, and returns None while there is no result yet.
     """
 
     diff: bool = False
@@ -137,37 +137,37 @@ class BaseCumulativeTransformOutputParser(BaseTransformOutputParser[T], Generic[
 
 
 class Results:
-    """Passes on results that differ from the one before, or the differences."""
+    """Emits results that differ from the previous one, or the differences."""
 
     def __init__(self, parser: BaseCumulativeTransformOutputParser[Any]) -> None:
         self._parser = parser
         self.last: Any = None
 
-    def tell(self, result: Any) -> Iterable[Any]:
-        """Return a result, if there is something new in it."""
+    def emit(self, result: object) -> Iterable[Any]:
+        """Return the result if it differs from the last one, else nothing."""
         if result is None or result == self.last:
             return ()
-        shown = self._parser._diff(self.last, result) if self._parser.diff else result
+        output = self._parser._diff(self.last, result) if self._parser.diff else result
         self.last = result
-        return (shown,)
+        return (output,)
 
 
 class CumulativeReader:
-    """Adds up the pieces and asks the parser after each."""
+    """Adds up the pieces and calls the parser after each."""
 
     def __init__(self, parser: BaseCumulativeTransformOutputParser[Any]) -> None:
         self._parser = parser
         self._results = Results(parser)
-        self._whole: Any = None
+        self._total: Any = None
 
     def feed(self, piece: str | BaseMessage) -> Iterable[Any]:
-        """Add a piece; give the result of all so far, if it is new."""
+        """Add a piece; return the result for all pieces so far, if it is new."""
         chunk = _chunk_of(piece)
-        self._whole = chunk if self._whole is None else self._whole + chunk
-        return self._results.tell(self._parser.parse_result([self._whole], partial=True))
+        self._total = chunk if self._total is None else self._total + chunk
+        return self._results.emit(self._parser.parse_result([self._total], partial=True))
 
     def finish(self) -> Iterable[Any]:
-        """Nothing is left: every piece was asked about."""
+        """Return nothing: every piece has been parsed already."""
         return ()
 
 

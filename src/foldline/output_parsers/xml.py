@@ -1,4 +1,4 @@
-"""`XMLOutputParser`: XML out of a model's answer, as nested dicts. No entity is expanded and nothing is fetched."""
+"""`XMLOutputParser`: the XML in a model's answer as nested dicts. No entity is expanded and nothing is fetched."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 from foldline.exceptions import OutputParserException
 from foldline.messages import BaseMessage
-from foldline.output_parsers._xml_stream import TAG, XmlError, XmlFeed, XmlTree
+from foldline.output_parsers._xml_stream import TAG, XmlError, XmlStreamParser, XmlTree
 from foldline.output_parsers.format_instructions import XML_FORMAT_INSTRUCTIONS
-from foldline.output_parsers.json import shown
+from foldline.output_parsers.json import shorten
 from foldline.output_parsers.string import text_of
 from foldline.output_parsers.transform import BaseTransformOutputParser, Reader
 from foldline.runnables.utils import AddableDict
@@ -21,7 +21,7 @@ ENCODING = re.compile(r"<([^>]*encoding[^>]*)>\n(.*)", re.MULTILINE | re.DOTALL)
 
 
 class XMLOutputParser(BaseTransformOutputParser[dict[str, Any]]):
-    """XML as dicts: a tag holds its text, or a list of what is in it; attributes are left out.
+    """Parses XML as dicts: a tag holds its text, or a list of its content; attributes are ignored.
 
     ```python
     from foldline.output_parsers import XMLOutputParser
@@ -34,13 +34,13 @@ class XMLOutputParser(BaseTransformOutputParser[dict[str, Any]]):
     tags: list[str] | None = None
     """The tags that the format instructions ask for."""
     encoding_matcher: re.Pattern[str] = ENCODING
-    """Finds the document behind an encoding declaration; the usual one is understood without."""
+    """Finds the document after an encoding declaration; a usual declaration is handled without it."""
     parser: Literal["defusedxml", "xml"] = "defusedxml"
-    """Kept for LangChain's sake: there is one parser here, and it expands nothing."""
+    """Accepted for compatibility with LangChain: foldline has one parser, which expands no entities."""
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
-        """Say that this parser can be written and read back."""
+        """Return True: this parser can be dumped and loaded."""
         return True
 
     @property
@@ -48,21 +48,21 @@ class XMLOutputParser(BaseTransformOutputParser[dict[str, Any]]):
         return "xml"
 
     def get_format_instructions(self) -> str:
-        """Say to the model to write XML, with the tags if there are some."""
+        """Return instructions for the model to write XML, with the tags if there are some."""
         return XML_FORMAT_INSTRUCTIONS.format(tags=", ".join(self.tags or ["(none listed)"]))
 
     def parse(self, text: str) -> dict[str, Any]:
-        """Read a text; prose and a code fence around the document are skipped."""
-        if self.encoding_matcher is not ENCODING and (found := self.encoding_matcher.search(text)):
-            text = found.group(2)
+        """Parse a text; prose and a code fence around the document are skipped."""
+        if self.encoding_matcher is not ENCODING and (match := self.encoding_matcher.search(text)):
+            text = match.group(2)
         tree = XmlTree()
         try:
-            remainder = XmlFeed(tree).feed(text)
+            remainder = XmlStreamParser(tree).feed(text)
             tree.check_end()
             if (extra_tag := TAG.search(remainder)) is not None:
                 raise XmlError(f"another tag after the end of the document: {extra_tag[0]!r}")
         except XmlError as error:
-            raise _no_xml(text, error) from error
+            raise _no_xml_error(text, error) from error
         return tree.root
 
     def _reader(self) -> Reader:
@@ -70,14 +70,14 @@ class XMLOutputParser(BaseTransformOutputParser[dict[str, Any]]):
         return _XmlReader() if is_plain else super()._reader()
 
 
-def _no_xml(text: str, error: XmlError) -> OutputParserException:
+def _no_xml_error(text: str, error: XmlError) -> OutputParserException:
     return OutputParserException(
-        f"Failed to parse XML from the model's answer ({error}): {shown(text)}", llm_output=text
+        f"Failed to parse XML from the model's answer ({error}): {shorten(text)}", llm_output=text
     )
 
 
 def nested_element(path: list[str], value: object) -> AddableDict:
-    """Put a value under a path of tags: `['a', 'b']` gives `{'a': [{'b': value}]}`.
+    """Put a value under a path of tags: `['a', 'b']` makes `{'a': [{'b': value}]}`.
 
     `value` may be text, None or an element (anything that has `tag` and `text`), which is put under its own tag.
     """
@@ -92,7 +92,7 @@ def nested_element(path: list[str], value: object) -> AddableDict:
 class _XmlReader:
     def __init__(self) -> None:
         self._tree = XmlTree()
-        self._feed = XmlFeed(self._tree)
+        self._stream_parser = XmlStreamParser(self._tree)
         self._pieces: list[str] = []
 
     def feed(self, piece: str | BaseMessage) -> Iterable[AddableDict]:
@@ -101,9 +101,9 @@ class _XmlReader:
         if self._tree.is_closed:
             return ()
         try:
-            self._feed.feed(text)
+            self._stream_parser.feed(text)
         except XmlError as error:
-            raise _no_xml("".join(self._pieces), error) from error
+            raise _no_xml_error("".join(self._pieces), error) from error
         return [nested_element(path, value) for path, value in self._tree.take_changes()]
 
     def finish(self) -> Iterable[AddableDict]:
@@ -113,5 +113,5 @@ class _XmlReader:
         try:
             self._tree.check_end()
         except XmlError as error:
-            raise _no_xml(text, error) from error
+            raise _no_xml_error(text, error) from error
         return ()

@@ -1,9 +1,9 @@
-"""`YamlOutputParser`: YAML out of a model's answer, as an object of a Pydantic model (needs the package pyyaml)."""
+"""`YamlOutputParser`: the YAML in a model's answer as an object of a Pydantic model (needs the package pyyaml)."""
 
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Generic, TypeVar
 
 from pydantic import BaseModel, SkipValidation, ValidationError
 
@@ -22,7 +22,7 @@ INSTRUCTIONS = (
 
 
 class YamlOutputParser(BaseOutputParser[Model], Generic[Model]):
-    """Reads YAML as an object of a model.
+    """Parses YAML as an object of a model.
 
     ```python
     from pydantic import BaseModel
@@ -44,30 +44,30 @@ class YamlOutputParser(BaseOutputParser[Model], Generic[Model]):
     pydantic_object: Annotated[type[Model], SkipValidation()]
     """The model."""
     pattern: re.Pattern[str] = FENCE
-    """Where the YAML is, as the group `yaml`; an answer without it is read whole."""
+    """Finds the YAML as the group `yaml`; if it does not match, the whole answer is parsed."""
 
     @property
     def _type(self) -> str:
         return "yaml"
 
     @property
-    def OutputType(self) -> Any:
+    def OutputType(self) -> type[Model]:
         """The model."""
         return self.pydantic_object
 
     def get_format_instructions(self) -> str:
-        """Return what to tell the model."""
+        """Return the instructions for the model."""
         return INSTRUCTIONS.replace("{schema}", schema_for_prompt(self.pydantic_object))
 
     def parse(self, text: str) -> Model:
-        """Read the object."""
+        """Parse the object."""
         try:
             import yaml  # noqa: PLC0415  an optional package
         except ImportError as error:
             raise MissingExtraError("YamlOutputParser needs pyyaml: pip install pyyaml") from error
-        found = self.pattern.search(text.strip())
+        match = self.pattern.search(text.strip())
         try:
-            value = yaml.safe_load(found["yaml"] if found else text)
+            value = yaml.safe_load(match["yaml"] if match else text)
             return self.pydantic_object.model_validate(value)
         except (yaml.YAMLError, ValidationError) as error:
             name = self.pydantic_object.__name__

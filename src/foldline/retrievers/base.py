@@ -1,7 +1,7 @@
-"""`BaseRetriever`: a runnable from a question to documents, told to listeners as a retriever's run.
+"""`BaseRetriever`: a runnable from a question to documents, reported to callbacks as a retriever's run.
 
-An author writes `_get_relevant_documents`, or its `_aget…` twin, or both; or, like the retrievers of foldline, one
-`_invoke_body` body for both colours.
+A subclass implements `_get_relevant_documents`, `_aget_relevant_documents` or both; foldline's retrievers implement
+`_invoke_body` instead, one body for sync and async calls.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ RetrieverOutputLike: TypeAlias = Runnable[Any, RetrieverOutput]
 
 
 class LangSmithRetrieverParams(TypedDict, total=False):
-    """What traces say of a retriever."""
+    """The fields that describe a retriever in traces."""
 
     ls_retriever_name: str
     ls_vector_store_provider: str | None
@@ -103,7 +103,7 @@ class BaseRetriever(RunnableSerializable[RetrieverInput, RetrieverOutput]):
         config = _config(callbacks=callbacks, tags=tags, metadata=metadata, run_name=run_name)
         return await self.ainvoke(query, config, **kwargs)
 
-    # -- what an author writes
+    # -- what a subclass implements
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun
@@ -119,7 +119,7 @@ class BaseRetriever(RunnableSerializable[RetrieverInput, RetrieverOutput]):
     ) -> list[Document]:
         """Find documents."""
         raise NotImplementedError(
-            f"{type(self).__name__} has no `_aget_relevant_documents` of its own"
+            f"{type(self).__name__} does not implement `_aget_relevant_documents`"
         )
 
     def _get_ls_params(self, **_kwargs: object) -> LangSmithRetrieverParams:
@@ -129,83 +129,89 @@ class BaseRetriever(RunnableSerializable[RetrieverInput, RetrieverOutput]):
 
     # -- the run
 
-    async def _invoke_body(self, input: Any, run: Run) -> object:
+    async def _invoke_body(self, input: str, run: Run) -> object:
         hook, is_async = self._hook(run)
-        taken = _parameters(cast("Any", hook).__func__)
-        given = dict(run.kwargs) if taken.others else {}
-        if taken.run_manager:
+        parameters = _parameters(cast("Any", hook).__func__)
+        arguments = dict(run.kwargs) if parameters.takes_options else {}
+        if parameters.takes_run_manager:
             manager: Any = run.run_manager("retriever")
-            given["run_manager"] = manager if is_async or run.io.blocking else manager.get_sync()
+            arguments["run_manager"] = (
+                manager if is_async or run.io.blocking else manager.get_sync()
+            )
         with run.current():
-            return await run.io.call(hook, input, **given)
+            return await run.io.call(hook, input, **arguments)
 
     def _hook(self, run: Run) -> tuple[Callable[..., Any], bool]:
         cls = type(self)
-        blocking = _place(cls, "_get_relevant_documents")
-        awaited = _place(cls, "_aget_relevant_documents")
-        # A subclass that writes only the blocking one means it for both colours.
-        if not run.io.blocking and awaited <= blocking and awaited < FAR:
+        sync_index = _mro_index(cls, "_get_relevant_documents")
+        async_index = _mro_index(cls, "_aget_relevant_documents")
+        # A subclass that overrides only the sync method means it for async calls too.
+        if not run.io.blocking and async_index <= sync_index and async_index < NOT_DEFINED:
             return self._aget_relevant_documents, True
-        if run.io.blocking and awaited < blocking == FAR:
+        if run.io.blocking and async_index < sync_index == NOT_DEFINED:
             raise BlockingCallError(
                 f"{cls.__name__} implements only `_aget_relevant_documents`: use ainvoke or abatch"
             )
         return self._get_relevant_documents, False
 
-    async def _invoke_traced(self, input: Any, run: Run) -> Any:
+    async def _invoke_traced(self, input: str, run: Run) -> object:
         if run.manager is None:
             return await self._invoke_body(input, run)
-        told = {**self._get_ls_params(**run.kwargs), **(self.metadata or {})}
-        own = run.with_local(None, self.tags, told).patched()
+        metadata = {**self._get_ls_params(**run.kwargs), **(self.metadata or {})}
+        traced_run = run.with_local(None, self.tags, metadata).patched()
         name = run.get("run_name") or self.get_name()
         try:
-            await own.begin("retriever", "on_retriever_start", None, input, name=name)
-            documents = await self._invoke_body(input, own)
+            await traced_run.begin("retriever", "on_retriever_start", None, input, name=name)
+            documents = await self._invoke_body(input, traced_run)
         except BaseException as error:
-            await own.dispatch("on_retriever_error", error)
+            await traced_run.dispatch("on_retriever_error", error)
             raise
-        await own.dispatch("on_retriever_end", documents)
+        await traced_run.dispatch("on_retriever_end", documents)
         return documents
 
-    async def _stream_traced(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
+    async def _stream_traced(self, input: str, run: Run) -> AsyncGenerator[Any, None]:
         yield await self._step(input, run)
 
     async def _transform_traced(
         self, inputs: AsyncGenerator[Any, None], run: Run
     ) -> AsyncGenerator[Any, None]:
-        whole = await add_up(inputs)
-        if whole is not NOTHING:
-            yield await self._step(whole, run)
+        question = await add_up(inputs)
+        if question is not NOTHING:
+            yield await self._step(question, run)
 
 
-def _config(**given: Any) -> RunnableConfig:
-    return cast("RunnableConfig", {key: value for key, value in given.items() if value is not None})
+def _config(**settings: Any) -> RunnableConfig:
+    return cast(
+        "RunnableConfig", {key: value for key, value in settings.items() if value is not None}
+    )
 
 
-FAR = 1000
-"""A place in the ancestry behind everything: the hook was not written."""
+NOT_DEFINED = 1000
+"""The `_mro_index` of a hook that no subclass overrides."""
 
 
 @lru_cache(maxsize=1024)
-def _place(cls: type[BaseRetriever], name: str) -> int:
-    for place, ancestor in enumerate(cls.__mro__):
+def _mro_index(cls: type[BaseRetriever], name: str) -> int:
+    for index, ancestor in enumerate(cls.__mro__):
         if ancestor is BaseRetriever:
             break
         if name in ancestor.__dict__:
-            return place
-    return FAR
+            return index
+    return NOT_DEFINED
 
 
-class _Taken(NamedTuple):
-    run_manager: bool
-    others: bool
+class _HookParameters(NamedTuple):
+    takes_run_manager: bool
+    takes_options: bool
 
 
 @lru_cache(maxsize=1024)
-def _parameters(hook: Callable[..., Any]) -> _Taken:
+def _parameters(hook: Callable[..., Any]) -> _HookParameters:
     parameters = inspect.signature(hook).parameters
-    anything = any(
+    takes_any_keyword = any(
         parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()
     )
-    others = list(parameters.keys() - {"run_manager"})
-    return _Taken("run_manager" in parameters or anything, anything or len(others) > 2)
+    other_names = list(parameters.keys() - {"run_manager"})
+    return _HookParameters(
+        "run_manager" in parameters or takes_any_keyword, takes_any_keyword or len(other_names) > 2
+    )

@@ -1,10 +1,9 @@
-"""`ContextualCompressionRetriever`: lets a compressor (a reranker, a filter) work on what another retriever found."""
+"""`ContextualCompressionRetriever`: applies a compressor (a reranker, a filter) to another retriever's documents."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from foldline._run import Run
+from foldline.documents.base import Document
 from foldline.documents.compressor import BaseDocumentCompressor
 from foldline.retrievers.base import BaseRetriever, RetrieverLike
 
@@ -12,21 +11,23 @@ __all__ = ["ContextualCompressionRetriever"]
 
 
 class ContextualCompressionRetriever(BaseRetriever):
-    """Finds documents with one retriever and keeps what a compressor finds worth reading."""
+    """Finds documents with a retriever and keeps the parts that a compressor finds relevant."""
 
     base_compressor: BaseDocumentCompressor
     """Makes the documents shorter or fewer."""
     base_retriever: RetrieverLike
-    """Finds them."""
+    """Finds the documents."""
 
-    async def _invoke_body(self, input: Any, run: Run) -> Any:
-        found = await self.base_retriever._step(input, run.child())
-        if not found:
+    async def _invoke_body(self, input: str, run: Run) -> list[Document]:
+        documents = await self.base_retriever._step(input, run.child())
+        if not documents:
             return []
         compressor = self.base_compressor
         compress = (
             compressor.compress_documents if run.io.blocking else compressor.acompress_documents
         )
         with run.current():
-            kept = await run.io.call(compress, found, input, callbacks=run.child().manager)
-        return list(kept)
+            compressed = await run.io.call(
+                compress, documents, input, callbacks=run.child().manager
+            )
+        return list(compressed)

@@ -1,4 +1,4 @@
-"""Compressors: what of found documents is worth reading. Filters by a model or by vectors, extracts, pipelines."""
+"""Compressors reduce retrieved documents to what is relevant: filters by a model or by vectors, extracts, pipelines."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def question_and_context(query: str, document: Document) -> dict[str, Any]:
 
 
 class _Compressor(BaseDocumentCompressor):
-    """A compressor whose work is written once, for both kinds of call."""
+    """A compressor with one implementation, `_compress`, for sync and async calls."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(arbitrary_types_allowed=True)
 
@@ -65,13 +65,13 @@ class _Compressor(BaseDocumentCompressor):
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks = None
     ) -> list[Document]:
-        """Return what of the documents is worth reading for the query."""
+        """Return the parts of the documents that are relevant to the query."""
         return drive(self._compress(documents, query, Run.blocking(_config(callbacks))))
 
     async def acompress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks = None
     ) -> list[Document]:
-        """Return what of the documents is worth reading for the query."""
+        """Return the parts of the documents that are relevant to the query."""
         return await self._compress(documents, query, Run.asynchronous(_config(callbacks)))
 
 
@@ -82,32 +82,32 @@ def _config(callbacks: Callbacks) -> RunnableConfig | None:
 async def _answers(
     chain: Runnable[Any, Any], inputs: Sequence[dict[str, Any]], run: Run
 ) -> list[str]:
-    """Ask about each document, several at once; the answers are in the documents' order."""
+    """Ask about each document concurrently; return the answers in the order of the documents."""
     answers = [""] * len(inputs)
 
-    async def ask(place: int) -> Any:
-        return await chain._step(inputs[place], run.child())
+    async def ask(index: int) -> object:
+        return await chain._step(inputs[index], run.child())
 
     outcomes = run.io.as_completed(ask, range(len(inputs)), limit=run.max_concurrency)
     async with aclosing(outcomes):
-        async for place, answer, error in outcomes:
+        async for index, answer, error in outcomes:
             if error is not None:
                 raise error
-            answers[place] = _text(answer)
+            answers[index] = _text(answer)
     return answers
 
 
-def _text(answer: Any) -> str:
-    if isinstance(answer, dict):  # of a chain
+def _text(answer: object) -> str:
+    if isinstance(answer, dict):  # the outputs of a chain
         answer = answer.get("text", "")
     return str(answer.text if isinstance(answer, BaseMessage) else answer)
 
 
 class LLMChainExtractor(_Compressor):
-    """Keeps of each document the parts that a model finds helpful; documents without any are left out."""
+    """Keeps the parts of each document that a model finds helpful; documents without any are left out."""
 
     llm_chain: Runnable[Any, Any]
-    """Takes the variables of `get_input`, gives a text."""
+    """Takes the variables of `get_input`, returns text."""
     get_input: GetInput = question_and_context
 
     @classmethod
@@ -118,7 +118,7 @@ class LLMChainExtractor(_Compressor):
         get_input: GetInput | None = None,
         llm_chain_kwargs: dict[str, Any] | None = None,
     ) -> Self:
-        """Make one of a model; a prompt of your own takes `question` and `context`."""
+        """Make the compressor for a model; a custom prompt takes `question` and `context`."""
         chain = (prompt or EXTRACT_PROMPT) | llm
         return cls(llm_chain=chain, get_input=get_input or question_and_context)
 
@@ -135,17 +135,17 @@ class LLMChainExtractor(_Compressor):
 
 
 class LLMChainFilter(_Compressor):
-    """Keeps the documents that a model finds helpful, as they are."""
+    """Keeps the documents that a model finds helpful, unchanged."""
 
     llm_chain: Runnable[Any, Any]
-    """Takes the variables of `get_input`, gives YES or NO."""
+    """Takes the variables of `get_input`, returns YES or NO."""
     get_input: GetInput = question_and_context
 
     @classmethod
     def from_llm(
         cls, llm: Runnable[Any, Any], prompt: Runnable[Any, Any] | None = None, **kwargs: Any
     ) -> Self:
-        """Make one of a model; a prompt of your own takes `question` and `context`."""
+        """Make the compressor for a model; a custom prompt takes `question` and `context`."""
         return cls(llm_chain=(prompt or FILTER_PROMPT) | llm, **kwargs)
 
     async def _compress(
@@ -153,31 +153,31 @@ class LLMChainFilter(_Compressor):
     ) -> list[Document]:
         inputs = [self.get_input(query, document) for document in documents]
         answers = await _answers(self.llm_chain, inputs, run)
-        reader = BooleanOutputParser()
+        parser = BooleanOutputParser()
         return [
             document
             for document, answer in zip(documents, answers, strict=True)
-            if reader.parse(answer)
+            if parser.parse(answer)
         ]
 
 
 def _cosine(left: Sequence[float], right: Sequence[float]) -> float:
-    product = sum(one * other for one, other in zip(left, right, strict=True))
+    product = sum(x * y for x, y in zip(left, right, strict=True))
     length = math.hypot(*left) * math.hypot(*right)
     return product / length if length else 0.0
 
 
 class EmbeddingsFilter(_Compressor):
-    """Keeps the documents whose vectors are near to the question's: the `k` nearest, or all above a threshold."""
+    """Keeps the documents whose vectors are near the query's: the `k` nearest, or all above a threshold."""
 
     embeddings: Embeddings
     """Makes the vectors."""
     similarity_fn: Callable[[Any, Any], Any] | None = None
     """Compares rows of vectors (LangChain's form: two matrices to a matrix); default: the cosine."""
     k: int | None = 20
-    """How many to keep at most; None keeps all that are near enough."""
+    """The most documents to keep; None keeps all above the threshold."""
     similarity_threshold: float | None = None
-    """How near they must be at least."""
+    """The similarity that a document must exceed."""
 
     async def _compress(
         self, documents: Sequence[Document], query: str, run: Run
@@ -189,20 +189,22 @@ class EmbeddingsFilter(_Compressor):
         vectors = await run.io.call(
             model.embed_documents if is_sync else model.aembed_documents, texts
         )
-        asked = await run.io.call(model.embed_query if is_sync else model.aembed_query, query)
+        query_vector = await run.io.call(
+            model.embed_query if is_sync else model.aembed_query, query
+        )
         if self.similarity_fn is not None:
-            scores = [float(score) for score in self.similarity_fn([asked], vectors)[0]]
+            scores = [float(score) for score in self.similarity_fn([query_vector], vectors)[0]]
         else:
-            scores = [_cosine(asked, vector) for vector in vectors]
-        order = sorted(range(len(scores)), key=lambda place: -scores[place])[: self.k]
-        least = -math.inf if self.similarity_threshold is None else self.similarity_threshold
+            scores = [_cosine(query_vector, vector) for vector in vectors]
+        order = sorted(range(len(scores)), key=lambda index: -scores[index])[: self.k]
+        threshold = -math.inf if self.similarity_threshold is None else self.similarity_threshold
         return [
             Document(
-                documents[place].page_content,
-                metadata={**documents[place].metadata, "query_similarity_score": scores[place]},
+                documents[index].page_content,
+                metadata={**documents[index].metadata, "query_similarity_score": scores[index]},
             )
-            for place in order
-            if scores[place] > least
+            for index in order
+            if scores[index] > threshold
         ]
 
 
@@ -231,7 +233,7 @@ class DocumentCompressorPipeline(_Compressor):
 
 
 class EmbeddingsRedundantFilter(BaseDocumentTransformer):
-    """Leaves out documents that say nearly the same as one before them."""
+    """Leaves out documents that are nearly equal to an earlier one."""
 
     __repr__ = short_repr
 
@@ -243,24 +245,24 @@ class EmbeddingsRedundantFilter(BaseDocumentTransformer):
         self, documents: Sequence[Document], **kwargs: object
     ) -> list[Document]:
         """Return the documents without repetitions."""
-        vectors = self.embeddings.embed_documents([one.page_content for one in documents])
-        places: list[int] = []
-        for place, vector in enumerate(vectors):
-            if all(_cosine(vector, vectors[one]) <= self.similarity_threshold for one in places):
-                places.append(place)
-        return [documents[place] for place in places]
+        vectors = self.embeddings.embed_documents([doc.page_content for doc in documents])
+        distinct: list[int] = []
+        for index, vector in enumerate(vectors):
+            if all(_cosine(vector, vectors[i]) <= self.similarity_threshold for i in distinct):
+                distinct.append(index)
+        return [documents[index] for index in distinct]
 
 
 class LongContextReorder(BaseDocumentTransformer):
-    """Puts the best documents first and last, and the worst in the middle, where models read least."""
+    """Puts the best documents first and last, and the worst in the middle, which models attend to least."""
 
     __repr__ = short_repr
 
     def transform_documents(
         self, documents: Sequence[Document], **kwargs: object
     ) -> list[Document]:
-        """Return the documents in the other order; they come best first."""
+        """Return the documents reordered; the input is ordered best first."""
         ordered: list[Document] = []
-        for place, document in enumerate(reversed(documents)):
-            ordered.insert(len(ordered) if place % 2 else 0, document)
+        for index, document in enumerate(reversed(documents)):
+            ordered.insert(len(ordered) if index % 2 else 0, document)
         return ordered

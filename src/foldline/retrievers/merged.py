@@ -1,4 +1,4 @@
-"""`MergerRetriever`: several retrievers in turns. `RePhraseQueryRetriever`: a model rewords the question."""
+"""`MergerRetriever`: interleaves several retrievers. `RePhraseQueryRetriever`: a model rewrites the question."""
 
 from __future__ import annotations
 
@@ -22,34 +22,34 @@ REPHRASE_PROMPT = PromptTemplate.from_template(
 
 
 class MergerRetriever(BaseRetriever):
-    """Asks several retrievers at once; their documents come in turns, the first of each and so on."""
+    """Asks several retrievers concurrently and interleaves their documents: the first of each, then the second."""
 
     retrievers: list[RetrieverLike]
     """The retrievers."""
 
-    async def _invoke_body(self, input: Any, run: Run) -> list[Document]:
-        found: list[list[Document]] = [[] for _ in self.retrievers]
+    async def _invoke_body(self, input: str, run: Run) -> list[Document]:
+        results: list[list[Document]] = [[] for _ in self.retrievers]
 
-        async def ask(place: int) -> Any:
-            return await self.retrievers[place]._step(input, run.child())
+        async def ask(index: int) -> object:
+            return await self.retrievers[index]._step(input, run.child())
 
-        outcomes = run.io.as_completed(ask, range(len(found)), limit=run.max_concurrency)
+        outcomes = run.io.as_completed(ask, range(len(results)), limit=run.max_concurrency)
         async with aclosing(outcomes):
-            async for place, documents, error in outcomes:
+            async for index, documents, error in outcomes:
                 if error is not None:
                     raise error
-                found[place] = documents
-        turns = chain.from_iterable(zip_longest(*found))
-        return [document for document in turns if document is not None]
+                results[index] = documents
+        interleaved = chain.from_iterable(zip_longest(*results))
+        return [document for document in interleaved if document is not None]
 
 
 class RePhraseQueryRetriever(BaseRetriever):
-    """Looks for what a model makes of the question."""
+    """Lets a model rewrite the question as a query, and retrieves documents for that query."""
 
     retriever: RetrieverLike
-    """Looks for the new wording."""
+    """Finds documents for the rewritten question."""
     llm_chain: Runnable[Any, Any]
-    """From `{"question": …}` to the new wording."""
+    """Rewrites: takes `{"question": …}`, returns text or a message."""
 
     @classmethod
     def from_llm(
@@ -58,11 +58,11 @@ class RePhraseQueryRetriever(BaseRetriever):
         llm: Runnable[Any, Any],
         prompt: Runnable[Any, Any] = REPHRASE_PROMPT,
     ) -> Self:
-        """Make one of a model; a prompt of your own takes `question`."""
+        """Make the retriever for a model; a custom prompt takes `question`."""
         return cls(retriever=retriever, llm_chain=prompt | llm)
 
-    async def _invoke_body(self, input: Any, run: Run) -> list[Document]:
+    async def _invoke_body(self, input: str, run: Run) -> list[Document]:
         answer = await self.llm_chain._step({"question": input}, run.child())
-        words = str(answer.text if isinstance(answer, BaseMessage) else answer).strip()
-        found: list[Document] = await self.retriever._step(words, run.child())
-        return found
+        query = str(answer.text if isinstance(answer, BaseMessage) else answer).strip()
+        documents: list[Document] = await self.retriever._step(query, run.child())
+        return documents

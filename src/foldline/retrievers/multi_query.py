@@ -1,8 +1,10 @@
-"""`MultiQueryRetriever`: lets a model put the question in other words, and looks for all of them at once."""
+"""`MultiQueryRetriever`: lets a model write the question in other words, and searches for all of them concurrently."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import aclosing
+from itertools import chain
 from typing import Any, Self
 
 from foldline._run import Run
@@ -14,21 +16,21 @@ from foldline.runnables.lambda_ import RunnableLambda
 
 __all__ = ["MultiQueryRetriever"]
 
-ASK = (
+REPHRASE_INSTRUCTIONS = (
     "Write three other ways to ask the question below, so that a search finds what the first wording misses. "
     "One per line, nothing else.\n\nQuestion: {question}"
 )
 
 
 class MultiQueryRetriever(BaseRetriever):
-    """Looks for a question in several wordings; documents found by more than one are given once."""
+    """Searches with several wordings of a question; returns each document once."""
 
     retriever: RetrieverLike
-    """Looks for each wording."""
+    """Finds documents for each wording."""
     llm_chain: Runnable[Any, Any]
-    """Takes `{"question": …}`, gives the wordings: lines of text, a message, or a list."""
+    """Takes `{"question": …}`, returns the wordings: lines of text, a message, or a list."""
     include_original: bool = False
-    """Whether to look for the question itself too."""
+    """Whether to search for the original question too."""
 
     @classmethod
     def from_llm(
@@ -39,35 +41,38 @@ class MultiQueryRetriever(BaseRetriever):
         *,
         include_original: bool = False,
     ) -> Self:
-        """Make one of a model; a prompt of your own takes `question`."""
-        asked = prompt or RunnableLambda(lambda given: ASK.replace("{question}", given["question"]))
-        return cls(retriever=retriever, llm_chain=asked | llm, include_original=include_original)
+        """Make the retriever for a model; a custom prompt takes `question`."""
+        rephrase_prompt = prompt or RunnableLambda(
+            lambda inputs: REPHRASE_INSTRUCTIONS.replace("{question}", inputs["question"])
+        )
+        return cls(
+            retriever=retriever, llm_chain=rephrase_prompt | llm, include_original=include_original
+        )
 
-    async def _invoke_body(self, input: Any, run: Run) -> object:
+    async def _invoke_body(self, input: str, run: Run) -> object:
         answer = await self.llm_chain._step({"question": input}, run.child())
         queries = list(
             dict.fromkeys([*_lines(answer), *([input] if self.include_original else [])])
         )
-        found: list[list[Document]] = [[] for _ in queries]
+        results: list[list[Document]] = [[] for _ in queries]
 
-        async def ask(place: int) -> Any:
-            return await self.retriever._step(queries[place], run.child())
+        async def ask(index: int) -> object:
+            return await self.retriever._step(queries[index], run.child())
 
         outcomes = run.io.as_completed(ask, range(len(queries)), limit=run.max_concurrency)
         async with aclosing(outcomes):
-            async for place, documents, error in outcomes:
+            async for index, documents, error in outcomes:
                 if error is not None:
                     raise error
-                found[place] = documents
+                results[index] = documents
         distinct: list[Document] = []
-        for document in (one for documents in found for one in documents):
+        for document in chain.from_iterable(results):
             if document not in distinct:
                 distinct.append(document)
         return distinct
 
 
-def _lines(answer: Any) -> list[str]:
-    if isinstance(answer, BaseMessage):
-        answer = answer.text
-    lines = answer.splitlines() if isinstance(answer, str) else [str(line) for line in answer]
+def _lines(answer: str | BaseMessage | Iterable[object]) -> list[str]:
+    text = answer.text if isinstance(answer, BaseMessage) else answer
+    lines = text.splitlines() if isinstance(text, str) else [str(line) for line in text]
     return [line.strip() for line in lines if line.strip()]

@@ -1,4 +1,4 @@
-"""Retrievers that look in small pieces and bring whole documents: `MultiVectorRetriever`, `ParentDocumentRetriever`."""
+"""Retrievers that search small pieces and return whole documents: `MultiVectorRetriever`, `ParentDocumentRetriever`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["MultiVectorRetriever", "ParentDocumentRetriever", "SearchType"]
 
 
 class SearchType(str, Enum):  # noqa: UP042  str() must show the member, as LangChain's does
-    """How the pieces are looked for."""
+    """How the pieces are searched."""
 
     similarity = "similarity"
     similarity_score_threshold = "similarity_score_threshold"
@@ -29,7 +29,7 @@ class SearchType(str, Enum):  # noqa: UP042  str() must show the member, as Lang
 
 
 class MultiVectorRetriever(BaseRetriever):
-    """Looks in pieces (summaries, questions, parts) and brings the documents that they belong to.
+    """Searches pieces (summaries, questions, parts) and returns the documents that they belong to.
 
     ```python
     from foldline.documents import Document
@@ -49,21 +49,21 @@ class MultiVectorRetriever(BaseRetriever):
     """
 
     vectorstore: VectorStore
-    """Where the pieces are."""
+    """The store of the pieces."""
     docstore: BaseStore[str, Any]
-    """Where the documents are, by id; a `byte_store` may be given in its place."""
+    """The store of the documents, by id; a `byte_store` may be passed instead."""
     id_key: str = "doc_id"
     """The metadata key of a piece that names its document."""
     search_kwargs: dict[str, Any] = Field(default_factory=dict)
     """Options of the search for pieces."""
     search_type: SearchType = SearchType.similarity
-    """How pieces are looked for."""
+    """How pieces are searched."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(arbitrary_types_allowed=True)
 
     @model_validator(mode="before")
     @classmethod
-    def _read_byte_store(cls, values: Any) -> Any:
+    def _read_byte_store(cls, values: object) -> object:
         if not isinstance(values, dict) or values.get("docstore") is not None:
             return values
         values = dict(values)
@@ -72,18 +72,18 @@ class MultiVectorRetriever(BaseRetriever):
         values["docstore"] = create_kv_docstore(values.pop("byte_store"))
         return values
 
-    async def _invoke_body(self, input: Any, run: Run) -> list[Document]:
-        pieces = await self._pieces_for(input, run)
+    async def _invoke_body(self, input: str, run: Run) -> list[Document]:
+        pieces = await self._search_pieces(input, run)
         ids = list(
             dict.fromkeys(
                 piece.metadata[self.id_key] for piece in pieces if self.id_key in piece.metadata
             )
         )
         store = self.docstore
-        found = await run.io.call(store.mget if run.io.blocking else store.amget, ids)
-        return [document for document in found if document is not None]
+        documents = await run.io.call(store.mget if run.io.blocking else store.amget, ids)
+        return [document for document in documents if document is not None]
 
-    async def _pieces_for(self, query: str, run: Run) -> list[Document]:
+    async def _search_pieces(self, query: str, run: Run) -> list[Document]:
         store, is_sync = self.vectorstore, run.io.blocking
         if self.search_type == SearchType.mmr:
             method: Any = (
@@ -99,23 +99,23 @@ class MultiVectorRetriever(BaseRetriever):
             )
         else:
             method = store.similarity_search if is_sync else store.asimilarity_search
-        found = await run.io.call(method, query, **self.search_kwargs)
-        return [one[0] if isinstance(one, tuple) else one for one in found]
+        results = await run.io.call(method, query, **self.search_kwargs)
+        return [result[0] if isinstance(result, tuple) else result for result in results]
 
 
 class ParentDocumentRetriever(MultiVectorRetriever):
-    """Splits documents into small pieces to look in, and brings the documents, or larger pieces of them."""
+    """Searches small pieces of documents, and returns the documents or larger pieces of them."""
 
     child_splitter: TextSplitter
-    """Makes the pieces to look in."""
+    """Makes the pieces that are searched."""
     parent_splitter: TextSplitter | None = None
-    """Makes the pieces to bring; without it, whole documents are brought."""
+    """Makes the pieces that are returned; None: whole documents are returned."""
     child_metadata_fields: list[str] | None = None
     """Which metadata the small pieces keep; None keeps all."""
 
     @model_validator(mode="after")
     def _check_search(self) -> Self:
-        allowed = {one.value for one in SearchType}
+        allowed = {member.value for member in SearchType}
         if str(getattr(self.search_type, "value", self.search_type)) not in allowed:
             raise ValueError(f"search_type is one of {sorted(allowed)}")
         return self
@@ -127,7 +127,7 @@ class ParentDocumentRetriever(MultiVectorRetriever):
         add_to_docstore: bool = True,  # noqa: FBT001, FBT002  LangChain's signature
         **kwargs: Any,
     ) -> None:
-        """Split documents and keep both: small pieces to look in, and what is brought."""
+        """Split documents; store the small pieces, and the documents or larger pieces."""
         pieces, parents = self._split(documents, ids, add_to_docstore=add_to_docstore)
         self.vectorstore.add_documents(pieces, **kwargs)
         if add_to_docstore:
@@ -140,7 +140,7 @@ class ParentDocumentRetriever(MultiVectorRetriever):
         add_to_docstore: bool = True,  # noqa: FBT001, FBT002  LangChain's signature
         **kwargs: Any,
     ) -> None:
-        """Split documents and keep both: small pieces to look in, and what is brought."""
+        """Split documents; store the small pieces, and the documents or larger pieces."""
         pieces, parents = self._split(documents, ids, add_to_docstore=add_to_docstore)
         await self.vectorstore.aadd_documents(pieces, **kwargs)
         if add_to_docstore:
@@ -162,9 +162,13 @@ class ParentDocumentRetriever(MultiVectorRetriever):
         pieces: list[Document] = []
         for document, id_ in zip(documents, ids, strict=True):
             for piece in self.child_splitter.split_documents([document]):
-                kept = piece.metadata
+                piece_metadata = piece.metadata
                 if self.child_metadata_fields is not None:
-                    kept = {key: kept[key] for key in self.child_metadata_fields if key in kept}
-                metadata = {**kept, self.id_key: id_}
+                    piece_metadata = {
+                        key: piece_metadata[key]
+                        for key in self.child_metadata_fields
+                        if key in piece_metadata
+                    }
+                metadata = {**piece_metadata, self.id_key: id_}
                 pieces.append(Document(piece.page_content, metadata=metadata))
         return pieces, list(zip(ids, documents, strict=True))

@@ -1,7 +1,7 @@
-"""From a question to a structured query: what a model is told of the metadata, and how its answer is read.
+"""From a question to a structured query: the prompt that describes the metadata, and the parser of the answer.
 
 The answer is JSON with `query`, `filter` and perhaps `limit`; a filter is written as calls:
-`and(eq("genre", "war"), gt("year", 1990))`. It is read as a tree, never run.
+`and(eq("genre", "war"), gt("year", 1990))`. It is parsed as a tree and never executed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 NO_FILTER = "NO_FILTER"
-MOST_ARGUMENTS = 100
+MAX_ARGUMENTS = 100
 OPERATOR_CALL = re.compile(r"\b(and|or|not|in)\s*\(")
 TEMPLATE = """\
 Turn the question of a user into a search. Answer with JSON in a code fence, and nothing else:
@@ -69,29 +69,29 @@ class AttributeInfo(BaseModel):
 
 
 class StructuredQueryOutputParser(BaseOutputParser[StructuredQuery]):
-    """Reads a structured query."""
+    """Parses a structured query."""
 
     allowed_comparators: Sequence[Comparator] | None = None
-    """Comparators that the store has; None allows all."""
+    """Comparators that the store supports; None allows all."""
     allowed_operators: Sequence[Operator] | None = None
-    """Operators that the store has; None allows all."""
+    """Operators that the store supports; None allows all."""
     allowed_attributes: Sequence[str] | None = None
-    """Attributes that there are; None allows all."""
+    """Attributes that exist; None allows all."""
     fix_invalid: bool = False
-    """Whether comparisons that are not allowed are left out, where else they are an error."""
+    """Whether to leave out comparisons that are not allowed instead of raising."""
 
     @property
     def _type(self) -> str:
         return "structured_query"
 
     def parse(self, text: str) -> StructuredQuery:
-        """Read the query."""
+        """Parse the query."""
         try:
             value = parse_json_markdown(text)
             if not isinstance(value, dict):
-                raise ValueError("the answer is no JSON object")
+                raise ValueError("the answer is not a JSON object")
             condition = value.get("filter") or NO_FILTER
-            directive = None if condition == NO_FILTER else self._read(str(condition))
+            directive = None if condition == NO_FILTER else self._parse_condition(str(condition))
             limit = value.get("limit")
             return StructuredQuery(
                 query=str(value.get("query") or " "),
@@ -103,32 +103,32 @@ class StructuredQueryOutputParser(BaseOutputParser[StructuredQuery]):
                 f"Parsing text\n{text:.500}\n raised following error:\n{error}", llm_output=text
             ) from error
 
-    def _read(self, condition: str) -> FilterDirective | None:
-        # `and(...)` is a keyword of Python's: the names get an underscore, then the text is an expression.
-        source = OPERATOR_CALL.sub(lambda found: f"{found[1]}_(", condition.strip())
-        return self._directive(ast.parse(source, mode="eval").body)
+    def _parse_condition(self, condition: str) -> FilterDirective | None:
+        # `and` is a Python keyword: with an underscore after such names, the text parses as an expression.
+        source = OPERATOR_CALL.sub(lambda match: f"{match[1]}_(", condition.strip())
+        return self._convert(ast.parse(source, mode="eval").body)
 
-    def _directive(self, node: ast.expr) -> FilterDirective | None:
+    def _convert(self, node: ast.expr) -> FilterDirective | None:
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.keywords:
             raise ValueError(
                 f'a condition is a call such as eq("name", 1), not {ast.unparse(node):.100}'
             )
         name = node.func.id.rstrip("_").lower()
-        if len(node.args) > MOST_ARGUMENTS:
-            raise ValueError(f"{name} has {len(node.args)} arguments: at most {MOST_ARGUMENTS}")
-        if name in {one.value for one in Operator}:
+        if len(node.args) > MAX_ARGUMENTS:
+            raise ValueError(f"{name} has {len(node.args)} arguments: at most {MAX_ARGUMENTS}")
+        if name in {operator.value for operator in Operator}:
             return self._operation(Operator(name), node.args)
-        if name in {one.value for one in Comparator}:
+        if name in {comparator.value for comparator in Comparator}:
             return self._comparison(Comparator(name), node.args)
         raise ValueError(
-            f"Received unrecognized function {name}: it is no comparator and no operator"
+            f"Received unrecognized function {name}: it is neither a comparator nor an operator"
         )
 
     def _operation(self, operator: Operator, nodes: list[ast.expr]) -> FilterDirective | None:
         if self.allowed_operators is not None and operator not in self.allowed_operators:
             raise ValueError(f"Received disallowed operator {operator.value}")
-        found = [self._directive(node) for node in nodes]
-        parts = [part for part in found if part is not None]
+        directives = [self._convert(node) for node in nodes]
+        parts = [directive for directive in directives if directive is not None]
         if len(parts) == 1 and operator != Operator.NOT:
             return parts[0]
         return Operation(operator=operator, arguments=parts) if parts else None
@@ -144,8 +144,8 @@ class StructuredQueryOutputParser(BaseOutputParser[StructuredQuery]):
             return Comparison(comparator=comparator, attribute=str(attribute), value=value)
         if self.fix_invalid:
             return None
-        what = f"comparator {comparator.value}" if is_known else f"attribute {attribute}"
-        raise ValueError(f"Received disallowed {what}")
+        disallowed = f"comparator {comparator.value}" if is_known else f"attribute {attribute}"
+        raise ValueError(f"Received disallowed {disallowed}")
 
 
 def get_query_constructor_prompt(
@@ -159,20 +159,20 @@ def get_query_constructor_prompt(
     **kwargs: Any,
 ) -> PromptTemplate:
     """Make the prompt that asks for a structured query; its variable is `query`."""
-    described = [AttributeInfo.model_validate(one) for one in attribute_info]
-    lines = [f"- {one.name} ({one.type}): {one.description}" for one in described]
-    shown = [
-        f'Example: "{asked}" is\n```json\n{json.dumps(answer)}\n```'
-        for asked, answer in examples or ()
+    attributes = [AttributeInfo.model_validate(info) for info in attribute_info]
+    attribute_lines = [f"- {info.name} ({info.type}): {info.description}" for info in attributes]
+    example_texts = [
+        f'Example: "{question}" is\n```json\n{json.dumps(answer)}\n```'
+        for question, answer in examples or ()
     ]
     text = TEMPLATE.format(
         limit_field=', "limit": <how many, or null>' if enable_limit else "",
         limit_rule=" Set `limit` only where the user says how many." if enable_limit else "",
-        comparators=", ".join(one.value for one in allowed_comparators),
-        operators=", ".join(one.value for one in allowed_operators),
+        comparators=", ".join(comparator.value for comparator in allowed_comparators),
+        operators=", ".join(operator.value for operator in allowed_operators),
         content=document_contents,
-        attributes="\n".join(lines),
-        examples="\n".join(shown),
+        attributes="\n".join(attribute_lines),
+        examples="\n".join(example_texts),
     )
     escaped = text.replace("{", "{{").replace("}", "}}")
     return PromptTemplate.from_template(escaped + "\nThe question of the user: {query}\n")
@@ -198,7 +198,7 @@ def load_query_constructor_runnable(
         enable_limit=enable_limit,
         **kwargs,
     )
-    names = [AttributeInfo.model_validate(one).name for one in attribute_info]
+    names = [AttributeInfo.model_validate(info).name for info in attribute_info]
     parser = StructuredQueryOutputParser(
         allowed_comparators=allowed_comparators,
         allowed_operators=allowed_operators,

@@ -1,4 +1,4 @@
-"""`SelfQueryRetriever`: a model turns the question into words to look for and a filter on the metadata."""
+"""`SelfQueryRetriever`: a model turns the question into search words and a filter on the metadata."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from foldline.vectorstores.base import VectorStore
 
 __all__ = ["FoldlineTranslator", "SelfQueryRetriever"]
 
-JOINS = {Operator.AND: "$and", Operator.OR: "$or"}
+LOGICAL_OPERATORS = {Operator.AND: "$and", Operator.OR: "$or"}
 
 
 class FoldlineTranslator(Visitor):
@@ -49,7 +49,7 @@ class FoldlineTranslator(Visitor):
         parts = [part.accept(self) for part in operation.arguments]
         if operation.operator == Operator.NOT:
             return {"$not": parts[0] if len(parts) == 1 else {"$and": parts}}
-        return {JOINS[operation.operator]: parts}
+        return {LOGICAL_OPERATORS[operation.operator]: parts}
 
     def visit_comparison(self, comparison: Comparison) -> dict[str, Any]:
         """Translate one comparison."""
@@ -59,7 +59,7 @@ class FoldlineTranslator(Visitor):
     def visit_structured_query(
         self, structured_query: StructuredQuery
     ) -> tuple[str, dict[str, Any]]:
-        """Translate a whole query into its words and the options of a search."""
+        """Translate a query into its search words and the options of the search."""
         options: dict[str, Any] = {}
         if structured_query.filter is not None:
             options["filter"] = structured_query.filter.accept(self)
@@ -67,20 +67,20 @@ class FoldlineTranslator(Visitor):
 
 
 class SelfQueryRetriever(BaseRetriever):
-    """Looks for what a model makes of the question: words, and a filter on the metadata."""
+    """Lets a model turn the question into search words and a metadata filter, and searches a store with them."""
 
     vectorstore: VectorStore
-    """Where to look."""
+    """The store to search."""
     query_constructor: Runnable[Any, StructuredQuery] = Field(alias="llm_chain")
-    """From `{"query": question}` to a structured query."""
+    """Takes `{"query": question}`, returns a structured query."""
     structured_query_translator: Visitor = Field(default_factory=FoldlineTranslator)
     """Translates filters for the store."""
     search_type: str = "similarity"
-    """How to look: "similarity" or "mmr"."""
+    """The kind of search: "similarity" or "mmr"."""
     search_kwargs: dict[str, Any] = Field(default_factory=dict)
     """Options of the search."""
     use_original_query: bool = False
-    """Whether the question itself is looked for, and not the words that the model chose."""
+    """Whether to search with the original question instead of the model's words."""
     verbose: bool = False
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
@@ -100,7 +100,7 @@ class SelfQueryRetriever(BaseRetriever):
         use_original_query: bool = False,  # noqa: FBT001, FBT002
         **kwargs: Any,
     ) -> Self:
-        """Make one of a model; a store that is not foldline's needs a translator."""
+        """Make the retriever for a model; a store that is not foldline's needs a translator."""
         translator = structured_query_translator or _translator_of(vectorstore)
         options = {
             "allowed_comparators": translator.allowed_comparators or tuple(Comparator),
@@ -119,17 +119,19 @@ class SelfQueryRetriever(BaseRetriever):
             **kwargs,
         )
 
-    async def _invoke_body(self, input: Any, run: Run) -> list[Document]:
-        structured = await self.query_constructor._step({"query": input}, run.child())
-        words, options = self.structured_query_translator.visit_structured_query(structured)
+    async def _invoke_body(self, input: str, run: Run) -> list[Document]:
+        structured_query = await self.query_constructor._step({"query": input}, run.child())
+        search_words, options = self.structured_query_translator.visit_structured_query(
+            structured_query
+        )
         options = {**self.search_kwargs, **options}
-        if structured.limit is not None:
-            options["k"] = structured.limit
+        if structured_query.limit is not None:
+            options["k"] = structured_query.limit
         store = self.vectorstore
         search = store.search if run.io.blocking else store.asearch
-        query = input if self.use_original_query else words
-        found: list[Document] = await run.io.call(search, query, self.search_type, **options)
-        return found
+        query = input if self.use_original_query else search_words
+        documents: list[Document] = await run.io.call(search, query, self.search_type, **options)
+        return documents
 
 
 def _translator_of(store: VectorStore) -> Visitor:
@@ -137,5 +139,5 @@ def _translator_of(store: VectorStore) -> Visitor:
         return FoldlineTranslator()
     raise UsageError(
         f"Self query retriever with Vector Store type {type(store).__name__} not supported: "
-        "give a structured_query_translator that writes its filters"
+        "pass a structured_query_translator that writes its filters"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
@@ -14,13 +14,13 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from foldline.callbacks.base import BaseCallbackHandler
-from foldline.serve.apps import ServedApp, as_apps
+from foldline.serve.apps import Servable, ServedApp, as_apps
 from foldline.serve.host import RunHost
 from foldline.serve.keys import KeyStore
 from foldline.serve.log.run_log import RunLog
 from foldline.serve.metrics import Metrics
 from foldline.serve.openapi import openapi_json
-from foldline.serve.server import JsonResponse, Server
+from foldline.serve.server import JsonResponse, Server, WireCall
 from foldline.serve.settings import Settings
 from foldline.serve.studio_mount import studio_routes
 from foldline.serve.wires import (
@@ -45,7 +45,7 @@ WIRES = (
     chat_completions, openai_models, responses, anthropic_messages, langgraph, thread_protocol, native, vercel,
     agui, mcp, langserve,
 )  # fmt: skip
-"""In the order in which their routes are looked at: the first that fits answers."""
+"""In the order in which their routes are matched: the first that fits answers."""
 
 
 class ServeApp(Starlette):
@@ -57,7 +57,7 @@ class ServeApp(Starlette):
 
 
 def create_app(
-    apps: Any,
+    apps: Servable | Mapping[str, Servable],
     *,
     settings: Settings | None = None,
     callbacks: Sequence[BaseCallbackHandler] = (),
@@ -66,16 +66,16 @@ def create_app(
     """Return an ASGI app that serves a runnable, an agent or a model, or several by name.
 
     Options are those of `Settings`: `create_app({"weather": agent}, log="runs.db")`. Served alone or mounted into
-    another app; where that one does not run the lifespan of what it mounts, the first request does.
+    another app. Where that app does not run the lifespan of mounted apps, the first request opens the run log.
     """
     settings = settings or Settings(**options)
     served: dict[str, ServedApp] = as_apps(apps)
     log = RunLog(settings.log)
-    listeners = list(callbacks)
+    handlers = list(callbacks)
     tracer = open_tracer(settings.traces) if settings.traces is not None else None
     if tracer is not None:
-        listeners.append(tracer)
-    host = RunHost(log, settings, Metrics(), listeners)
+        handlers.append(tracer)
+    host = RunHost(log, settings, Metrics(), handlers)
     server = Server(served, settings, host, KeyStore(log.tables))
     routes: list[BaseRoute] = [
         Route("/healthz", _healthz),
@@ -128,11 +128,11 @@ class _Ready:
             return JsonResponse({"status": "shutting down"}, status_code=503)
         try:
             await host.call(host.log.tables.read, "SELECT 1")
-        except Exception:  # noqa: BLE001  whatever is wrong with the log, it is not ready
+        except Exception:  # noqa: BLE001  with any error of the log, the server is not ready
             return JsonResponse({"status": "the run log does not answer"}, status_code=503)
         return JsonResponse({"status": "ready"})
 
 
-async def _metrics(call: Any) -> Response:
+async def _metrics(call: WireCall) -> Response:
     host = call.server.host
     return PlainTextResponse(host.metrics.text(len(host.live), host.commits))

@@ -1,13 +1,14 @@
-"""`ServedApp`: a model, an agent, a graph, a chain or embeddings under a name; and what one run of it is asked."""
+"""`ServedApp`: a model, an agent, a graph, a chain or embeddings under a name. `RunRequest`: one run of it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from foldline._config import RunnableConfig
 from foldline.agents.agent import Agent
+from foldline.checkpoint.base import BaseCheckpointSaver
 from foldline.embeddings.base import Embeddings
 from foldline.exceptions import UsageError
 from foldline.language_models.base_chat_model import BaseChatModel
@@ -18,63 +19,79 @@ from foldline.runnables.base import Runnable
 from foldline.runnables.binding import RunnableBindingBase
 from foldline.runnables.fallbacks import RunnableWithFallbacks
 from foldline.runnables.lambda_ import RunnableLambda
+from foldline.serve.json_object import JsonObject
 from foldline.utils.short_repr import short_repr
 from foldline.workflows.interrupts import Command
 from foldline.workflows.loop_runnable import LoopRunnable
 
-__all__ = ["AppKind", "Emit", "InsideView", "RunRequest", "ServedApp", "as_apps"]
+if TYPE_CHECKING:
+    from foldline.agents.agent import StateSnapshot as AgentSnapshot
+    from foldline.graph.types import StateSnapshot as GraphSnapshot
 
-Json: TypeAlias = Any
+__all__ = [
+    "AppKind",
+    "Emit",
+    "InnerView",
+    "RunRequest",
+    "Servable",
+    "ServedApp",
+    "Snapshot",
+    "as_apps",
+]
+
 AppKind = Literal["model", "agent", "runnable", "embeddings"]
-Emit = Callable[[str, Json, "list[str] | None", "str | None"], None]
+Emit = Callable[[str, object, "list[str] | None", "str | None"], None]
 """Takes an event's method, data, namespace and node."""
-InsideView = Literal["stream_log", "stream_events"]
-"""The ways in which LangServe's clients watch a run from inside."""
+InnerView = Literal["stream_log", "stream_events"]
+"""The two forms in which LangServe's clients watch the steps inside a run."""
+Snapshot: TypeAlias = "AgentSnapshot | GraphSnapshot"
+"""A checkpoint of a thread."""
 CHATTY_NAMES: Final = ("messages", "chat_history", "history")
 
 
 @dataclass(slots=True)
 class RunRequest:
-    """What is asked of an app in one run."""
+    """The input, the options and the config of one run."""
 
-    input: Json = None
-    """Messages, or any JSON that the app takes; None carries on with the thread."""
-    options: dict[str, Json] = field(default_factory=dict)
-    """Options of the model: temperature, tools, and so on; agents have their own."""
+    input: object = None
+    """Messages, or any JSON that the app takes; None continues the thread."""
+    options: JsonObject = field(default_factory=dict)
+    """Options of the model: temperature, tools, and so on. Agents set their own."""
     thread: str | None = None
-    """The thread as the app's checkpointer knows it."""
+    """The thread's id in the app's checkpointer."""
     command: Command[Any] | None = None
-    """Answers to questions, in the place of an input."""
+    """Answers to questions, instead of an input."""
     config: RunnableConfig = field(default_factory=lambda: RunnableConfig())
     keeps_values: bool = False
-    """Whether the state after each step goes into the log."""
+    """Whether the state after each step is logged."""
     streams: bool = True
-    """Whether a model is asked for a stream; an answer that is wanted at once costs less."""
-    inside: InsideView | None = None
-    """The form in which the steps inside go into the log, in the place of the app's own events."""
-    inside_options: dict[str, Json] = field(default_factory=dict)
-    """Filters of what is seen inside: `include_names` and so on."""
+    """Whether the model streams; an answer in one piece costs less."""
+    inner_view: InnerView | None = None
+    """How the steps inside the app are logged, instead of the app's own events."""
+    inner_options: JsonObject = field(default_factory=dict)
+    """Filters of the steps inside the app: `include_names` and so on."""
 
     def copy(self) -> RunRequest:
-        """Return the same for another run: each run has a config and a thread of its own."""
+        """Return a copy for another run, which needs its own config and thread."""
         return replace(self, config=RunnableConfig(**self.config))
 
 
 class ServedApp:
-    """One thing that is served."""
+    """A served object and its name."""
 
     __repr__ = short_repr
 
     def __init__(
         self,
         name: str,
-        target: Any,
+        target: object,
         *,
         on_disconnect: Literal["cancel", "continue"] | None = None,
         provider_name: str | None = None,
     ) -> None:
         self.name = name
-        self.target = target
+        self.target: Any = target
+        """The object itself. `kind` says which methods it has."""
         self.on_disconnect = on_disconnect
         self.kind: AppKind = kind_of(name, target)
         model = model_of(target)
@@ -85,27 +102,28 @@ class ServedApp:
 
     @property
     def has_threads(self) -> bool:
-        """Whether conversations are kept on the server."""
+        """Whether the app stores conversations."""
         if isinstance(self.target, Agent):
             return self.target.setup.checkpointer is not None
         return getattr(self.target, "checkpointer", None) not in (None, False)
 
     @property
-    def checkpointer(self) -> Any:
-        """Where its threads are kept."""
+    def checkpointer(self) -> BaseCheckpointSaver | None:
+        """The checkpointer that stores its threads."""
         if isinstance(self.target, Agent):
             return self.target.setup.checkpointer
-        return getattr(self.target, "checkpointer", None)
+        saver = getattr(self.target, "checkpointer", None)
+        return saver if isinstance(saver, BaseCheckpointSaver) else None
 
     @property
     def prices(self) -> Prices | None:
-        """What its model costs, where it is one model whose price is known."""
+        """The prices of its model; None where they are not known or it has several models."""
         if self.model is None:
             return None
-        own = (self.model.profile or {}).get("prices")
-        return own or find_prices(self.model._provider, self.model._model_name)
+        profile_prices = (self.model.profile or {}).get("prices")
+        return profile_prices or find_prices(self.model._provider, self.model._model_name)
 
-    def input_of_chat(self, messages: list[BaseMessage]) -> Json:
+    def input_of_chat(self, messages: list[BaseMessage]) -> object:
         """Return a conversation as this app's input."""
         if self.kind == "model":
             return messages
@@ -123,9 +141,9 @@ class ServedApp:
         plain = [name for name in needed if name not in chatty]
         if len(plain) > 1:
             raise UsageError(
-                f"{self.name} takes {', '.join(plain)} and no conversation: call it at /{self.name}/invoke"
+                f"{self.name} takes {', '.join(plain)}, not a conversation: call it at /{self.name}/invoke"
             )
-        value: dict[str, Json] = {}
+        value: JsonObject = {}
         if chatty:
             value[chatty[0]] = messages if not plain else messages[:-1]
         if plain:
@@ -133,8 +151,12 @@ class ServedApp:
         return value
 
 
-def kind_of(name: str, target: Any) -> AppKind:
-    """Return what an object is served as."""
+Servable: TypeAlias = ServedApp | Runnable[Any, Any] | Embeddings | Callable[..., Any]
+"""What can be served. A plain function becomes a `RunnableLambda`."""
+
+
+def kind_of(name: str, target: object) -> AppKind:
+    """Return the kind of an object; raise `UsageError` where it cannot be served."""
     if isinstance(target, Embeddings):
         return "embeddings"
     if isinstance(target, LoopRunnable):
@@ -148,8 +170,8 @@ def kind_of(name: str, target: Any) -> AppKind:
     )
 
 
-def model_of(target: Any) -> BaseChatModel | None:
-    """Return the chat model that answers for a runnable which gives a chat model's answers; None for others."""
+def model_of(target: object) -> BaseChatModel | None:
+    """Return the chat model inside a binding or fallbacks; None for other runnables."""
     if isinstance(target, BaseChatModel):
         return target
     if isinstance(target, RunnableBindingBase):
@@ -160,8 +182,8 @@ def model_of(target: Any) -> BaseChatModel | None:
     return None
 
 
-def as_apps(apps: Any) -> dict[str, ServedApp]:
-    """Return what is served, by name: of one object, or of a mapping of names."""
+def as_apps(apps: Servable | Mapping[str, Servable]) -> dict[str, ServedApp]:
+    """Return the served apps by name, from one object or a mapping of names."""
     if isinstance(apps, ServedApp):
         return {apps.name: apps}
     if not isinstance(apps, Mapping):

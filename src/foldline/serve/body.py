@@ -1,4 +1,4 @@
-"""`Body`: a JSON request read field by field; what does not fit is refused with the name of its place."""
+"""`Body`: a JSON request read field by field; an invalid field is refused with its path."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pydantic_core import from_json
 from starlette.requests import ClientDisconnect, Request
 
 from foldline.serve.errors import ServeError
+from foldline.serve.json_object import JsonObject
 
-__all__ = ["Body", "Json", "check_media", "read_body"]
+__all__ = ["Body", "check_media", "read_body"]
 
-Json = Any
 LONGEST_NAME: Final = 256
 URL_FIELDS: Final = frozenset({"url", "image_url", "file_url", "video_url", "audio_url"})
 FILE_FIELDS: Final = frozenset({"path", "file_path", "filename_on_server"})
@@ -22,25 +22,25 @@ DEEPEST: Final = 100
 class Body:
     """A JSON object of a request."""
 
-    def __init__(self, value: Json, place: str = "") -> None:
+    def __init__(self, value: object, place: str = "") -> None:
         if not isinstance(value, dict):
-            raise refused(place or "the body", "must be a JSON object")
-        self.value: dict[str, Json] = value
+            raise refusal(place or "the body", "must be a JSON object")
+        self.value: JsonObject = value
         self.place = place
 
     def _name(self, name: str) -> str:
         return f"{self.place}.{name}" if self.place else name
 
-    def get(self, name: str) -> Json:
-        """Return a field as it is."""
+    def get(self, name: str) -> object:
+        """Return a field unchecked."""
         return self.value.get(name)
 
     def refuse(self, name: str, sentence: str) -> ServeError:
         """Return the error for a field."""
-        return refused(self._name(name), sentence)
+        return refusal(self._name(name), sentence)
 
     def text(self, name: str, default: str | None = None, *, longest: int | None = None) -> str:
-        """Return a field that is a text; without a default it must be there."""
+        """Return a text field; without a default it is required."""
         value = self.value.get(name)
         if value is None and default is not None:
             return default
@@ -51,18 +51,18 @@ class Body:
         return value
 
     def maybe_text(self, name: str, *, longest: int | None = None) -> str | None:
-        """Return a field that is a text or absent."""
+        """Return a text field, or None where it is absent."""
         return None if self.value.get(name) is None else self.text(name, longest=longest)
 
     def name(self, name: str) -> str | None:
-        """Return a field that is a name (an id, an app), or absent."""
+        """Return a name (an id, an app), or None where it is absent."""
         value = self.maybe_text(name, longest=LONGEST_NAME)
         if value is not None and (not value or "\x00" in value):
             raise self.refuse(name, "must not be empty or hold NUL")
         return value
 
     def flag(self, name: str, *, default: bool = False) -> bool:
-        """Return a field that is true or false."""
+        """Return a boolean field."""
         value = self.value.get(name)
         if value is None:
             return default
@@ -71,7 +71,7 @@ class Body:
         return value
 
     def number(self, name: str, low: float, high: float) -> float | None:
-        """Return a field that is a number within bounds, or absent."""
+        """Return a number within bounds, or None where it is absent."""
         value = self.value.get(name)
         if value is None:
             return None
@@ -82,7 +82,7 @@ class Body:
         return value
 
     def integer(self, name: str, low: int, high: int) -> int | None:
-        """Return a field that is a whole number within bounds, or absent."""
+        """Return an integer within bounds, or None where it is absent."""
         value = self.number(name, low, high)
         if value is None:
             return None
@@ -92,8 +92,8 @@ class Body:
             return int(value)
         return value
 
-    def items(self, name: str, *, most: int, least: int = 0) -> list[Json]:
-        """Return a field that is a list, empty where it is absent."""
+    def items(self, name: str, *, most: int, least: int = 0) -> list[Any]:
+        """Return a list, empty where it is absent."""
         value = self.value.get(name)
         if value is None:
             value = []
@@ -106,24 +106,24 @@ class Body:
         return value
 
     def objects(self, name: str, *, most: int, least: int = 0) -> list[Body]:
-        """Return a field that is a list of objects."""
+        """Return a list of objects."""
         return [
             Body(item, f"{self._name(name)}[{place}]")
             for place, item in enumerate(self.items(name, most=most, least=least))
         ]
 
     def object(self, name: str) -> Body | None:
-        """Return a field that is an object, or absent."""
+        """Return an object, or None where it is absent."""
         value = self.value.get(name)
         return None if value is None else Body(value, self._name(name))
 
-    def mapping(self, name: str) -> dict[str, Json]:
-        """Return a field that is an object, empty where it is absent."""
+    def mapping(self, name: str) -> JsonObject:
+        """Return an object as a dict, empty where it is absent."""
         inner = self.object(name)
         return {} if inner is None else inner.value
 
 
-def refused(place: str, sentence: str) -> ServeError:
+def refusal(place: str, sentence: str) -> ServeError:
     """Return the error for a place in a request."""
     return ServeError("invalid_request", f"{place} {sentence}", code=None)
 
@@ -154,28 +154,29 @@ async def read_bytes(request: Request, largest: int) -> bytes:
     return bytes(data)
 
 
-def parse_json(data: bytes) -> Json:
-    """Read JSON; what is none is refused."""
+def parse_json(data: bytes) -> object:
+    """Parse JSON; raise `ServeError` where it is invalid."""
     try:
-        return from_json(data, allow_inf_nan=False)
+        value: object = from_json(data, allow_inf_nan=False)
     except (ValueError, RecursionError) as error:
         raise ServeError("invalid_request", f"the body is not JSON: {str(error)[:200]}") from error
+    return value
 
 
-def check_media(value: Json, depth: int = 0) -> None:
-    """Refuse files of the server and addresses that are none of the web, wherever they are in a message."""
+def check_media(value: object, depth: int = 0) -> None:
+    """Refuse paths of the server's files, and URLs other than http, https and data, anywhere in a message."""
     if depth > DEEPEST:
-        raise refused("messages", "nest too deep")
+        raise refusal("messages", "nest too deep")
     if isinstance(value, Mapping):
         for name, item in value.items():
             if name in FILE_FIELDS and "type" in value:
-                raise refused(str(name), "may not name a file of the server: send its data")
+                raise refusal(str(name), "may not name a file of the server: send its data")
             if name in URL_FIELDS:
                 address = item.get("url") if isinstance(item, Mapping) else item
                 if isinstance(address, str) and not address.startswith(
                     ("https://", "http://", "data:")
                 ):
-                    raise refused(str(name), "must begin with https://, http:// or data:")
+                    raise refusal(str(name), "must begin with https://, http:// or data:")
             if isinstance(item, Mapping | list):
                 check_media(item, depth + 1)
     elif isinstance(value, list):

@@ -1,14 +1,14 @@
-"""`RemoteRunnable`: an app of a `foldline serve` somewhere else, called like any runnable.
+"""`RemoteRunnable`: an app of another `foldline serve`, called like any runnable.
 
-It speaks our own wire: a stream whose connection breaks is picked up where it was, without a gap and without an event
-twice.
+It uses the native wire: a stream whose connection breaks is resumed after its last event, with no event lost or
+repeated.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing
 from typing import Any, Final
 
 from foldline._io.drive import drive
@@ -27,6 +27,7 @@ from foldline.load import dumpd, load
 from foldline.messages import convert_to_messages
 from foldline.messages._view import ChunkView
 from foldline.runnables.base import Runnable
+from foldline.serve.json_object import JsonObject
 from foldline.transports import Request, Response, Timeouts, Transport
 from foldline.transports._default import default_transport
 from foldline.workflows.events import jsonable
@@ -34,7 +35,6 @@ from foldline.workflows.interrupts import Command
 
 __all__ = ["RemoteRunnable"]
 
-Json = Any
 RECONNECTS: Final = 5
 PAUSE: Final = 0.2
 
@@ -72,13 +72,13 @@ class RemoteRunnable(Runnable[Any, Any]):
 
     # -- running
 
-    async def _invoke_body(self, input: Any, run: Run) -> Any:
+    async def _invoke_body(self, input: object, run: Run) -> object:
         body = {**self._body(input, run), "wait": True}
         path = self._path(body)
         result = await self._json(run, "POST", path, body)
         return revive(result.get("output"))
 
-    async def _stream_body(self, input: Any, run: Run) -> AsyncGenerator[Any, None]:
+    async def _stream_body(self, input: object, run: Run) -> AsyncGenerator[Any, None]:
         view = RemotePieces()
         body = {**self._body(input, run), "stream": True}
         async with aclosing(self._events(body, run)) as events:
@@ -86,12 +86,12 @@ class RemoteRunnable(Runnable[Any, Any]):
                 for piece in view.take(event):
                     yield piece
 
-    def _path(self, body: dict[str, Json]) -> str:
+    def _path(self, body: JsonObject) -> str:
         run_id = body.pop("resume_run", None)
         return f"/runs/{run_id}/resume" if run_id else "/runs"
 
-    def _body(self, input: Any, run: Run) -> dict[str, Json]:
-        body: dict[str, Json] = {"app": self.app} if self.app is not None else {}
+    def _body(self, input: object, run: Run) -> JsonObject:
+        body: JsonObject = {"app": self.app} if self.app is not None else {}
         thread = run.configurable.get("thread_id")
         if thread is not None:
             body["thread_id"] = str(thread)
@@ -99,7 +99,7 @@ class RemoteRunnable(Runnable[Any, Any]):
             run_id = run.configurable.get("run_id")
             if run_id is None:
                 raise ModelError(
-                    "a question is answered in its run: config={'configurable': {'run_id': …}} names it"
+                    "an answer needs the run that asked: pass config={'configurable': {'run_id': …}}"
                 )
             return {"resume_run": str(run_id), "answers": jsonable(input.resume)}
         body["input"] = jsonable(dumpd(input))
@@ -107,8 +107,8 @@ class RemoteRunnable(Runnable[Any, Any]):
             body["options"] = jsonable(dict(run.kwargs))
         return body
 
-    async def _events(self, body: dict[str, Json], run: Run) -> AsyncGenerator[Json, None]:
-        """Return the events of a new run; where the connection breaks, go on after the last one."""
+    async def _events(self, body: JsonObject, run: Run) -> AsyncGenerator[JsonObject, None]:
+        """Yield the events of a new run; where the connection breaks, resume after the last one."""
         run_id, last, breaks = None, 0, 0
         request = self._request("POST", self._path(body), body)
         while True:
@@ -136,7 +136,7 @@ class RemoteRunnable(Runnable[Any, Any]):
 
     # -- HTTP
 
-    def _request(self, method: str, path: str, body: Json) -> Request:
+    def _request(self, method: str, path: str, body: object) -> Request:
         headers = {
             "content-type": "application/json",
             "accept": "application/json, text/event-stream",
@@ -148,16 +148,17 @@ class RemoteRunnable(Runnable[Any, Any]):
             url=self.url + path, method=method, headers=headers, body=data, timeouts=self._timeouts
         )
 
-    def _open(self, request: Request, run: Run) -> Any:
+    def _open(self, request: Request, run: Run) -> AbstractAsyncContextManager[Response]:
         transport = self._transport or default_transport()
         return transport.open(request, blocking=run.io.blocking)
 
-    async def _json(self, run: Run, method: str, path: str, body: Json) -> Json:
+    async def _json(self, run: Run, method: str, path: str, body: object) -> JsonObject:
         async with self._open(self._request(method, path, body), run) as response:
             await _check(response)
-            return json.loads(await response.read())
+            answer: JsonObject = json.loads(await response.read())
+            return answer
 
-    async def _read(self, response: Response) -> AsyncGenerator[Json, None]:
+    async def _read(self, response: Response) -> AsyncGenerator[JsonObject, None]:
         await _check(response)
         decoder = SSEDecoder()
         async with aclosing(response.chunks()) as chunks:
@@ -177,13 +178,13 @@ class RemoteRunnable(Runnable[Any, Any]):
 
 
 class RemotePieces:
-    """Turns a run's events into the pieces that the app itself would stream."""
+    """Turns a run's events into the chunks that the app itself would stream."""
 
     def __init__(self) -> None:
         self._view = ChunkView("v0")
         self._is_agent = False
 
-    def take(self, event: Mapping[str, Json]) -> list[Any]:
+    def take(self, event: Mapping[str, Any]) -> list[Any]:
         """Return the pieces of one event."""
         method, params = event["method"], event["params"]
         data = params["data"]
@@ -203,8 +204,8 @@ class RemotePieces:
         return []
 
 
-def revive(value: Json) -> Any:
-    """Read messages and documents in an answer; nothing else is loaded."""
+def revive(value: object) -> object:
+    """Load the messages and documents in an answer, and nothing else."""
     if isinstance(value, list):
         return [revive(item) for item in value]
     if not isinstance(value, dict):
@@ -234,7 +235,7 @@ async def _check(response: Response) -> None:
     )
 
 
-def _raise_if_failed(data: Mapping[str, Json]) -> None:
+def _raise_if_failed(data: Mapping[str, Any]) -> None:
     if data["event"] in ("success", "waiting"):
         return
     problem = data.get("error") or {"message": f"the run was {data['event']}", "kind": "stopped"}

@@ -1,7 +1,7 @@
-"""`ServeError`: why a request was not answered, before a wire gives it its own shape; and which error is which.
+"""`ServeError`: why a request failed, before a wire encodes it; and the mapping from exceptions to it.
 
-What a provider said stays on the server, but for what it said about the request itself: that is given with everything
-that looks like a key masked. Keys of providers and the bodies of their errors never leave.
+Error texts of providers stay on the server, except those about the request itself, in which everything that looks like
+a key is masked. Keys of providers and the bodies of their errors never leave the server.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from foldline.exceptions import (
     UsageError,
 )
 
-__all__ = ["ErrorKind", "ServeError", "failure_of", "masked"]
+__all__ = ["ErrorKind", "ServeError", "failure_of", "mask_secrets"]
 
 ErrorKind = Literal[
     "invalid_request",
@@ -78,7 +78,7 @@ SECRETS: Final = re.compile(
 
 @dataclass
 class ServeError(Exception):
-    """A request that is not answered: the kind, and a sentence for its sender."""
+    """A failed request: the kind of error, and a sentence for the client."""
 
     kind: ErrorKind
     message: str
@@ -95,13 +95,13 @@ class ServeError(Exception):
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers that go with it."""
+        """The headers of the HTTP answer."""
         if self.retry_after is None:
             return {}
         return {"retry-after": str(max(1, int(self.retry_after + 0.999)))}
 
     def as_json(self) -> dict[str, object]:
-        """Return it as the run log keeps it."""
+        """Return the error as JSON for the run log."""
         data: dict[str, object] = {"kind": self.kind, "message": self.message}
         if self.retry_after is not None:
             data["retry_after"] = self.retry_after
@@ -111,7 +111,7 @@ class ServeError(Exception):
 
     @classmethod
     def from_json(cls, data: dict[str, object]) -> ServeError:
-        """Read it from the run log."""
+        """Read an error from the run log."""
         kind = data.get("kind")
         wait = data.get("retry_after")
         code = data.get("code")
@@ -123,28 +123,28 @@ class ServeError(Exception):
         )
 
 
-def masked(text: str) -> str:
-    """Return a sentence without what looks like a key, and not too long."""
+def mask_secrets(text: str) -> str:
+    """Mask what looks like a key in a text, and cut it to `LONGEST_MESSAGE`."""
     short = SECRETS.sub("…", text)
     return short if len(short) <= LONGEST_MESSAGE else short[:LONGEST_MESSAGE] + "…"
 
 
-FIXED: Final[tuple[tuple[type[BaseException], ErrorKind, str], ...]] = (
+FIXED_MESSAGES: Final[tuple[tuple[type[BaseException], ErrorKind, str], ...]] = (
     (
         ModelAuthenticationError,
         "upstream",
-        "the model's provider did not take this server's key: tell whoever runs the server",
+        "the model's provider did not take this server's key: tell the operator of the server",
     ),
     (
         ModelPermissionDeniedError,
         "upstream",
-        "this server may not use that model at its provider: tell whoever runs the server",
+        "this server may not use that model at its provider: tell the operator of the server",
     ),
     (ModelNotFoundError, "upstream", "the model's provider does not have that model"),
     (
         ModelQuotaError,
         "upstream",
-        "this server's account at the provider is used up: tell whoever runs the server",
+        "this server's account at the provider is used up: tell the operator of the server",
     ),
     (ModelRateLimitError, "rate_limit", "the model's provider has too many requests: try later"),
     (RateLimitError, "rate_limit", "too many requests for this model: try later"),
@@ -153,14 +153,14 @@ FIXED: Final[tuple[tuple[type[BaseException], ErrorKind, str], ...]] = (
     (ModelConnectionError, "upstream", "the model's provider could not be reached"),
     (StructuredOutputError, "upstream", "the model's answer did not fit the schema"),
 )
-"""Errors whose own words stay on the server, the first that fits."""
+"""Errors whose text stays on the server -> what the client gets instead; the first that fits is used."""
 
 
 def failure_of(error: BaseException) -> ServeError:
-    """Return what the client is told about an error of a run."""
+    """Return the error that the client gets for an exception of a run."""
     if isinstance(error, ServeError):
         return error
-    for kind_of_error, kind, message in FIXED:
+    for kind_of_error, kind, message in FIXED_MESSAGES:
         if isinstance(error, kind_of_error):
             return ServeError(kind, message, _wait_of(error, kind))
     sentence = _sentence_about_request(error)
@@ -179,23 +179,23 @@ def _wait_of(error: BaseException, kind: ErrorKind) -> float | None:
 
 
 def _sentence_about_request(error: BaseException) -> ServeError | None:
-    """Return what is told of an error that the request itself made."""
+    """Return the error for an exception that the request caused; None for others."""
     if isinstance(error, ContextOverflowError):
         message = f"the request is too long for the model: {error.message}"
-        return ServeError("invalid_request", masked(message), code="context_length_exceeded")
+        return ServeError("invalid_request", mask_secrets(message), code="context_length_exceeded")
     if isinstance(error, ModelInvalidRequestError | LimitExceededError):
-        return ServeError("invalid_request", masked(error.message or str(error)))
+        return ServeError("invalid_request", mask_secrets(error.message or str(error)))
     if isinstance(error, BudgetExceeded):
-        return ServeError("budget", masked(str(error)))
+        return ServeError("budget", mask_secrets(str(error)))
     if isinstance(error, ValidationError):
-        return ServeError("invalid_request", masked(validation_sentence(error)))
+        return ServeError("invalid_request", mask_secrets(validation_sentence(error)))
     if isinstance(error, UsageError | SchemaError | SecurityError | FlowError):
-        return ServeError("invalid_request", masked(str(error)))
+        return ServeError("invalid_request", mask_secrets(str(error)))
     return None
 
 
 def validation_sentence(error: ValidationError) -> str:
-    """Say what is wrong with an input, without repeating the input."""
+    """Return what is wrong with an input, without repeating the input."""
     parts = [
         f"{'.'.join(str(place) for place in item['loc']) or 'the input'}: {item['msg']}"
         for item in error.errors(include_url=False, include_input=False)[:5]

@@ -1,10 +1,10 @@
-"""What a request may use, guessed before it runs: a token for every four characters, and the longest answer allowed."""
+"""Estimates the tokens and the cost of a request: four characters are a token, and the answer is as long as allowed."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from foldline.messages import BaseMessage
 from foldline.prices import cost_of
@@ -12,11 +12,10 @@ from foldline.serve.apps import RunRequest, ServedApp
 
 __all__ = ["Estimate"]
 
-Json = Any
 CHARACTERS_PER_TOKEN: Final = 4
 TOKENS_OF_MEDIA: Final = 1_000
 USUAL_ANSWER: Final = 500
-"""Tokens of an answer where the request does not bound it."""
+"""Tokens of an answer where the request sets no maximum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +27,7 @@ class Estimate:
 
     @classmethod
     def of(cls, app: ServedApp, request: RunRequest) -> Estimate:
-        """Guess what a run will use."""
+        """Estimate the usage of a run."""
         length = _length(request.input) + len(json.dumps(request.options.get("tools") or []))
         input_tokens = length / CHARACTERS_PER_TOKEN
         longest = request.options.get("max_tokens")
@@ -37,7 +36,7 @@ class Estimate:
         return cls(input_tokens + answer, cost_of(usage, app.prices))
 
 
-def _length(value: Json) -> int:
+def _length(value: object) -> int:
     """Count the characters of an input; pictures and files count as a fixed number of tokens."""
     if isinstance(value, str):
         return len(value)

@@ -1,4 +1,4 @@
-"""What a server serves, from names and from a configuration file: models, aliases with fallbacks, apps, embeddings.
+"""Makes the apps of a server from names and a configuration file: models, aliases with fallbacks, apps, embeddings.
 
 ```toml
 [serve]
@@ -26,6 +26,7 @@ from typing import Any, Final
 from foldline.caches import InMemoryCache, SQLiteCache
 from foldline.chat_models import init_chat_model
 from foldline.exceptions import UsageError
+from foldline.runnables.base import Runnable
 from foldline.serve.apps import ServedApp
 from foldline.serve.settings import Settings
 from foldline.utils.strings import suggestion
@@ -38,15 +39,15 @@ SECTIONS: Final = frozenset({"serve", "models", "apps", "on_disconnect"})
 SERVE_KEYS: Final = frozenset(Settings.__dataclass_fields__) | {"host", "port", "workers"}
 
 
-def load_object(place: str) -> Any:
-    """Import `module:object`, also from the folder where the command runs."""
+def load_object(place: str) -> object:
+    """Import `module:object`; the current folder is searched too."""
     module, colon, name = place.partition(":")
     if not (module and colon and name):
         raise UsageError(f"{place!r}: write module:object, or name=module:object")
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     try:
-        target: Any = import_module(module)
+        target: object = import_module(module)
     except ImportError as error:
         raise UsageError(
             f"{place}: {module} cannot be imported ({error}); is it in this folder or installed?"
@@ -59,56 +60,58 @@ def load_object(place: str) -> Any:
 
 
 def read_config(path: str | Path) -> dict[str, Any]:
-    """Read a configuration file; a word it does not know is an error."""
+    """Read a configuration file; raise `UsageError` for unknown names."""
     try:
         with open(path, "rb") as file:
             config = tomllib.load(file)
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
     except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{path} is no TOML: {error}") from error
+        raise UsageError(f"{path} is not TOML: {error}") from error
     _check_names(config, SECTIONS, str(path))
     _check_names(config.get("serve", {}), SERVE_KEYS, f"{path} [serve]")
     return config
 
 
-def _check_names(section: Any, allowed: frozenset[str], place: str) -> None:
+def _check_names(section: object, allowed: frozenset[str], place: str) -> Mapping[str, Any]:
+    """Return a table of the file, or raise `UsageError` for a name that it may not have."""
     if not isinstance(section, Mapping):
         raise UsageError(f"{place} must be a table")
     for name in section:
         if name not in allowed:
             raise UsageError(f"{place}: there is no {name!r}{suggestion(name, sorted(allowed))}")
+    return section
 
 
-def make_alias(name: str, rule: Any) -> Any:
-    """Return the model that an alias means: the first, then those that stand in for it."""
-    if isinstance(rule, str | list):
-        rule = {"use": rule}
-    _check_names(rule, MODEL_KEYS, f"[models] {name}")
-    used = rule.get("use")
-    names = THEN.split(used.strip()) if isinstance(used, str) else used
+def make_alias(name: str, rule: object) -> Runnable[Any, Any]:
+    """Return the model of an alias: the first one, with the others as fallbacks."""
+    fields = rule if not isinstance(rule, str | list) else {"use": rule}
+    fields = _check_names(fields, MODEL_KEYS, f"[models] {name}")
+    names = fields.get("use")
+    if isinstance(names, str):
+        names = THEN.split(names.strip())
     if (
         not isinstance(names, list)
         or not names
         or not all(isinstance(model, str) for model in names)
     ):
         raise UsageError(f'[models] {name}: use = "provider:model, then provider:model"')
-    options: dict[str, Any] = dict(rule.get("options") or {})
-    if "retries" in rule:
-        options["retry_on_error"] = int(rule["retries"])
-    if "timeout" in rule:
-        options["timeout"] = float(rule["timeout"])
-    cache = rule.get("cache")
+    options: dict[str, Any] = dict(fields.get("options") or {})
+    if "retries" in fields:
+        options["retry_on_error"] = int(fields["retries"])
+    if "timeout" in fields:
+        options["timeout"] = float(fields["timeout"])
+    cache = fields.get("cache")
     if cache:
         options["cache"] = InMemoryCache() if cache is True else SQLiteCache(str(cache))
-    models = [init_chat_model(model, **options) for model in names]
+    models: list[Runnable[Any, Any]] = [init_chat_model(model, **options) for model in names]
     return models[0].with_fallbacks(models[1:]) if len(models) > 1 else models[0]
 
 
 def make_apps(
     targets: Sequence[str], models: Sequence[str], config: Mapping[str, Any]
 ) -> dict[str, ServedApp]:
-    """Return what is to be served, by name."""
+    """Return the apps to serve, by name."""
     rules = config.get("on_disconnect") or {}
     targets_by_name: dict[str, Any] = {}
     for name, rule in (config.get("models") or {}).items():

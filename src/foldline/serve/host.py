@@ -1,13 +1,13 @@
-"""`RunHost`: starts runs, follows them, stops them; those of other workers too, over the run log."""
+"""`RunHost`: starts, follows and stops runs; those of other workers through the run log."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from foldline._config import RunnableConfig
 from foldline._io import ASYNC, shield
@@ -18,12 +18,13 @@ from foldline.prices import cost_of, find_prices
 from foldline.serve.apps import RunRequest, ServedApp
 from foldline.serve.errors import ServeError, failure_of
 from foldline.serve.estimate import Estimate
+from foldline.serve.json_object import JsonObject
 from foldline.serve.keys import Caller
 from foldline.serve.live import Committer, Events, LiveRun
-from foldline.serve.log.records import RunInfo, RunStatus
+from foldline.serve.log.records import RunRecord, RunStatus
 from foldline.serve.log.run_log import RunLog
 from foldline.serve.metrics import Metrics
-from foldline.serve.quotas import Quotas, Reservation
+from foldline.serve.quotas import QuotaReservation, Quotas
 from foldline.serve.running import run_app
 from foldline.serve.settings import Settings
 from foldline.utils.uuid import uuid7
@@ -32,12 +33,12 @@ __all__ = ["RunHost"]
 
 logger = logging.getLogger("foldline.serve")
 
-Json = Any
+T = TypeVar("T")
 PING: Final = 15.0
 BEAT: Final = 0.5
-"""Seconds between looks for runs that somebody asked another worker to stop."""
+"""Seconds between two reads of the stop requests that came through other workers."""
 POLL: Final = 0.05
-"""Seconds between looks at a run of another worker."""
+"""Seconds between two reads of a run of another worker."""
 
 
 @dataclass(slots=True)
@@ -45,7 +46,7 @@ class _Work:
     run: LiveRun
     app: ServedApp
     request: RunRequest
-    reservation: Reservation | None
+    reservation: QuotaReservation | None
 
 
 class RunHost:
@@ -74,7 +75,7 @@ class RunHost:
     # -- the process
 
     async def open(self) -> None:
-        """Mark what a worker that is gone has left, and say that this one is alive; once."""
+        """Mark the runs of dead workers as interrupted, and start this worker's heartbeat; once."""
         if self.is_open:
             return
         self.is_open = True
@@ -82,10 +83,10 @@ class RunHost:
         await self.call(self.log.beat)
         if self.settings.keep_days is not None:
             await self.call(self.log.prune, time.time() - self.settings.keep_days * 86_400)
-        self._heartbeat = BackgroundTask(self._beat_on())
+        self._heartbeat = BackgroundTask(self._beat_forever())
 
     async def close(self) -> None:
-        """Let runs finish for the time that is allowed, stop the others, and leave."""
+        """Wait up to `drain_seconds` for runs, stop the others, and close the log."""
         self.is_closing = True
         deadline = time.monotonic() + self.settings.drain_seconds
         while self.live and time.monotonic() < deadline:
@@ -105,14 +106,14 @@ class RunHost:
 
     @property
     def commits(self) -> int:
-        """How many transactions of the log there were."""
+        """The number of transactions of the log."""
         return self._committer.commits
 
-    async def call(self, function: Any, *values: Any) -> Any:
-        """Call a function that blocks in a thread."""
+    async def call(self, function: Callable[..., T], *values: Any) -> T:
+        """Call a blocking function in a thread."""
         return await self._readers.call(function, *values)
 
-    async def _beat_on(self) -> None:
+    async def _beat_forever(self) -> None:
         count = 0
         while True:
             await ASYNC.sleep(BEAT)
@@ -140,9 +141,9 @@ class RunHost:
         wire: str,
         thread: str | None = None,
         run_id: str | None = None,
-        logged_request: Json = None,
+        logged_request: JsonObject | None = None,
     ) -> LiveRun:
-        """Start a run; raise `ServeError` where its owner may not."""
+        """Start a run; raise `ServeError` where the caller may not."""
         if self.is_closing:
             raise ServeError("unavailable", "the server is shutting down: try again", 1.0)
         if caller.key is not None and not caller.key.allows(app.name):
@@ -150,19 +151,19 @@ class RunHost:
         if len(self.live) >= self.settings.max_runs:
             raise ServeError("overloaded", "the server has too many runs under way", 1.0)
         reservation = await self._reserve(caller, app, request)
-        info = RunInfo(
+        info = RunRecord(
             run_id or str(uuid7()), caller.owner, app.name, wire, thread, "running", time.time(),
             self.log.worker, logged_request,
         )  # fmt: skip
         run = LiveRun(info, self._committer, self.settings.max_events)
         self.live[info.id] = run
-        self.metrics.started(wire)
+        self.metrics.count_start(wire)
         run.task = BackgroundTask(self._run(_Work(run, app, request, reservation)))
         return run
 
     async def _reserve(
         self, caller: Caller, app: ServedApp, request: RunRequest
-    ) -> Reservation | None:
+    ) -> QuotaReservation | None:
         key = caller.key
         if key is None or not key.is_limited:
             return None
@@ -170,9 +171,9 @@ class RunHost:
         if key.budget is not None and app.kind == "model" and estimate.cost is None:
             raise ServeError(
                 "permission",
-                f"this key has a budget, and what {app.name!r} costs is not known: the server needs its prices",
+                f"this key has a budget, and the prices of {app.name!r} are not known: the server needs them",
             )
-        reservation: Reservation = await self.call(
+        reservation: QuotaReservation = await self.call(
             lambda: self.quotas.reserve(key, tokens=estimate.tokens, cost=estimate.cost or 0.0)
         )
         return reservation
@@ -182,8 +183,8 @@ class RunHost:
         remaining = work.reservation.remaining if work.reservation is not None else None
         limits = Limits(cost=remaining) if remaining is not None else None
         status: RunStatus = "success"
-        result: dict[str, Json] = {}
-        needs_scope = limits is not None or app.kind != "model" or request.inside is not None
+        result: JsonObject = {}
+        needs_scope = limits is not None or app.kind != "model" or request.inner_view is not None
         scope: UsageScope | None = None
         request.config = self._config(run, app, request)
         try:
@@ -200,7 +201,7 @@ class RunHost:
             status = "stopped"
             if self.is_closing and run.info.id not in self._stopped:
                 status = "interrupted"
-        except Exception as error:  # noqa: BLE001  whatever the app raised ends the run, not the server
+        except Exception as error:  # noqa: BLE001  any error of the app ends the run, not the server
             failure = failure_of(error)
             status, result["error"] = "error", failure.as_json()
             self._log_failure(run, error, failure)
@@ -210,18 +211,18 @@ class RunHost:
         self,
         work: _Work,
         status: RunStatus,
-        result: dict[str, Json],
+        result: JsonObject,
         scope: UsageScope | None,
     ) -> None:
         run, app = work.run, work.app
-        usage, cost = _spent(run, scope, app)
+        usage, cost = _usage_and_cost(run, scope, app)
         result["usage"], result["cost"] = usage, cost
         if work.request.thread is None or not app.has_threads:
             result["output"] = run.output
         run.end(status, result)
-        self.metrics.ended(run.info.wire, status, usage, cost)
+        self.metrics.count_end(run.info.wire, status, usage, cost)
         try:
-            await shield(run.ended())
+            await shield(run.wait_for_end())
             if work.reservation is not None:
                 tokens = usage.get("total_tokens") if usage else None
                 reservation = work.reservation
@@ -274,7 +275,7 @@ class RunHost:
         if caller.key is not None and not caller.key.allows(app.name):
             raise ServeError("permission", f"this key may not use {app.name!r}")
         reservation = await self._reserve(caller, app, RunRequest(texts, {"max_tokens": 1}))
-        self.metrics.started("embeddings")
+        self.metrics.count_start("embeddings")
         try:
             vectors: list[list[float]] = await app.target.aembed_documents(texts)
         except Exception as error:
@@ -288,7 +289,7 @@ class RunHost:
                 await self.call(
                     lambda: self.quotas.settle(booking, tokens=booking.tokens, cost=booking.cost)
                 )
-        self.metrics.ended("embeddings", "success", None, None)
+        self.metrics.count_end("embeddings", "success", None, None)
         return vectors
 
     # -- stopping
@@ -298,8 +299,8 @@ class RunHost:
         if run.task is not None and not run.is_ending:
             run.task.cancel()
 
-    async def stop(self, info: RunInfo) -> None:
-        """End a run: at once where it is ours, within a second where it is another worker's."""
+    async def stop(self, info: RunRecord) -> None:
+        """Stop a run: at once where this worker runs it, within a second otherwise."""
         live = self.live.get(info.id)
         if live is not None:
             self._cancel(live)
@@ -309,10 +310,10 @@ class RunHost:
 
     # -- reading
 
-    async def find(self, caller: Caller, id: str) -> RunInfo:
-        """Return a run of the caller's; one of another's does not exist for it."""
+    async def find(self, caller: Caller, id: str) -> RunRecord:
+        """Return a run of the caller; raise `ServeError` where there is none or another owner has it."""
         live = self.live.get(id)
-        info: RunInfo | None = live.info if live else await self.call(self.log.run, id)
+        info: RunRecord | None = live.info if live else await self.call(self.log.run, id)
         if info is None or info.owner != caller.owner:
             raise ServeError("not_found", f"there is no run {id[:80]!r}")
         return info
@@ -320,30 +321,30 @@ class RunHost:
     async def follow(
         self, id: str, after: int = 0, *, ping: float | None = PING
     ) -> AsyncGenerator[Events, None]:
-        """Give the events of a run from a number on, to its end; an empty list when it is time to say "still here"."""
+        """Yield the events of a run after a number, until its end; an empty list when a keep-alive is due."""
         live = self.live.get(id)
         if live is not None:
             async for batch in live.follow(after, ping):
                 yield batch
             return
-        last_sign = time.monotonic()
+        last_yield = time.monotonic()
         while True:
-            info: RunInfo | None = await self.call(self.log.run, id)
+            info: RunRecord | None = await self.call(self.log.run, id)
             batch = await self.call(self.log.events, id, after)
             if batch:
                 after = batch[-1][0]
-                last_sign = time.monotonic()
+                last_yield = time.monotonic()
                 yield batch
                 continue
             if info is None or info.is_over:
                 return
-            if ping is not None and time.monotonic() - last_sign > ping:
-                last_sign = time.monotonic()
+            if ping is not None and time.monotonic() - last_yield > ping:
+                last_yield = time.monotonic()
                 yield []
             await ASYNC.sleep(POLL)
 
 
-def _questions(run: LiveRun) -> list[Json]:
+def _questions(run: LiveRun) -> list[JsonObject]:
     return [
         event["params"]["data"]
         for event in run.events
@@ -351,26 +352,26 @@ def _questions(run: LiveRun) -> list[Json]:
     ]
 
 
-def _spent(
+def _usage_and_cost(
     run: LiveRun, scope: UsageScope | None, app: ServedApp
-) -> tuple[dict[str, Json] | None, float | None]:
-    """Return the tokens and the cost of a run, None where not known."""
+) -> tuple[JsonObject | None, float | None]:
+    """Return the tokens and the cost of a run; None where they are not known."""
     if scope is not None and scope.model_calls:
         return dict(scope.usage), scope.cost
-    usage: Json = None
-    about: Json = {}
+    usage: JsonObject | None = None
+    model_metadata: JsonObject = {}
     for event in reversed(run.events):
         if event["method"] == "messages":
             data = event["params"]["data"]
             if data["event"] == "message-finish":
                 usage = data.get("usage")
             elif data["event"] == "message-start":
-                about = data.get("metadata") or {}
+                model_metadata = data.get("metadata") or {}
                 break
     if not usage:
         return None, None
     total = usage.get("total_tokens") or usage.get("input_tokens", 0) + usage.get(
         "output_tokens", 0
     )
-    prices = find_prices(about.get("provider"), about.get("model")) or app.prices
+    prices = find_prices(model_metadata.get("provider"), model_metadata.get("model")) or app.prices
     return {**usage, "total_tokens": total}, cost_of(usage, prices)

@@ -1,7 +1,7 @@
-"""API keys: made once, shown once, kept as hashes; and what each may use.
+"""API keys and their limits. A key is shown once, when it is made; only its hash is stored.
 
-A key is `fl_ID_SECRET`. The row is found by the id, the secret is compared by its SHA-256 in constant time: it is
-random and long, so a slow hash would add nothing. A key that is not known is compared too.
+A key is `fl_ID_SECRET`. The id finds the row, and the SHA-256 of the secret is compared in constant time: the secret is
+random and long, so a slow hash would add nothing. An unknown id is compared too, with a digest that never matches.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ PREFIX: Final = "fl"
 FORM: Final = re.compile(r"fl_([0-9a-f]{12})_([A-Za-z0-9_\-]{40,64})")
 NO_DIGEST: Final = hashlib.sha256(b"no key has this digest").hexdigest()
 FRESH_FOR: Final = 2.0
-"""Seconds for which a key that was read is not read again: so long may a removed key go on."""
+"""Seconds for which a key is cached: a removed key works that long."""
 BUDGET: Final = re.compile(r"\s*\$?(\d+(?:\.\d+)?)\s*(?:/\s*day)?\s*")
 
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """A key's owner, and what it may use; None is no limit."""
+    """A key and its limits; None is no limit."""
 
     id: str
     name: str
     models: tuple[str, ...] | None = None
-    """Names of apps, models and aliases; `openai:*` is all that begin so."""
+    """Names of apps, models and aliases; `openai:*` is a prefix."""
     budget: float | None = None
     """Dollars a day."""
     rpm: int | None = None
@@ -57,7 +57,7 @@ class ApiKey:
 
     @property
     def is_limited(self) -> bool:
-        """Whether its use must be counted."""
+        """Whether the key has a budget or a rate limit."""
         return self.budget is not None or self.rpm is not None or self.tpm is not None
 
 
@@ -66,7 +66,7 @@ class Caller:
     """Who sent a request."""
 
     owner: str
-    """What runs and threads belong to: the key's id, or nothing where there are no keys."""
+    """The owner of runs and threads: the key's id, or "" where there are no keys."""
     key: ApiKey | None = None
 
 
@@ -88,10 +88,10 @@ class KeyStore:
         tpm: int | None = None,
         studio: bool = False,
     ) -> tuple[str, ApiKey]:
-        """Make a key; return it, this one time, and what is kept of it."""
-        for word, number in (("budget", budget), ("rpm", rpm), ("tpm", tpm)):
+        """Make a key; return its text, which is not stored, and its record."""
+        for limit_name, number in (("budget", budget), ("rpm", rpm), ("tpm", tpm)):
             if number is not None and not number > 0:
-                raise UsageError(f"{word} is a number above 0, not {number!r}")
+                raise UsageError(f"{limit_name} is a number above 0, not {number!r}")
         if not name.strip():
             raise UsageError("a key needs a name")
         id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
@@ -116,7 +116,7 @@ class KeyStore:
         return f"{PREFIX}_{id}_{secret}", key
 
     def all(self) -> list[ApiKey]:
-        """Return what is known of all keys, the oldest first."""
+        """Return all keys, the oldest first."""
         statement = "SELECT id, name, settings FROM serve_keys ORDER BY created"
         return [_key_of(*row) for row in self._tables.read(statement)]
 
@@ -129,19 +129,19 @@ class KeyStore:
 
     @property
     def is_fresh(self) -> bool:
-        """Whether `has_keys` answers without reading the tables."""
+        """Whether `has_keys` is answered from the cache."""
         return self._has_keys[0] >= time.monotonic()
 
     def has_keys(self) -> bool:
-        """Whether there is any key; the answer may be some seconds old."""
+        """Whether there is any key; the answer may be `FRESH_FOR` seconds old."""
         now = time.monotonic()
         if self._has_keys[0] < now:
             has_any = bool(self._tables.read("SELECT 1 FROM serve_keys LIMIT 1"))
             self._has_keys = (now + FRESH_FOR, has_any)
         return self._has_keys[1]
 
-    def known(self, text: str) -> ApiKey | None:
-        """Return the key that a text is, without reading the tables; None where it must be read."""
+    def cached_key(self, text: str) -> ApiKey | None:
+        """Return the key of a text from the cache; None where it is not cached."""
         match = FORM.fullmatch(text)
         if match is None:
             return None
@@ -150,7 +150,7 @@ class KeyStore:
         return key if is_right and until > time.monotonic() else None
 
     def find(self, text: str) -> ApiKey | None:
-        """Return the key that a text is; None where it is none."""
+        """Return the key of a text; None where there is none."""
         match = FORM.fullmatch(text)
         id, secret = (match[1], match[2]) if match else ("", text)
         rows = self._tables.read(

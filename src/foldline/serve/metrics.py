@@ -10,7 +10,7 @@ __all__ = ["Metrics"]
 
 
 class Metrics:
-    """What happened in this process since it began."""
+    """The counters of this process."""
 
     def __init__(self) -> None:
         self._started: Counter[str] = Counter()
@@ -20,14 +20,14 @@ class Metrics:
         self._cost = 0.0
         self._unpriced = 0
 
-    def started(self, wire: str) -> None:
-        """Count a run that begins."""
+    def count_start(self, wire: str) -> None:
+        """Count the start of a run."""
         self._started[wire] += 1
 
-    def ended(
+    def count_end(
         self, wire: str, status: str, usage: Mapping[str, Any] | None, cost: float | None
     ) -> None:
-        """Count a run that ends, and what it used."""
+        """Count the end of a run, and its usage."""
         self._ended[wire, status] += 1
         if usage:
             self._tokens["input"] += int(usage.get("input_tokens") or 0)
@@ -37,12 +37,12 @@ class Metrics:
         elif usage:
             self._unpriced += 1
 
-    def answered(self, wire: str, status: int) -> None:
-        """Count an answer."""
+    def count_error(self, wire: str, status: int) -> None:
+        """Count a request that was answered with an error."""
         self._responses[wire, status] += 1
 
     def text(self, live: int, commits: int) -> str:
-        """Return all of it."""
+        """Return the counters as Prometheus reads them."""
         lines = [
             "# HELP foldline_runs_started_total Runs that began.",
             "# TYPE foldline_runs_started_total counter",

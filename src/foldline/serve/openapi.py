@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Final
 
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 
 from foldline import __version__
-from foldline.serve.server import Call, JsonResponse
+from foldline.serve.json_object import JsonObject
+from foldline.serve.server import JsonResponse, WireCall
 
 __all__ = ["describe", "openapi_json"]
 
-Json = Any
 PARAMETER: Final = re.compile(r"\{(\w+)(?::\w+)?\}")
 TEXT: Final = {"type": "string"}
 FLAG: Final = {"type": "boolean"}
@@ -22,15 +23,15 @@ OBJECT: Final = {"type": "object"}
 OBJECTS: Final = {"type": "array", "items": OBJECT}
 CONTENT: Final = {"anyOf": [TEXT, OBJECTS]}
 APP: Final = {"type": "string", "x-app": True}
-"""A name of an app; the document of a server lists the names that the caller may use."""
+"""A name of an app, which is replaced by the names that the caller may use."""
 
 
-def _objects(required: list[str], **properties: Json) -> Json:
+def _objects(required: list[str], **properties: object) -> JsonObject:
     item = {"type": "object", "required": required, "properties": properties}
     return {"type": "array", "minItems": 1, "items": item}
 
 
-def _body(required: list[str], **properties: Json) -> Json:
+def _body(required: list[str], **properties: object) -> JsonObject:
     return {"required": required, "properties": properties}
 
 
@@ -74,7 +75,7 @@ AGUI: Final = _body(
     resume=OBJECTS,
 )
 INVOKE: Final = _body(["input"], input={}, config=CONFIG)
-BODIES: Final[dict[str, Json]] = {
+BODIES: Final[JsonObject] = {
     "/v1/chat/completions": _body(
         ["messages"],
         model=APP,
@@ -157,20 +158,20 @@ BODIES: Final[dict[str, Json]] = {
         params=OBJECT,
     ),
 }
-"""What requests look like, as far as clients must know; the few others are JSON objects."""
+"""Routes -> the JSON schemas of their requests. Other requests are plain JSON objects."""
 APP_PARAMETERS: Final = frozenset({"app", "assistant_id", "model"})
 
 
-async def openapi_json(call: Call) -> Response:
+async def openapi_json(call: WireCall) -> Response:
     """Describe the server to a caller, with the names of the apps that it may use."""
     key = call.caller.key
     names = [name for name in call.server.apps if key is None or key.allows(name)]
     return JsonResponse(describe(call.request.app.routes, names))
 
 
-def describe(routes: Any, names: list[str]) -> Json:
-    """Return the description of routes."""
-    paths: dict[str, Json] = {}
+def describe(routes: Iterable[BaseRoute], names: list[str]) -> JsonObject:
+    """Return the OpenAPI description of routes."""
+    paths: JsonObject = {}
     for route in routes:
         if isinstance(route, Route):
             path = PARAMETER.sub(r"{\1}", route.path)
@@ -187,7 +188,7 @@ def describe(routes: Any, names: list[str]) -> Json:
     }
 
 
-def _operation(route: Route, method: str, names: list[str]) -> Json:
+def _operation(route: Route, method: str, names: list[str]) -> JsonObject:
     parameters = [
         {
             "name": part,
@@ -198,7 +199,7 @@ def _operation(route: Route, method: str, names: list[str]) -> Json:
         for part in PARAMETER.findall(route.path)
     ]
     label = re.sub(r"\W+", "_", route.path).strip("_")
-    operation: dict[str, Json] = {
+    operation: JsonObject = {
         "operationId": f"{method.lower()}_{label}",
         "parameters": parameters,
         "responses": {
@@ -214,7 +215,7 @@ def _operation(route: Route, method: str, names: list[str]) -> Json:
     return operation
 
 
-def _with_names(schema: Json, names: list[str]) -> Json:
+def _with_names(schema: object, names: list[str]) -> object:
     if isinstance(schema, list):
         return [_with_names(item, names) for item in schema]
     if not isinstance(schema, dict):

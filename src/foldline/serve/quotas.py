@@ -1,7 +1,7 @@
-"""What keys used, counted in the run log's tables: so the limits hold for all workers together.
+"""Counts the usage of keys in the run log's tables, so that limits hold for all workers together.
 
-A request reserves before it runs (one request, its estimated tokens and their cost) and settles when it is over. The
-minute is counted in seconds, the day in UTC days. A request that does not fit is refused with the time to wait.
+A request reserves its estimated tokens and cost before it runs, and settles when it has ended. A minute is the last 60
+seconds, a day is a UTC day. A request that exceeds a limit is refused with the time to wait.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from foldline.serve.errors import ServeError
 from foldline.serve.keys import ApiKey
 from foldline.serve.log.sql import Statements, Tables
 
-__all__ = ["Quotas", "Reservation"]
+__all__ = ["QuotaReservation", "Quotas"]
 
 MINUTE: Final = 60
 DAY: Final = 86_400
@@ -30,15 +30,15 @@ FORGET: Final = "DELETE FROM serve_spending WHERE owner = ? AND kind = ? AND slo
 
 
 @dataclass(frozen=True, slots=True)
-class Reservation:
-    """What a request took before it ran."""
+class QuotaReservation:
+    """The estimated usage that a request reserved before it ran."""
 
     key: ApiKey
     second: int
     tokens: float
     cost: float
     remaining: float | None
-    """Dollars that were left of the day's budget, its own reservation included; None without a budget."""
+    """The rest of the day's budget in dollars, this reservation included; None without a budget."""
 
 
 class Quotas:
@@ -47,10 +47,10 @@ class Quotas:
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
 
-    def reserve(self, key: ApiKey, *, tokens: float, cost: float) -> Reservation:
-        """Take a request's part of the limits, or raise `ServeError` with what to do."""
+    def reserve(self, key: ApiKey, *, tokens: float, cost: float) -> QuotaReservation:
+        """Reserve the estimated usage of a request; raise `ServeError` where it exceeds a limit."""
 
-        def work(statements: Statements) -> Reservation:
+        def work(statements: Statements) -> QuotaReservation:
             statements.lock(f"quota/{key.id}")
             now = int(time.time())
             _check_minute(statements, key, "requests", key.rpm, 1, now)
@@ -62,12 +62,14 @@ class Quotas:
                 statements.do(ADD, (key.id, "tokens", now, tokens))
             if key.budget is not None:
                 statements.do(ADD, (key.id, "cost", now // DAY, cost))
-            return Reservation(key, now, tokens, cost, remaining)
+            return QuotaReservation(key, now, tokens, cost, remaining)
 
         return self._tables.write(work)
 
-    def settle(self, reservation: Reservation, *, tokens: float | None, cost: float | None) -> None:
-        """Put what was used in the place of what was reserved; None is not known, and leaves it as it is."""
+    def settle(
+        self, reservation: QuotaReservation, *, tokens: float | None, cost: float | None
+    ) -> None:
+        """Replace the reserved usage by the real one; None leaves the reservation."""
         key = reservation.key
 
         def work(statements: Statements) -> None:
@@ -82,7 +84,7 @@ class Quotas:
             self._tables.write(work)
 
     def spent_today(self, key: ApiKey) -> float:
-        """Return the dollars that a key used today, what is reserved included."""
+        """Return the dollars that a key has used or reserved today."""
         day = int(time.time()) // DAY
         return float(self._tables.read(USED, (key.id, "cost", day - 1))[0][0])
 
@@ -97,21 +99,20 @@ def _check_minute(
     used = float(statements.rows(USED, (key.id, kind, start))[0][0])
     if used + amount <= limit:
         return
-    what = "requests" if kind == "requests" else "tokens"
     if amount > limit:
         raise ServeError(
             "invalid_request",
             f"about {amount:.0f} tokens never fit this key's {limit} tokens per minute: send less",
         )
     free, wait = used, float(MINUTE)
-    for slot, taken in statements.rows(SLOTS, (key.id, kind, start)):
-        free -= taken
+    for slot, slot_amount in statements.rows(SLOTS, (key.id, kind, start)):
+        free -= slot_amount
         if free + amount <= limit:
             wait = slot + MINUTE - now
             break
     raise ServeError(
         "rate_limit",
-        f"this key may use {limit} {what} per minute: try again in {max(1, wait):.0f} s",
+        f"this key may use {limit} {kind} per minute: try again in {max(1, wait):.0f} s",
         retry_after=max(1.0, wait),
     )
 

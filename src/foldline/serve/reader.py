@@ -1,7 +1,7 @@
-"""`ChatReader`: a run's events as the few things that chat wires say; every such wire is a table over these.
+"""`ChatReader`: reads a run's events into the few operations that chat wires encode.
 
-Messages that did not stream (a node of a graph that returns one), pieces of text from a chain, and results of tools are
-read into the same form. Blocks are numbered through the whole run.
+Messages that did not stream (a graph's node that returns one), chunks of text from a chain, and results of tools become
+the same operations. Blocks are numbered through the run.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any, Final, Literal, NamedTuple
 from foldline.messages import AIMessage, ToolMessage, convert_to_messages
 from foldline.protocol.replay import message_to_events
 from foldline.protocol.writer import EventWriter
+from foldline.serve.json_object import JsonObject
 
 __all__ = ["ChatReader", "Op", "text_of_output"]
 
-Json = Any
 Kind = Literal[
     "message", "text-start", "text", "text-end", "reasoning-start", "reasoning", "reasoning-end",
     "call-start", "call-args", "call-end", "block", "message-end", "reset", "tool-start", "tool-delta",
@@ -29,12 +29,12 @@ CALLS: Final = frozenset({"tool_call", "tool_call_chunk", "invalid_tool_call"})
 
 
 class Op(NamedTuple):
-    """One thing said: what, of which block or call, and the rest."""
+    """One operation of a chat answer: its kind, the number of its block, its text or id, and more data."""
 
     kind: Kind
     number: int = 0
     text: str = ""
-    data: Json = None
+    data: Any = None
 
 
 @dataclass(slots=True)
@@ -49,7 +49,7 @@ class _Block:
 
 @dataclass(slots=True)
 class ChatReader:
-    """Reads log events; gives what they say. One per view of a run."""
+    """Turns the events of the log into operations. One reader per view of a run."""
 
     reads_inner: bool = False
     """Whether messages of sub-agents are shown too."""
@@ -58,10 +58,10 @@ class ChatReader:
     answered: set[str] = field(default_factory=set)
     _blocks: dict[int, _Block] = field(default_factory=dict)
     _writer: EventWriter | None = None
-    _pieces: list[Json] = field(default_factory=list)
+    _pieces: list[Any] = field(default_factory=list)
 
-    def read(self, event: Mapping[str, Json]) -> Iterator[Op]:
-        """Return what one event of the log says."""
+    def read(self, event: Mapping[str, Any]) -> Iterator[Op]:
+        """Yield the operations of one event."""
         method, params = event["method"], event["params"]
         if params["namespace"] and not self.reads_inner:
             return
@@ -84,7 +84,7 @@ class ChatReader:
 
     # -- messages
 
-    def _message(self, data: Json) -> Iterator[Op]:
+    def _message(self, data: Mapping[str, Any]) -> Iterator[Op]:
         match data["event"]:
             case "message-start":
                 self.seen.add(data["id"])
@@ -101,21 +101,21 @@ class ChatReader:
             case "message-reset":
                 yield Op("reset", 0, data["id"], data)
             case _:
-                pass  # events that a reader does not know can be ignored
+                pass  # unknown events are ignored
 
-    def _start(self, index: int, content: Json) -> Iterator[Op]:
+    def _start(self, index: int, content: JsonObject) -> Iterator[Op]:
         kind = content["type"]
         block = self._blocks[index] = _Block(self.count, kind)
         self.count += 1
         if kind in ("text", "reasoning"):
-            yield from self._say(block, kind, content.get(kind) or "", opens=True)
+            yield from self._grow_block(block, kind, content.get(kind) or "", opens=True)
         elif kind in CALLS:
             block.id, block.name = content.get("id"), content.get("name")
             args = content.get("args")
             if block.id and block.name:
                 yield from self._open_call(block)
                 if isinstance(args, str):
-                    yield from self._say(block, "args", args)
+                    yield from self._grow_block(block, "args", args)
 
     def _open_call(self, block: _Block) -> Iterator[Op]:
         if not block.is_open:
@@ -123,7 +123,7 @@ class ChatReader:
             data = {"id": block.id, "name": block.name}
             yield Op("call-start", block.number, block.id or "", data)
 
-    def _say(
+    def _grow_block(
         self, block: _Block, field_name: str, text: str, *, opens: bool = False
     ) -> Iterator[Op]:
         kind: Any = "call-args" if field_name == "args" else field_name
@@ -134,7 +134,7 @@ class ChatReader:
             block.length += len(text)
             yield Op(kind, block.number, text)
 
-    def _grow(self, index: int, delta: Json) -> Iterator[Op]:
+    def _grow(self, index: int, delta: JsonObject) -> Iterator[Op]:
         block = self._blocks.get(index)
         field_name = GROWING.get(delta["type"])
         if block is None:
@@ -146,18 +146,18 @@ class ChatReader:
             return
         if field_name == "args":
             if not (block.id and block.name):
-                return  # said whole when it is finished
+                return  # `_finish_call` yields all of it
             yield from self._open_call(block)
-        yield from self._say(block, field_name, delta[field_name])
+        yield from self._grow_block(block, field_name, delta[field_name])
 
-    def _finish(self, index: int, content: Json) -> Iterator[Op]:
+    def _finish(self, index: int, content: JsonObject) -> Iterator[Op]:
         block = self._blocks.get(index)
         if block is None:
             return
         kind = content["type"]
         if kind in ("text", "reasoning"):
             full_text = content.get(kind) or ""
-            yield from self._say(block, kind, full_text[block.length :], opens=True)
+            yield from self._grow_block(block, kind, full_text[block.length :], opens=True)
             end: Any = "text-end" if kind == "text" else "reasoning-end"
             yield Op(end, block.number, full_text, content)
         elif kind in CALLS:
@@ -165,18 +165,20 @@ class ChatReader:
         else:
             yield Op("block", block.number, kind, content)
 
-    def _finish_call(self, block: _Block, content: Json) -> Iterator[Op]:
+    def _finish_call(self, block: _Block, content: JsonObject) -> Iterator[Op]:
         block.id = block.id or content.get("id") or f"call_{block.number}"
         block.name = block.name or content.get("name") or "unknown"
         yield from self._open_call(block)
         if not block.length:
             args = content.get("args")
-            yield from self._say(block, "args", args if isinstance(args, str) else json.dumps(args))
+            yield from self._grow_block(
+                block, "args", args if isinstance(args, str) else json.dumps(args)
+            )
         yield Op("call-end", block.number, block.id, content)
 
     # -- what did not stream
 
-    def _chunk(self, data: Json) -> Iterator[Op]:
+    def _chunk(self, data: object) -> Iterator[Op]:
         text = data if isinstance(data, str) else _text_of_message(data)
         if text is None:
             self._pieces.append(data)
@@ -190,14 +192,14 @@ class ChatReader:
         writer, self._writer = self._writer, None
         if self._pieces:
             writer = writer or EventWriter("answer")
-            for event in writer.text(text_of_output(_merged(self._pieces))):
+            for event in writer.text(text_of_output(_merge_pieces(self._pieces))):
                 yield from self._message(event)
             self._pieces = []
         if writer is not None:
             for event in writer.finish("stop"):
                 yield from self._message(event)
 
-    def _update(self, data: Json) -> Iterator[Op]:
+    def _update(self, data: JsonObject) -> Iterator[Op]:
         values = data.get("values")
         messages = values.get("messages") if isinstance(values, Mapping) else None
         for item in messages if isinstance(messages, list) else ():
@@ -212,8 +214,8 @@ class ChatReader:
                         yield from self._message(event)
         yield Op("step", 0, str(data.get("node") or ""))
 
-    def _tool_message(self, item: Mapping[str, Json]) -> Iterator[Op]:
-        """A result that no running tool gave: a person refused or answered the call."""
+    def _tool_message(self, item: Mapping[str, Any]) -> Iterator[Op]:
+        """Yield the result of a call that did not run: a person refused or answered it."""
         id = item.get("tool_call_id")
         if id and id not in self.answered:
             self.answered.add(id)
@@ -224,7 +226,7 @@ class ChatReader:
                 "tool-end", 0, id, {"output": text, "is_error": is_error, "is_denied": is_error}
             )
 
-    def _tool(self, data: Json) -> Iterator[Op]:
+    def _tool(self, data: JsonObject) -> Iterator[Op]:
         id = data.get("tool_call_id") or ""
         match data["event"]:
             case "tool-started":
@@ -241,7 +243,7 @@ class ChatReader:
                 pass
 
 
-def _message_of(item: Mapping[str, Json]) -> AIMessage | ToolMessage | None:
+def _message_of(item: Mapping[str, Any]) -> AIMessage | ToolMessage | None:
     try:
         message = convert_to_messages([dict(item)])[0]
     except ValueError:
@@ -249,8 +251,8 @@ def _message_of(item: Mapping[str, Json]) -> AIMessage | ToolMessage | None:
     return message if isinstance(message, AIMessage | ToolMessage) else None
 
 
-def _text_of_message(data: Json) -> str | None:
-    """Return the text of a serialised message; None for whatever else."""
+def _text_of_message(data: object) -> str | None:
+    """Return the text of a serialised message; None for other values."""
     if (
         isinstance(data, Mapping)
         and data.get("lc") == 1
@@ -268,9 +270,9 @@ def _text_of_message(data: Json) -> str | None:
     return None
 
 
-def _merged(pieces: list[Json]) -> Json:
+def _merge_pieces(pieces: list[Any]) -> object:
     if len(pieces) > 1 and all(isinstance(piece, Mapping) for piece in pieces):
-        merged: dict[str, Json] = {}
+        merged: JsonObject = {}
         for piece in pieces:
             for name, value in piece.items():
                 old = merged.get(name)
@@ -280,6 +282,6 @@ def _merged(pieces: list[Json]) -> Json:
     return pieces[-1] if len(pieces) == 1 else pieces
 
 
-def text_of_output(output: Json) -> str:
-    """Return an app's output as text: JSON where it is no text."""
+def text_of_output(output: object) -> str:
+    """Return an app's output as text: JSON where it is not a string."""
     return output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)

@@ -1,8 +1,7 @@
-"""One run of an app as events of the run log, in the published protocol's form.
+"""Runs an app once, and emits its events in the published protocol's form.
 
-A chat model speaks in message events. An agent or a graph says more: tools, updates, questions. Whatever else is
-runnable gives pieces of its output. A run that is watched from inside (LangServe's `stream_log` and `stream_events`)
-has what happens inside as its events.
+A chat model emits message events. An agent or a graph also emits tools, updates and questions. Other runnables emit
+chunks of their output. LangServe's `stream_log` and `stream_events` emit the steps inside the app instead.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from typing import Any, Final
 from foldline.agents.agent import Agent
 from foldline.exceptions import UsageError
 from foldline.language_models.call.chunk_bridge import ChunkBridge
+from foldline.language_models.streams.stream import AsyncChatModelStream
 from foldline.load import dumpd
 from foldline.messages import AIMessageChunk, BaseMessage, convert_to_messages
 from foldline.outputs import ChatGenerationChunk
@@ -21,13 +21,13 @@ from foldline.protocol.replay import message_to_events
 from foldline.protocol.writer import EventWriter
 from foldline.runnables.utils import AddableDict
 from foldline.serve.apps import Emit, RunRequest, ServedApp
+from foldline.serve.json_object import JsonObject
 from foldline.workflows.events import jsonable
 from foldline.workflows.flow import Workflow
 from foldline.workflows.loop_runnable import LoopRunnable
 
 __all__ = ["run_app"]
 
-Json = Any
 CHANNELS: Final = frozenset(
     {
         "lifecycle",
@@ -42,38 +42,38 @@ CHANNELS: Final = frozenset(
 )
 
 
-async def run_app(app: ServedApp, request: RunRequest, emit: Emit) -> Json:
-    """Run once; emit what happens; return the output as JSON."""
-    if request.inside == "stream_log":
+async def run_app(app: ServedApp, request: RunRequest, emit: Emit) -> object:
+    """Run an app once, emit its events, and return the output as JSON."""
+    if request.inner_view == "stream_log":
         return await _run_stream_log(app, request, emit)
-    if request.inside == "stream_events":
+    if request.inner_view == "stream_events":
         return await _run_stream_events(app, request, emit)
     if app.kind == "model":
         if request.streams:
             return await _run_model(app, request, emit)
-        return await _run_model_at_once(app, request, emit)
+        return await _invoke_model(app, request, emit)
     if isinstance(app.target, LoopRunnable):
         return await _run_loop(app.target, request, emit)
     return await _run_runnable(app, request, emit)
 
 
-async def _run_model(app: ServedApp, request: RunRequest, emit: Emit) -> Json:
+async def _run_model(app: ServedApp, request: RunRequest, emit: Emit) -> object:
     messages = messages_from(request.input)
     stream = await app.target.astream_v2(messages, request.config, **request.options)
     return await _emit_messages(stream, emit)
 
 
-async def _emit_messages(stream: Any, emit: Emit) -> Json:
+async def _emit_messages(stream: AsyncChatModelStream, emit: Emit) -> object:
     try:
         async for event in stream:
-            if event["event"] != "error":  # the run says it, in its own words
+            if event["event"] != "error":  # the run's own end reports it
                 emit("messages", event, None, None)
     finally:
         await stream.aclose()
     return dumpd(stream.output_message)
 
 
-async def _run_model_at_once(app: ServedApp, request: RunRequest, emit: Emit) -> Json:
+async def _invoke_model(app: ServedApp, request: RunRequest, emit: Emit) -> object:
     messages = messages_from(request.input)
     message = await app.target.ainvoke(messages, request.config, **request.options)
     for event in message_to_events(message):
@@ -81,7 +81,7 @@ async def _run_model_at_once(app: ServedApp, request: RunRequest, emit: Emit) ->
     return dumpd(message)
 
 
-async def _run_loop(target: LoopRunnable[Any, Any], request: RunRequest, emit: Emit) -> Json:
+async def _run_loop(target: LoopRunnable[Any, Any], request: RunRequest, emit: Emit) -> object:
     value = request.command if request.command is not None else request.input
     output = LoopOutput(emit, keeps_values=request.keeps_values)
     mode: Any = "events" if isinstance(target, Agent) else ["events", "messages"]
@@ -91,39 +91,39 @@ async def _run_loop(target: LoopRunnable[Any, Any], request: RunRequest, emit: E
     return output.result()
 
 
-async def _run_runnable(app: ServedApp, request: RunRequest, emit: Emit) -> Json:
+async def _run_runnable(app: ServedApp, request: RunRequest, emit: Emit) -> object:
     value: Any = request.command if request.command is not None else request.input
     if not isinstance(app.target, Workflow):
         try:
             stream = await app.target.astream_v2(value, request.config)
         except UsageError:
-            pass  # no chat model answers for it
+            pass  # its answer does not come from a chat model
         else:
             return await _emit_messages(stream, emit)
     total: Any = None
     async with aclosing(app.target.astream(value, request.config)) as pieces:
         async for piece in pieces:
             emit("chunk", jsonable_lc(piece), None, None)
-            total = piece if total is None else _added(total, piece)
+            total = piece if total is None else _add_outputs(total, piece)
     _emit_questions(total, emit)
     return jsonable_lc(total)
 
 
-def _emit_questions(output: Any, emit: Emit) -> None:
-    """Emit the questions to a person that an output holds."""
+def _emit_questions(output: object, emit: Emit) -> None:
+    """Emit the open questions to a person in an output."""
     if isinstance(output, Mapping) and output.get("__interrupt__"):
         for item in output["__interrupt__"]:
             data = {"interrupt_id": item.id, "payload": jsonable(item.value)}
             emit("input.requested", data, None, None)
 
 
-# -- watched from inside
+# -- the steps inside
 
 
-async def _run_stream_log(app: ServedApp, request: RunRequest, emit: Emit) -> Json:
+async def _run_stream_log(app: ServedApp, request: RunRequest, emit: Emit) -> object:
     value: Any = request.command if request.command is not None else request.input
     output: Any = None
-    stream = app.target.astream_log(value, request.config, **request.inside_options)
+    stream = app.target.astream_log(value, request.config, **request.inner_options)
     async with aclosing(stream) as patches:
         async for patch in patches:
             emit("log_patch", jsonable_lc({"ops": patch.ops}), None, None)
@@ -134,10 +134,10 @@ async def _run_stream_log(app: ServedApp, request: RunRequest, emit: Emit) -> Js
     return jsonable_lc(output)
 
 
-async def _run_stream_events(app: ServedApp, request: RunRequest, emit: Emit) -> Json:
+async def _run_stream_events(app: ServedApp, request: RunRequest, emit: Emit) -> object:
     value: Any = request.command if request.command is not None else request.input
     output: Any = None
-    options = {"version": "v2", **request.inside_options}
+    options = {"version": "v2", **request.inner_options}
     async with aclosing(app.target.astream_events(value, request.config, **options)) as events:
         async for event in events:
             emit("stream_event", jsonable_lc(event), None, None)
@@ -151,27 +151,31 @@ async def _run_stream_events(app: ServedApp, request: RunRequest, emit: Emit) ->
 
 
 class LoopOutput:
-    """Takes what an agent or a graph streams; passes its events on, and keeps the state it comes to."""
+    """Emits the events of an agent or a graph, and keeps its last state."""
 
     def __init__(self, emit: Emit, *, keeps_values: bool) -> None:
         self._emit = emit
         self._keeps_values = keeps_values
         self._chunks = ChunkEvents(emit)
-        self._state: Json = None
-        self._questions: list[Json] = []
+        self._state: object = None
+        self._questions: list[JsonObject] = []
 
-    def take(self, piece: Json) -> None:
-        """Take a piece of the stream: an event, or a labelled one."""
-        if isinstance(piece, tuple):
-            label, piece = piece
-            if label == "messages":
-                self._chunks.feed(piece[0])
+    def take(self, part: JsonObject | tuple[str, Any]) -> None:
+        """Handle a part of the stream: an event, or a pair of a stream mode and what it streamed."""
+        event: JsonObject
+        if isinstance(part, tuple):
+            mode, content = part
+            if mode == "messages":
+                self._chunks.feed(content[0])
                 return
-        method, params = piece["method"], piece["params"]
+            event = content
+        else:
+            event = part
+        method, params = event["method"], event["params"]
         if method in CHANNELS and self._is_wanted(method, params):
             self._emit(method, params["data"], params["namespace"], params.get("node"))
 
-    def _is_wanted(self, method: str, params: Json) -> bool:
+    def _is_wanted(self, method: str, params: JsonObject) -> bool:
         is_inner, data = bool(params["namespace"]), params["data"]
         if method == "messages" and data.get("event") == "message-start":
             self._chunks.seen.add(data["id"])
@@ -185,8 +189,8 @@ class LoopOutput:
             return self._keeps_values
         return True
 
-    def result(self) -> Json:
-        """Return the last state, with the questions that are open."""
+    def result(self) -> object:
+        """Return the last state, with the open questions."""
         self._chunks.finish()
         if self._questions and isinstance(self._state, dict):
             interrupts = [as_interrupt(item) for item in self._questions]
@@ -202,19 +206,20 @@ class ChunkEvents:
         self._open: dict[str, tuple[EventWriter, ChunkBridge]] = {}
         self.seen: set[str] = set()
 
-    def feed(self, chunk: Json) -> None:
-        """Say what a chunk says, but for messages that said their own events."""
+    def feed(self, chunk: object) -> None:
+        """Emit the events of a chunk, unless its message already emitted its own."""
         if not isinstance(chunk, AIMessageChunk) or chunk.id in self.seen:
             return
         id = chunk.id or ""
         if id not in self._open:
             metadata = chunk.response_metadata
-            about = {
+            model_fields = {
                 "provider": metadata.get("model_provider"),
                 "model": metadata.get("model_name"),
             }
             writer = EventWriter(
-                id, metadata={name: word for name, word in about.items() if word is not None}
+                id,
+                metadata={name: value for name, value in model_fields.items() if value is not None},
             )
             self._open[id] = (writer, ChunkBridge(writer, id))
         writer, bridge = self._open[id]
@@ -224,7 +229,7 @@ class ChunkEvents:
             self._finish(id)
 
     def finish(self) -> None:
-        """End the messages that are open."""
+        """Emit the ends of open messages."""
         for id in list(self._open):
             self._finish(id)
 
@@ -236,7 +241,7 @@ class ChunkEvents:
                 self._emit("messages", event, None, None)
 
 
-def messages_from(value: Json) -> list[BaseMessage]:
+def messages_from(value: object) -> list[BaseMessage]:
     """Return an input of a chat model as messages."""
     if isinstance(value, Mapping) and "messages" in value:
         value = value["messages"]
@@ -246,17 +251,17 @@ def messages_from(value: Json) -> list[BaseMessage]:
     return messages
 
 
-def as_interrupt(data: Mapping[str, Json]) -> dict[str, Json]:
+def as_interrupt(data: Mapping[str, Any]) -> JsonObject:
     """Return a question in LangGraph's form."""
     return {"id": data["interrupt_id"], "value": data["payload"]}
 
 
-def jsonable_lc(value: Json) -> Json:
+def jsonable_lc(value: object) -> object:
     """Return a value as JSON; messages, documents and the like in LangChain's serialised form."""
     return jsonable(dumpd(value)) if not isinstance(value, str | int | float | None) else value
 
 
-def _added(total: Any, piece: Any) -> Any:
+def _add_outputs(total: Any, piece: Any) -> object:  # noqa: ANN401  outputs of any runnable
     try:
         return total + piece
     except TypeError:

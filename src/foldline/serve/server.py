@@ -1,4 +1,4 @@
-"""`Server`: what every wire shares: who calls, which app is meant, how a run is started, waited for and followed."""
+"""`Server` and `WireCall`: what all wires share: authentication, the choice of the app, starting and following runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from base64 import b64decode
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -17,46 +17,46 @@ from foldline.serve.apps import RunRequest, ServedApp
 from foldline.serve.body import Body, read_body
 from foldline.serve.errors import ServeError
 from foldline.serve.host import RunHost
+from foldline.serve.json_object import JsonObject
 from foldline.serve.keys import Caller, KeyStore
 from foldline.serve.live import Events, LiveRun
-from foldline.serve.log.records import RunInfo
+from foldline.serve.log.records import RunRecord
 from foldline.serve.settings import Settings
-from foldline.serve.sse import EventStream, cancel_on_disconnect, dump
+from foldline.serve.sse import SseResponse, cancel_on_disconnect, dump
 from foldline.utils.strings import suggestion
 from foldline.utils.uuid import uuid7
 
-__all__ = ["Call", "Handler", "JsonResponse", "Server", "Wire"]
+__all__ = ["Handler", "JsonResponse", "Server", "Wire", "WireCall"]
 
 logger = logging.getLogger("foldline.serve")
 
-Json = Any
-LEFT: Final = "the client left"
+CLIENT_LEFT: Final = "the client disconnected"
 LOCAL_NAMES: Final = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 
 
 class Wire(Protocol):
-    """A protocol: its name, and how it says errors."""
+    """A protocol of clients: its name, and how it encodes errors."""
 
     name: str
     cancels: bool
-    """Whether a client that leaves ends its run, where the app does not say."""
+    """Whether a client that disconnects ends its run, unless the app decides."""
 
-    def error_body(self, error: ServeError) -> Json:
+    def error_body(self, error: ServeError) -> JsonObject:
         """Return the JSON of an error."""
 
 
 class JsonResponse(Response):
-    """JSON, written as the streams are."""
+    """A JSON response, encoded like the events of streams."""
 
     media_type = "application/json"
 
-    def render(self, content: Any) -> bytes:
-        """Write it."""
+    def render(self, content: object) -> bytes:
+        """Encode the content."""
         return dump(content)
 
 
 @dataclass(slots=True)
-class Call:
+class WireCall:
     """One request to a wire."""
 
     server: Server
@@ -71,11 +71,11 @@ class Call:
         )
 
     def path(self, name: str) -> str:
-        """Return a part of the path."""
+        """Return a parameter of the path."""
         return str(self.request.path_params[name])
 
     def app(self, name: str | None) -> ServedApp:
-        """Return the app that is meant and that the caller may use."""
+        """Return an app by name; raise `ServeError` where the caller may not use it."""
         app = self.server.app(name)
         if self.caller.key is not None and not self.caller.key.allows(app.name):
             raise ServeError("permission", f"this key may not use {app.name!r}")
@@ -88,12 +88,12 @@ class Call:
         *,
         thread: str | None = None,
         run_id: str | None = None,
-        logged_request: Json = None,
+        logged_request: JsonObject | None = None,
     ) -> LiveRun:
         """Start a run."""
         run_id = run_id or str(uuid7())
         if app.has_threads:
-            # A run of its own has a thread of its own, so that it can be answered and carried on.
+            # A run without a thread gets one, so that its questions can be answered.
             thread = thread if thread is not None else run_id
             request.thread = thread_key(self.caller, thread)
         return await self.server.host.start(
@@ -107,30 +107,30 @@ class Call:
         )
 
     def cancels(self, app: ServedApp) -> bool:
-        """Whether the run ends when the client leaves."""
+        """Whether the run ends when the client disconnects."""
         if app.on_disconnect is not None:
             return app.on_disconnect == "cancel"
         return self.wire.cancels
 
     @asynccontextmanager
-    async def leaving(self) -> AsyncGenerator[None, None]:
-        """Cancel the body inside when the client leaves; raise `ServeError` then."""
+    async def cancel_on_leave(self) -> AsyncGenerator[None, None]:
+        """Cancel the body and raise `ServeError` when the client disconnects."""
         async with cancel_on_disconnect(self.request.receive) as watch:
             yield
         if watch.has_fired:
-            raise ServeError("invalid_request", LEFT)
+            raise ServeError("invalid_request", CLIENT_LEFT)
 
     async def wait(self, app: ServedApp, *runs: LiveRun) -> None:
-        """Wait for the end of runs; where the client leaves meanwhile, stop them or let them go on."""
+        """Wait for the end of runs; where the client disconnects, stop them if they are to be cancelled."""
         async with cancel_on_disconnect(self.request.receive) as watch:
             for run in runs:
-                await run.ended()
+                await run.wait_for_end()
         if watch.has_fired:
             await self._leave(app, runs)
-            raise ServeError("invalid_request", LEFT)
+            raise ServeError("invalid_request", CLIENT_LEFT)
 
     def on_leave(self, app: ServedApp, *runs: LiveRun) -> Callable[[], Awaitable[None]]:
-        """Return what happens when the reader of a stream leaves."""
+        """Return the callback for a client that disconnects from a stream."""
 
         async def leave() -> None:
             await self._leave(app, runs)
@@ -147,10 +147,10 @@ class Call:
             if not run.is_ending:
                 await self.server.host.stop(run.info)
 
-    async def opened(self, run: LiveRun, app: ServedApp) -> AsyncGenerator[Events, None]:
-        """Follow a run that has something to show; one that fails before that raises its error.
+    async def open_stream(self, run: LiveRun, app: ServedApp) -> AsyncGenerator[Events, None]:
+        """Return the events of a run once it has content; raise its error where it fails before that.
 
-        So a fault before the first word is an HTTP error, not a stream.
+        So a failure before the first content is an HTTP error, not a stream.
         """
         follow = self.server.host.follow(run.info.id) if run.is_over else run.follow(0, 15.0)
         first_events: Events = []
@@ -162,14 +162,14 @@ class Call:
         if watch.has_fired:
             await follow.aclose()
             await self._leave(app, [run])
-            raise ServeError("invalid_request", LEFT)
+            raise ServeError("invalid_request", CLIENT_LEFT)
         if run.info.is_over and run.info.status == "error" and not _has_content(first_events):
             await follow.aclose()
             raise error_of(run.info)
         return _rejoin(first_events, follow)
 
 
-def _is_content(event: dict[str, Json]) -> bool:
+def _is_content(event: JsonObject) -> bool:
     method = event["method"]
     if method == "messages":
         return bool(event["params"]["data"]["event"] != "message-start")
@@ -190,8 +190,8 @@ async def _rejoin(
             yield batch
 
 
-def error_of(info: RunInfo) -> ServeError:
-    """Return the error that a run ended with, whatever it ended with."""
+def error_of(info: RunRecord) -> ServeError:
+    """Return the error for a run that did not succeed."""
     if info.status == "error":
         return ServeError.from_json((info.result or {}).get("error") or {})
     if info.status == "interrupted":
@@ -201,18 +201,18 @@ def error_of(info: RunInfo) -> ServeError:
     if info.status == "waiting":
         return ServeError(
             "conflict",
-            f"the app asks a person, which this wire cannot: answer at POST /runs/{info.id}/resume",
+            f"the app asks a person, which this wire does not support: answer at POST /runs/{info.id}/resume",
             code="interrupted",
         )
     return ServeError("internal", "the run ended without saying how")
 
 
 def thread_key(caller: Caller, thread: str) -> str:
-    """Return a thread's name for the checkpointer: those of two keys never meet."""
+    """Return a thread's name for the checkpointer, which differs for each owner."""
     return f"{caller.owner}:{thread}" if caller.owner else thread
 
 
-Handler = Callable[[Call], Awaitable[Response]]
+Handler = Callable[[WireCall], Awaitable[Response]]
 
 
 class Server:
@@ -228,11 +228,11 @@ class Server:
         self._streams = 0
 
     def app(self, name: str | None) -> ServedApp:
-        """Return an app by name; where there is only one, no name means it."""
+        """Return an app by name; without a name, the only one."""
         if name is None:
-            only = [app for app in self.apps.values() if app.kind != "embeddings"]
-            if len(only) == 1:
-                return only[0]
+            chat_apps = [app for app in self.apps.values() if app.kind != "embeddings"]
+            if len(chat_apps) == 1:
+                return chat_apps[0]
             raise ServeError(
                 "invalid_request", f"say which app: one of {', '.join(self.apps)[:400]}"
             )
@@ -243,20 +243,20 @@ class Server:
         return app
 
     def _by_short_name(self, name: str) -> ServedApp | None:
-        """`gpt-5` means `openai:gpt-5` where no other model has that name."""
+        """Return `openai:gpt-5` for `gpt-5`, where no other model has that name."""
         matches = [app for key, app in self.apps.items() if key.partition(":")[2] == name]
         return matches[0] if len(matches) == 1 else None
 
     def endpoint(self, wire: Wire, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
-        """Return the handler as Starlette calls it: with a caller, and with its errors in the wire's shape."""
+        """Return a Starlette endpoint that authenticates the caller and encodes errors as the wire does."""
 
         async def call(request: Request) -> Response:
             try:
-                if not self.host.is_open:  # mounted into an app that runs no lifespan of ours
+                if not self.host.is_open:  # mounted into an app that does not run our lifespan
                     await self.host.open()
                 caller = await self.caller(request)
-                response = await handler(Call(self, wire, request, caller))
-                if isinstance(response, EventStream):
+                response = await handler(WireCall(self, wire, request, caller))
+                if isinstance(response, SseResponse):
                     await self._admit(response)
                 return response
             except ServeError as error:
@@ -273,8 +273,8 @@ class Server:
 
         return call
 
-    async def _admit(self, stream: EventStream) -> None:
-        """Count a stream that opens; refuse it where too many are open."""
+    async def _admit(self, stream: SseResponse) -> None:
+        """Count a stream; refuse it where too many are open."""
         if self._streams >= self.settings.max_streams:
             await stream.discard()
             raise ServeError("overloaded", "the server has too many streams open", 1.0)
@@ -285,8 +285,8 @@ class Server:
         self._streams -= 1
 
     def error_response(self, wire: Wire, error: ServeError) -> Response:
-        """Return an error in a wire's shape."""
-        self.host.metrics.answered(wire.name, error.status)
+        """Return an error as the wire encodes it."""
+        self.host.metrics.count_error(wire.name, error.status)
         headers = dict(error.headers)
         if error.kind == "authentication":
             headers["www-authenticate"] = "Bearer"
@@ -295,7 +295,7 @@ class Server:
     # -- who calls
 
     async def caller(self, request: Request) -> Caller:
-        """Return who sent a request, or refuse it."""
+        """Return the caller of a request; raise `ServeError` where it is refused."""
         keys = self.keys
         has_keys = keys.has_keys() if keys.is_fresh else await self.host.call(keys.has_keys)
         if not has_keys:
@@ -303,11 +303,11 @@ class Server:
         text = _key_text(request)
         if not text:
             raise ServeError(
-                "authentication", "this server wants a key: Authorization: Bearer fl_…"
+                "authentication", "this server needs a key: Authorization: Bearer fl_…"
             )
-        key = keys.known(text) or await self.host.call(keys.find, text)
+        key = keys.cached_key(text) or await self.host.call(keys.find, text)
         if key is None:
-            raise ServeError("authentication", "the key is not known here, or was removed")
+            raise ServeError("authentication", "the key is unknown here, or was removed")
         return Caller(key.id, key)
 
     def _without_key(self, request: Request) -> Caller:
@@ -316,7 +316,7 @@ class Server:
         return Caller("")
 
     def check_local(self, request: Request) -> None:
-        """Refuse what does not come from this machine, under one of its own names, from a page of its own."""
+        """Refuse requests from other machines, for other host names, and from pages of other origins."""
         client = request.client.host if request.client is not None else ""
         if not is_loopback(client):
             raise ServeError(
@@ -353,7 +353,7 @@ def _key_text(request: Request) -> str:
 
 
 def _password(text: str) -> str:
-    """Return the password of HTTP's basic scheme, which is how a browser sends a key."""
+    """Return the password of HTTP basic authentication, in which a browser sends a key."""
     try:
         return b64decode(text.strip(), validate=True).decode().partition(":")[2].strip()
     except ValueError:
@@ -361,7 +361,7 @@ def _password(text: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address is this machine's own."""
+    """Whether an address is a loopback address."""
     if host == "localhost":
         return True
     try:

@@ -1,4 +1,4 @@
-"""`Settings`: everything about a server that is not an app."""
+"""`Settings`: the limits, addresses and files of a server."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ MEBIBYTE: Final = 1024 * 1024
 
 @dataclass(slots=True)
 class Settings:
-    """Limits, addresses and places."""
+    """The limits, addresses and files of a server."""
 
     log: str = ":memory:"
-    """Where runs are kept: a SQLite file, `postgresql://…`, or `:memory:`."""
+    """Where runs are stored: a SQLite file, `postgresql://…`, or `:memory:`."""
     traces: str | None = None
-    """The file, or the PostgreSQL database by its URL, that every run is traced to; None for none."""
+    """The file, or the URL of the PostgreSQL database, for the traces of runs; None for no traces."""
     no_auth: bool = False
     """Whether requests from other machines need no key. Without keys and without this, only loopback is served."""
     cors_origins: Sequence[str] = ()
@@ -35,19 +35,19 @@ class Settings:
     max_runs: int = 2_000
     """Runs under way in one process."""
     max_streams: int = 4_000
-    """Streams that are open in one process, those of readers of other runs included."""
+    """Open streams in one process, those of other readers included."""
     max_events: int = 1_000_000
     """Events of one run."""
     drain_seconds: float = 30.0
-    """How long runs may go on when the server is told to stop."""
+    """Seconds that runs may go on when the server shuts down."""
     keep_days: float | None = 30.0
-    """How long runs are kept; None for ever. They are looked through when the server starts."""
+    """Days after which runs are deleted, when the server starts; None keeps them."""
     mcp: bool = True
     """Whether apps are offered as tools at `/mcp` (needs the extra `mcp`)."""
     studio: bool = True
     """Whether the studio is shown at `/studio`, where it is installed."""
     allowed_hosts: Sequence[str] = field(default_factory=tuple)
-    """Names under which a server without keys may be called, besides localhost."""
+    """Host names of a server without keys, besides localhost."""
 
     def __post_init__(self) -> None:
         for name in (

@@ -1,10 +1,10 @@
-"""Server-sent events: how they are written, and the response that sends them until the client leaves."""
+"""Server-sent events: their encoding, and the response that sends them until the client disconnects."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
-from typing import Any, Final
+from typing import Final
 
 from pydantic_core import PydanticSerializationError, to_json
 from starlette.responses import Response
@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 from foldline._io.serving import CancelWhen
 from foldline.workflows.events import jsonable
 
-__all__ = ["PING", "EventStream", "cancel_on_disconnect", "dump", "event"]
+__all__ = ["PING", "SseResponse", "cancel_on_disconnect", "dump", "event"]
 
 PING: Final = b": still here\n\n"
 HEADERS: Final = {
@@ -23,7 +23,7 @@ HEADERS: Final = {
 }
 
 
-def dump(value: Any) -> bytes:
+def dump(value: object) -> bytes:
     """Write a value as JSON."""
     try:
         return to_json(value)
@@ -31,8 +31,8 @@ def dump(value: Any) -> bytes:
         return to_json(_clean(jsonable(value)))
 
 
-def _clean(value: Any) -> Any:
-    """Replace halves of characters, which no JSON in UTF-8 can hold."""
+def _clean(value: object) -> object:
+    """Replace lone surrogates, which UTF-8 cannot encode."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, list):
@@ -42,7 +42,7 @@ def _clean(value: Any) -> Any:
     return value
 
 
-def event(data: Any, name: str | None = None, id: int | str | None = None) -> bytes:
+def event(data: object, name: str | None = None, id: int | str | None = None) -> bytes:
     """Write one event."""
     head = b""
     if id is not None:
@@ -52,8 +52,8 @@ def event(data: Any, name: str | None = None, id: int | str | None = None) -> by
     return head + b"data: " + dump(data) + b"\n\n"
 
 
-class EventStream(Response):
-    """Sends pieces as they come; where the client leaves, `on_leave` is called."""
+class SseResponse(Response):
+    """Sends events as they come, and calls `on_leave` where the client disconnects."""
 
     def __init__(
         self,
@@ -67,11 +67,11 @@ class EventStream(Response):
         self.background = None
         self.body = b""
         self.on_close: Callable[[], None] | None = None
-        """Called when the stream is over, however it ends."""
+        """Called when the stream has ended, in any way."""
         self._pieces = pieces
         self._on_leave = on_leave
         self.init_headers({**HEADERS, **(headers or {})})
-        # A stream has no length that is known.
+        # The length of a stream is not known.
         self.raw_headers = [item for item in self.raw_headers if item[0] != b"content-length"]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -83,7 +83,7 @@ class EventStream(Response):
                 self.on_close()
 
     async def discard(self) -> None:
-        """Close a stream that will not be sent, as if its reader had left."""
+        """Close a stream that will not be sent, as if the client had disconnected."""
         await self._pieces.aclose()
         if self._on_leave is not None:
             await self._on_leave()
@@ -103,14 +103,14 @@ class EventStream(Response):
                     async for piece in pieces:
                         await send({"type": "http.response.body", "body": piece, "more_body": True})
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
-            except OSError:  # the connection broke while it was written to
+            except OSError:  # the connection broke during a write
                 is_broken = True
         if (watch.has_fired or is_broken) and self._on_leave is not None:
             await self._on_leave()
 
 
 def cancel_on_disconnect(receive: Receive) -> CancelWhen:
-    """Return what cancels the body inside it when the client leaves."""
+    """Return a context that cancels its body when the client disconnects."""
 
     async def wait_for_disconnect() -> None:
         while (await receive())["type"] != "http.disconnect":

@@ -1,4 +1,4 @@
-"""The studio at `/studio` of a server: for this machine where there are no keys, else for the keys that open it."""
+"""The studio at `/studio` of a server: for this machine where there are no keys, else for keys with `--studio`."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ def studio_routes(server: Server) -> list[BaseRoute]:
         return []
     try:
         agents = {name: app.target for name, app in server.apps.items() if app.has_threads}
-        # Its own look at host names would refuse the server's name; the guard here has looked before.
+        # The studio's own check of host names would refuse the server's name; `StudioGuard` checks instead.
         studio = import_module("foldline.studio").create_app(
             traces=traces, apps=agents, hosts=("*",), run_logs=(server.settings.log,)
         )
     except Exception:
-        # It is beside the server, not a part of it.
+        # The server works without it.
         logger.warning("the studio is not shown", exc_info=True)
         return []
     return [Mount("/studio", StudioGuard(server, studio))]
 
 
 class StudioGuard:
-    """Lets in whoever may see the runs of all keys. What changes something needs the studio's own header too."""
+    """Lets in callers that may see the runs of all keys. Changes need the studio's own header too."""
 
     def __init__(self, server: Server, app: ASGIApp) -> None:
         self._server = server

@@ -1,4 +1,4 @@
-"""`BaseStore`: values by key, many at a time. An author writes the blocking half; the twins are derived."""
+"""`BaseStore`: values by key, many at a time. An author writes the sync methods; the async ones are derived."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ V = TypeVar("V")
 
 
 class InvalidKeyException(UsageError):
-    """A key that this store cannot hold."""
+    """A key that this store does not accept."""
 
 
 class BaseStore(ABC, Generic[K, V]):
@@ -32,11 +32,11 @@ class BaseStore(ABC, Generic[K, V]):
 
     @abstractmethod
     def mset(self, key_value_pairs: Sequence[tuple[K, V]]) -> None:
-        """Keep some values."""
+        """Store some values."""
 
     @abstractmethod
     def mdelete(self, keys: Sequence[K]) -> None:
-        """Forget some keys."""
+        """Delete some keys."""
 
     @abstractmethod
     def yield_keys(self, *, prefix: str | None = None) -> Iterator[K]:
@@ -44,15 +44,15 @@ class BaseStore(ABC, Generic[K, V]):
 
     async def amget(self, keys: Sequence[K]) -> list[V | None]:
         """Return the values of some keys, None where there is none."""
-        found: list[V | None] = await ASYNC.call(self.mget, keys)
-        return found
+        values: list[V | None] = await ASYNC.call(self.mget, keys)
+        return values
 
     async def amset(self, key_value_pairs: Sequence[tuple[K, V]]) -> None:
-        """Keep some values."""
+        """Store some values."""
         await ASYNC.call(self.mset, key_value_pairs)
 
     async def amdelete(self, keys: Sequence[K]) -> None:
-        """Forget some keys."""
+        """Delete some keys."""
         await ASYNC.call(self.mdelete, keys)
 
     async def ayield_keys(self, *, prefix: str | None = None) -> AsyncIterator[K]:

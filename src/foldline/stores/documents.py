@@ -18,7 +18,7 @@ V = TypeVar("V")
 
 
 class EncoderBackedStore(BaseStore[K, V], Generic[K, V]):
-    """Keeps values in a store of bytes, written and read by functions of yours.
+    """Stores values in a store of bytes, with your own functions for encoding.
 
     ```python
     import json
@@ -46,24 +46,24 @@ class EncoderBackedStore(BaseStore[K, V], Generic[K, V]):
 
     def mget(self, keys: Sequence[K]) -> list[V | None]:
         """Return the values of some keys, None where there is none."""
-        return self._read(self.store.mget([self.key_encoder(key) for key in keys]))
+        return self._decode(self.store.mget([self.key_encoder(key) for key in keys]))
 
     async def amget(self, keys: Sequence[K]) -> list[V | None]:
         """Return the values of some keys, None where there is none."""
-        return self._read(await self.store.amget([self.key_encoder(key) for key in keys]))
+        return self._decode(await self.store.amget([self.key_encoder(key) for key in keys]))
 
-    def _read(self, values: Sequence[Any]) -> list[V | None]:
+    def _decode(self, values: Sequence[Any]) -> list[V | None]:
         return [None if value is None else self.value_deserializer(value) for value in values]
 
     def mset(self, key_value_pairs: Sequence[tuple[K, V]]) -> None:
         """Keep some values."""
-        self.store.mset(self._written(key_value_pairs))
+        self.store.mset(self._encode(key_value_pairs))
 
     async def amset(self, key_value_pairs: Sequence[tuple[K, V]]) -> None:
         """Keep some values."""
-        await self.store.amset(self._written(key_value_pairs))
+        await self.store.amset(self._encode(key_value_pairs))
 
-    def _written(self, pairs: Sequence[tuple[K, V]]) -> list[tuple[str, bytes]]:
+    def _encode(self, pairs: Sequence[tuple[K, V]]) -> list[tuple[str, bytes]]:
         return [(self.key_encoder(key), self.value_serializer(value)) for key, value in pairs]
 
     def mdelete(self, keys: Sequence[K]) -> None:

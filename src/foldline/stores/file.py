@@ -20,7 +20,7 @@ UNFINISHED = ".foldline-unfinished-"
 
 
 class LocalFileStore(BaseStore[str, bytes]):
-    """Keeps bytes in files.
+    """Stores bytes in files.
 
     ```python
     import tempfile
@@ -36,7 +36,7 @@ class LocalFileStore(BaseStore[str, bytes]):
     def __init__(
         self, root_path: str | Path, *, chmod_file: int | None = None, chmod_dir: int | None = None
     ) -> None:
-        """Use a folder, made where it is not there."""
+        """Use a folder, created where it does not exist."""
         self._root = Path(root_path).absolute()
         make_private_folder(self._root)
         self._root = self._root.resolve()
@@ -46,12 +46,12 @@ class LocalFileStore(BaseStore[str, bytes]):
     def _path(self, key: str) -> Path:
         if not KEY.fullmatch(key) or key.startswith("/") or key.endswith("/") or "//" in key:
             raise InvalidKeyException(
-                f"{key!r} is no key of a file store: letters, digits, '_', '-', '.', and '/' between parts"
+                f"{key!r} is not a key of a file store: use letters, digits, '_', '-', '.', and '/' between parts"
             )
         if any(part in (".", "..") or part.startswith(UNFINISHED) for part in key.split("/")):
             raise SecurityError(f"the key {key!r} would leave the store")
         path = self._root / key
-        # A link inside the folder may point anywhere: what counts is where the path really ends.
+        # A link inside the folder may point anywhere: the resolved path counts.
         if not path.resolve().is_relative_to(self._root):
             raise SecurityError(f"the key {key!r} leads out of {self._root} by a link")
         return path
@@ -62,7 +62,7 @@ class LocalFileStore(BaseStore[str, bytes]):
 
     def _read(self, path: Path) -> bytes | None:
         try:
-            # Not following a link and not waiting for a FIFO: only plain files are values.
+            # Links are not followed and a FIFO is not waited for: only plain files are values.
             descriptor = os.open(
                 path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
             )
@@ -72,11 +72,11 @@ class LocalFileStore(BaseStore[str, bytes]):
             raise StoreError(f"{path} could not be read: {error}") from error
         with os.fdopen(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise SecurityError(f"{path} is no plain file")
+                raise SecurityError(f"{path} is not a plain file")
             return file.read()
 
     def mset(self, key_value_pairs: Sequence[tuple[str, bytes]]) -> None:
-        """Keep some values; each file is old or new, never half."""
+        """Store some values; each file has its old or its new content, never a part."""
         for path, value in [(self._path(key), value) for key, value in key_value_pairs]:
             try:
                 self._write(path, value)
@@ -101,7 +101,7 @@ class LocalFileStore(BaseStore[str, bytes]):
             raise
 
     def mdelete(self, keys: Sequence[str]) -> None:
-        """Forget some keys."""
+        """Delete some keys."""
         for path in [self._path(key) for key in keys]:
             path.unlink(missing_ok=True)
 

@@ -13,7 +13,7 @@ V = TypeVar("V")
 
 
 class InMemoryBaseStore(BaseStore[str, V], Generic[V]):
-    """Keeps values in a dict."""
+    """Stores values in a dict."""
 
     def __init__(self) -> None:
         """Begin empty."""
@@ -24,11 +24,11 @@ class InMemoryBaseStore(BaseStore[str, V], Generic[V]):
         return [self.store.get(key) for key in keys]
 
     def mset(self, key_value_pairs: Sequence[tuple[str, V]]) -> None:
-        """Keep some values."""
+        """Store some values."""
         self.store.update(key_value_pairs)
 
     def mdelete(self, keys: Sequence[str]) -> None:
-        """Forget some keys."""
+        """Delete some keys."""
         for key in keys:
             self.store.pop(key, None)
 
@@ -36,18 +36,18 @@ class InMemoryBaseStore(BaseStore[str, V], Generic[V]):
         """Return the keys, or those that begin with a prefix."""
         yield from [key for key in self.store if key.startswith(prefix or "")]
 
-    # A dict answers at once: no thread is needed to keep the loop free.
+    # A dict does not block: the async methods need no thread.
 
     async def amget(self, keys: Sequence[str]) -> list[V | None]:
         """Return the values of some keys, None where there is none."""
         return self.mget(keys)
 
     async def amset(self, key_value_pairs: Sequence[tuple[str, V]]) -> None:
-        """Keep some values."""
+        """Store some values."""
         self.mset(key_value_pairs)
 
     async def amdelete(self, keys: Sequence[str]) -> None:
-        """Forget some keys."""
+        """Delete some keys."""
         self.mdelete(keys)
 
     async def ayield_keys(self, *, prefix: str | None = None) -> AsyncIterator[str]:
@@ -57,7 +57,7 @@ class InMemoryBaseStore(BaseStore[str, V], Generic[V]):
 
 
 class InMemoryStore(InMemoryBaseStore[Any]):
-    """Keeps any values in a dict.
+    """Stores any values in a dict.
 
     ```python
     from foldline.stores import InMemoryStore
@@ -71,4 +71,4 @@ class InMemoryStore(InMemoryBaseStore[Any]):
 
 
 class InMemoryByteStore(InMemoryBaseStore[bytes]):
-    """Keeps bytes in a dict."""
+    """Stores bytes in a dict."""

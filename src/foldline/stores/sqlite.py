@@ -17,7 +17,7 @@ PAGE = 1000
 
 
 class SQLiteStore(BaseStore[str, bytes]):
-    """Keeps bytes in a SQLite file; one `mset` is written whole or not at all.
+    """Stores bytes in a SQLite file; one `mset` is written completely or not at all.
 
     ```python
     import tempfile
@@ -46,7 +46,7 @@ class SQLiteStore(BaseStore[str, bytes]):
         return [row[0] if row else None for row in rows]
 
     def mset(self, key_value_pairs: Sequence[tuple[str, bytes]]) -> None:
-        """Keep some values."""
+        """Store some values."""
         with self._database.write() as connection:
             connection.executemany(
                 "INSERT OR REPLACE INTO pairs (key, value) VALUES (?, ?)",
@@ -54,7 +54,7 @@ class SQLiteStore(BaseStore[str, bytes]):
             )
 
     def mdelete(self, keys: Sequence[str]) -> None:
-        """Forget some keys."""
+        """Delete some keys."""
         with self._database.write() as connection:
             connection.executemany(
                 "DELETE FROM pairs WHERE key = ?", [(_bytes(key),) for key in keys]
@@ -64,7 +64,7 @@ class SQLiteStore(BaseStore[str, bytes]):
         """Return the keys in order, or those that begin with a prefix."""
         begin, last = _bytes(prefix or ""), None
         while True:
-            # By range, not by LIKE: a prefix with % or _ means just itself. Page by page: others may write meanwhile.
+            # By range, not by LIKE: a prefix may contain % or _. Page by page: others may write meanwhile.
             rows = self._database.rows(
                 "SELECT key FROM pairs WHERE key >= ? AND (? IS NULL OR key > ?) ORDER BY key LIMIT ?",
                 (begin, last, last, PAGE),

@@ -1,4 +1,4 @@
-"""How endpoints answer: JSON, server-sent events, and errors as sentences. Blocking work goes to a thread."""
+"""Answers of endpoints: JSON, server-sent events, and errors as sentences. Blocking work runs in a thread."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from functools import wraps
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from pydantic import ValidationError
 from starlette.requests import Request
@@ -19,23 +19,26 @@ from foldline.tracers._redact import Redactor
 
 __all__ = ["Endpoint", "answer_json", "endpoint", "event", "read_body", "stream", "threaded"]
 
+P = ParamSpec("P")
+T = TypeVar("T")
 Endpoint = Callable[[Request], Awaitable[Response]]
 MOST_BODY = 32_000_000
 NO_STORE = {"cache-control": "no-store"}
 
 
-def answer_json(value: Any, status: int = 200) -> Response:
+def answer_json(value: object, status: int = 200) -> Response:
     """Return a value as JSON that every browser reads."""
     return JSONResponse(value, status, headers=NO_STORE)
 
 
-async def threaded(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+async def threaded(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a blocking function in a thread."""
-    return await ASYNC.call(function, *args, **kwargs)
+    result: T = await ASYNC.call(function, *args, **kwargs)
+    return result
 
 
 def endpoint(function: Endpoint) -> Endpoint:
-    """Answer errors with a sentence: 400 asked wrongly, 404 not there, 409 a file in trouble, 502 a model failed."""
+    """Answer errors with a sentence: 400 a bad request, 404 not found, 409 a damaged file, 502 a failed model."""
 
     @wraps(function)
     async def answer(request: Request) -> Response:
@@ -54,7 +57,7 @@ def endpoint(function: Endpoint) -> Endpoint:
 
 
 def plain_error(error: BaseException) -> str:
-    """Return what an error says, without secrets and without the folders of this machine."""
+    """Return the text of an error, without secrets and without the folders of this machine."""
     text = shorten_paths(Redactor().text(str(error) or type(error).__name__))
     return FOLDERS.sub(lambda match: match[1], text)
 
@@ -64,7 +67,7 @@ FOLDERS = re.compile(r"(?<![\w:/])/(?:[^\s/:'\"]+/)+([^\s/:'\"]+)")
 
 
 async def read_body(request: Request) -> dict[str, Any]:
-    """Return the JSON object that was sent."""
+    """Return the JSON object of a request."""
     body = b""
     async for piece in request.stream():
         body += piece
@@ -73,13 +76,13 @@ async def read_body(request: Request) -> dict[str, Any]:
     try:
         value = json.loads(body or b"{}")
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"what was sent is no JSON: {error}") from error
+        raise UsageError(f"the request is not JSON: {error}") from error
     if not isinstance(value, dict):
-        raise UsageError("what is sent must be a JSON object")
+        raise UsageError("the request must be a JSON object")
     return value
 
 
-def event(name: str, value: Any, place: int | None = None) -> bytes:
+def event(name: str, value: object, place: int | None = None) -> bytes:
     """Return a server-sent event; a browser that lost the connection sends the last place when it asks again."""
     number = "" if place is None else f"id: {place}\n"
     return f"event: {name}\n{number}data: {json.dumps(value, default=str)}\n\n".encode()

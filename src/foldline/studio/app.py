@@ -42,7 +42,7 @@ TYPES = {
     ".svg": "image/svg+xml",
 }
 FOREVER = {"cache-control": "public, max-age=31536000, immutable"}
-"""The names of built files change with what is in them."""
+"""Headers of built files, whose names change with their content."""
 
 
 def create_app(settings: StudioSettings | None = None, **options: Any) -> Starlette:
@@ -50,16 +50,16 @@ def create_app(settings: StudioSettings | None = None, **options: Any) -> Starle
 
     Served alone, or mounted: `Mount("/studio", create_app(authorize=...))`.
     """
-    chosen = settings or StudioSettings(**options)
-    playground, store = Playground(chosen), TraceStore(chosen.traces)
+    settings = settings or StudioSettings(**options)
+    playground, store = Playground(settings), TraceStore(settings.traces)
     routes: list[BaseRoute] = [
         Route("/", _page),
         Route("/assets/{name}", _asset),
-        Route("/api/info", endpoint(_Info(chosen, store).answer)),
-        *TraceRoutes(chosen, store).routes(),
+        Route("/api/info", endpoint(_Info(settings, store).answer)),
+        *TraceRoutes(settings, store).routes(),
         *playground.routes(),
-        *ThreadRoutes(chosen, store, playground).routes(),
-        *DatasetRoutes(chosen, store, playground).routes(),
+        *ThreadRoutes(settings, store, playground).routes(),
+        *DatasetRoutes(settings, store, playground).routes(),
     ]
 
     @asynccontextmanager
@@ -69,7 +69,7 @@ def create_app(settings: StudioSettings | None = None, **options: Any) -> Starle
         store.close()
 
     return Starlette(
-        routes=routes, lifespan=lifespan, middleware=[Middleware(Guard, settings=chosen)]
+        routes=routes, lifespan=lifespan, middleware=[Middleware(Guard, settings=settings)]
     )
 
 
@@ -87,14 +87,14 @@ async def _asset(request: Request) -> Response:
 
 
 class _Info:
-    """What the page asks first: what there is, and what is wrong with the file."""
+    """Answers the page's first request: the version, the file, and what is wrong with it."""
 
     def __init__(self, settings: StudioSettings, store: TraceStore) -> None:
         self._settings = settings
         self._store = store
 
     async def answer(self, request: Request) -> Response:
-        """Return it."""
+        """Return the facts about this studio."""
         is_there, problem = await threaded(self._look)
         return answer_json(
             {

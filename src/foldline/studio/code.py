@@ -1,4 +1,4 @@
-"""The state of the playground as a file: Python code that asks the same, a test of it, or a prompt to load."""
+"""Writes the state of the playground as a file: a Python program, a test, or a prompt to load."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _messages(state: dict[str, Any]) -> str:
             if message.get(name):
                 fields[name] = message[name]
         plain.append(fields)
-    messages_from_json(plain)  # what cannot be sent is refused here, not by whoever runs the file
+    messages_from_json(plain)  # raises for messages that could not be sent
     return pprint.pformat(plain, width=96, sort_dicts=False)
 
 

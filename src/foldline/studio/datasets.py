@@ -1,4 +1,4 @@
-"""Datasets: cases made of runs, asked of a model again, with scores beside each other."""
+"""Datasets: cases made from runs. A model can be run on them again, and the scores of models compared."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from foldline._config import RunnableConfig
 from foldline._storage.sqlite import Database
 from foldline.exceptions import FoldlineError, UsageError
 from foldline.load import load
+from foldline.runnables.base import Runnable
 from foldline.studio.answers import (
     answer_json,
     endpoint,
@@ -51,7 +53,7 @@ ROLES = {"human": "user", "ai": "assistant"}
 
 
 class DatasetRoutes:
-    """The endpoints."""
+    """The endpoints of datasets."""
 
     def __init__(self, settings: StudioSettings, store: TraceStore, playground: Playground) -> None:
         self._settings = settings
@@ -62,7 +64,7 @@ class DatasetRoutes:
         """Return the routes."""
         return [
             Route("/api/datasets", endpoint(self.show_all)),
-            Route("/api/datasets/{name}", endpoint(self.one), methods=["GET"]),
+            Route("/api/datasets/{name}", endpoint(self.show), methods=["GET"]),
             Route("/api/datasets/{name}", endpoint(self.delete), methods=["DELETE"]),
             Route("/api/datasets/{name}/cases", endpoint(self.add), methods=["POST"]),
             Route(
@@ -102,7 +104,7 @@ class DatasetRoutes:
         names = ("name", "cases", "last")
         return answer_json({"datasets": [dict(zip(names, row, strict=True)) for row in rows]})
 
-    async def one(self, request: Request) -> Response:
+    async def show(self, request: Request) -> Response:
         """Return the cases of a dataset and the newest result of each model."""
         return answer_json(await threaded(self._read, request.path_params["name"]))
 
@@ -143,7 +145,7 @@ class DatasetRoutes:
         """Add a run, or messages, as a case."""
         name = request.path_params["name"].strip()
         if not name or len(name) > 100:
-            raise UsageError("a dataset has a name of at most 100 characters")
+            raise UsageError("a dataset needs a name of at most 100 characters")
         body = await read_body(request)
         run_id = None
         if body.get("run_id"):
@@ -154,7 +156,7 @@ class DatasetRoutes:
             expected = body.get("expected")
         messages_from_json(messages)
         if not messages:
-            raise UsageError("a case has messages")
+            raise UsageError("a case needs messages")
         case = str(uuid7())
         row = (case, name, run_id, json.dumps(messages), expected and str(expected), time.time())
         await threaded(self._write, ("INSERT INTO cases VALUES (?, ?, ?, ?, ?, ?)", row))
@@ -170,8 +172,9 @@ class DatasetRoutes:
         calls = [run for run in runs if run.run_type == "llm" and "messages" in run.inputs]
         call = named_run if named_run in calls else (calls[-1] if calls else None)
         if call is None:
-            raise UsageError(f"{root.name}: no call of a chat model is in this trace")
-        return [_plain_message(one) for one in call.inputs["messages"][0]], _answer_text(call)
+            raise UsageError(f"{root.name}: this trace has no call of a chat model")
+        messages = call.inputs["messages"][0]
+        return [_plain_message(message) for message in messages], _answer_text(call)
 
     async def delete(self, request: Request) -> Response:
         """Delete a dataset."""
@@ -187,7 +190,7 @@ class DatasetRoutes:
         return answer_json({"deleted": case})
 
     async def run(self, request: Request) -> Response:
-        """Ask a model every case of a dataset, and stream the results."""
+        """Run a model on every case of a dataset, and stream the results."""
         body = await read_body(request)
         name = request.path_params["name"]
         dataset = await threaded(self._read, name)
@@ -198,14 +201,14 @@ class DatasetRoutes:
         return stream(self._results(name, dataset["cases"], model_name, model))
 
     async def _results(
-        self, name: str, cases: list[dict[str, Any]], model_name: str, model: Any
+        self, name: str, cases: list[dict[str, Any]], model_name: str, model: Runnable[Any, Any]
     ) -> AsyncGenerator[bytes, None]:
-        config = {
-            "callbacks": [self._playground.tracer()],
-            "tags": ["dataset"],
-            "run_name": "studio dataset",
-            "metadata": {"dataset": name},
-        }
+        config = RunnableConfig(
+            callbacks=[self._playground.tracer()],
+            tags=["dataset"],
+            run_name="studio dataset",
+            metadata={"dataset": name},
+        )
         for case in cases:
             start = time.time()
             result: dict[str, Any] = {
@@ -233,7 +236,7 @@ class DatasetRoutes:
 
 
 def score_answer(answer: str, expected: str | None) -> dict[str, float]:
-    """Return how near an answer is to the expected one: `equal`, and the share of its words that come."""
+    """Compare an answer with the expected one: `equal`, and the share of the expected words that it has."""
     if not expected:
         return {}
     expected_words = expected.lower().split()
@@ -246,8 +249,8 @@ def score_answer(answer: str, expected: str | None) -> dict[str, float]:
     return {"equal": float(answer.strip() == expected.strip()), "words": round(share, 3)}
 
 
-def _plain_message(dump: Any) -> dict[str, Any]:
-    message = load(dump) if isinstance(dump, dict) and "lc" in dump else dump
+def _plain_message(dump: object) -> dict[str, Any]:
+    message: Any = load(dump) if isinstance(dump, dict) and "lc" in dump else dump
     plain: dict[str, Any] = {
         "role": ROLES.get(message.type, message.type),
         "content": message.content,

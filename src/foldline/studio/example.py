@@ -1,4 +1,4 @@
-"""An example for the studio: two days of a made-up program, its conversations, a thread that waits and a dataset.
+"""Example data for the studio: two days of traces, conversations, a thread that waits for an answer, a dataset.
 
 `scripts/demo --studio` shows it, and the tests take their screenshots of it.
 """
@@ -18,9 +18,11 @@ from foldline._storage.sqlite import Database
 from foldline.agents import create_agent
 from foldline.chat_history import SQLiteChatMessageHistory
 from foldline.exceptions import FoldlineError, ModelRateLimitError
+from foldline.language_models._types import LanguageModelInput
 from foldline.messages import AIMessage, HumanMessage, SystemMessage
 from foldline.output_parsers import StrOutputParser
 from foldline.prompts import ChatPromptTemplate
+from foldline.runnables.base import Runnable
 from foldline.studio.datasets import MIGRATIONS, score_answer
 from foldline.studio.example_agent import make_booking_agent
 from foldline.testing import Call, Fail, Reason, ScriptedChatModel
@@ -87,9 +89,10 @@ class _Filler:
         self.tracer = SQLiteTracer(path)
         self.ages: list[tuple[str, float]] = []
 
-    def model(self, script: list[Any], provider: str, name: str) -> Any:
-        """Make a model that answers as scripted, under the name of a real one."""
-        model = ScriptedChatModel(script=script)
+    def naming(
+        self, provider: str, name: str
+    ) -> tuple[dict[str, str], dict[str, Any], dict[str, str]]:
+        """Return the metadata, the usage and the response metadata of a call of a real model."""
         input_tokens = self.chance.randint(40, 900)
         output_tokens = self.chance.randint(8, 400)
         usage = {
@@ -100,7 +103,7 @@ class _Filler:
         }
         metadata = {"ls_provider": provider, "ls_model_name": name}
         description = {"model_provider": provider, "model_name": name}
-        return model.with_config(metadata=metadata), usage, description
+        return metadata, usage, description
 
     def config(self, **metadata: Any) -> RunnableConfig:
         """Return the config of one trace, which happened some time in the last two days."""
@@ -127,7 +130,7 @@ class _Filler:
             children.setdefault(row[1], []).append(row)
 
         def place(row: tuple[Any, ...], start: float) -> float:
-            """Give a run its time, after those below it; return its end."""
+            """Set the times of a run and of the runs below it; return its end."""
             run_id, _, kind, end = row
             clock = start + 0.003
             for child in children.get(run_id, []):
@@ -162,21 +165,21 @@ def fill_example(folder: Path, *, count: int = 60, seed: int = 7) -> Path:
     _dataset(folder)
     _thread(folder)
     store = TraceStore(path)
-    for place, one in enumerate(store.find(limit=12)):
+    for place, trace in enumerate(store.find(limit=12)):
         if place % 3 == 0:
-            store.add_score(one.id, "helpful", 1.0 if place % 2 else 0.0, author="example")
+            store.add_score(trace.id, "helpful", 1.0 if place % 2 else 0.0, author="example")
     return path
 
 
-def _answer(text: Any, usage: dict[str, Any], description: dict[str, Any]) -> AIMessage:
+def _answer(text: str, usage: dict[str, Any], description: dict[str, Any]) -> AIMessage:
     return AIMessage(text, usage_metadata=usage, response_metadata=description)
 
 
 def _ask(
     filler: _Filler, question: str, answer: str, provider: str, name: str, number: int
 ) -> None:
-    model, usage, description = filler.model([], provider, name)
-    model = _fixed(_answer(answer, usage, description), model)
+    metadata, usage, description = filler.naming(provider, name)
+    model = _fixed(_answer(answer, usage, description), metadata)
     prompt = ChatPromptTemplate(
         [("system", "You are a helpful assistant."), ("human", "{question}")]
     )
@@ -188,11 +191,10 @@ def _ask(
     )
 
 
-def _fixed(message: AIMessage, named_model: Any) -> Any:
+def _fixed(message: AIMessage, metadata: dict[str, str]) -> Runnable[LanguageModelInput, AIMessage]:
     from foldline.language_models.fake_chat_models import GenericFakeChatModel  # noqa: PLC0415
 
-    model = GenericFakeChatModel(messages=iter([message]))
-    return model.with_config(metadata=named_model.config["metadata"])
+    return GenericFakeChatModel(messages=iter([message])).with_config(metadata=metadata)
 
 
 def _agent(filler: _Filler) -> None:
@@ -213,7 +215,7 @@ def _agent(filler: _Filler) -> None:
 
 
 def _special(filler: _Filler) -> None:
-    """Add what is hard to show: failures, long texts, hostile texts, pictures."""
+    """Add runs that are hard to display: failures, long texts, hostile texts, pictures."""
     slow = ModelRateLimitError("slow down", provider="openai", model="gpt-5-mini")
     failing = ScriptedChatModel(script=[["The beginning of an ", Fail(slow)]], max_retries=0)
     with suppress(FoldlineError):
@@ -226,7 +228,7 @@ def _special(filler: _Filler) -> None:
     ):
         _fixed(
             _answer(text, {"input_tokens": 20, "output_tokens": 90, "total_tokens": 110}, {}),
-            filler.model([], "local", "smollm2")[0],
+            filler.naming("local", "smollm2")[0],
         ).invoke(question, filler.config())
     picture = HumanMessage(
         [
@@ -236,7 +238,7 @@ def _special(filler: _Filler) -> None:
     )
     _fixed(
         _answer("A chessboard.", {"input_tokens": 99, "output_tokens": 4, "total_tokens": 103}, {}),
-        filler.model([], "openai", "gpt-5-mini")[0],
+        filler.naming("openai", "gpt-5-mini")[0],
     ).invoke([SystemMessage("Describe pictures."), picture], filler.config(user_id="alan"))
 
 
@@ -254,7 +256,7 @@ def _sessions(folder: Path) -> None:
 
 
 def _dataset(folder: Path) -> None:
-    """Add a dataset with the results of two models beside each other."""
+    """Add a dataset with the results of two models."""
     database = Database(folder / "datasets.db", "datasets", MIGRATIONS)
     with database.write() as connection:
         for number, (question, answer) in enumerate(QUESTIONS[:3]):

@@ -1,6 +1,6 @@
 """The agent of the studio's example: it asks a person before it books. `scripts/demo --studio` shows its thread.
 
-It needs no model: what it answers is written down here.
+It needs no model: its answers are scripted here.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from foldline.agents import create_agent
+from foldline.agents import Agent, create_agent
 from foldline.checkpoint import SqliteSaver
 from foldline.testing import ScriptedChatModel
 from foldline.tools import tool
@@ -25,7 +25,7 @@ def book(city: str) -> str:
     return f"{city}: {answer}"
 
 
-def make_booking_agent(folder: Path, script: list[Any]) -> Any:
+def make_booking_agent(folder: Path, script: list[Any]) -> Agent[Any]:
     """Return the agent, with its threads in a file of the folder."""
     saver = SqliteSaver(folder / "threads.db")
     return create_agent(
@@ -33,7 +33,7 @@ def make_booking_agent(folder: Path, script: list[Any]) -> Any:
     )
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> Agent[Any]:
     if name != "booking":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return make_booking_agent(data_dir(), ["Done. Have a good journey."] * 1_000)

@@ -1,6 +1,6 @@
-"""Who may ask the studio, and what a browser may do with its answers. A pure ASGI middleware.
+"""Who may use the studio, and what a browser may do with its answers. A pure ASGI middleware.
 
-Host not ours: 403 (DNS rebinding). Origin of another site, or a change without our header: 403 (CSRF). No token: 401.
+A foreign host name: 403 (DNS rebinding). Another origin, or a change without our header: 403 (CSRF). No token: 401.
 The token comes once in the address, becomes a cookie that scripts cannot read, and leaves the address.
 """
 
@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import hmac
 import json
-from collections.abc import Awaitable, Callable, MutableMapping
 from hashlib import sha256
 from http.cookies import SimpleCookie
-from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from foldline.studio.settings import StudioSettings
 
@@ -35,20 +34,16 @@ HEADERS = [
 ]
 SAFE_METHODS = ("GET", "HEAD")
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Any]]
-Send = Callable[[Any], Awaitable[None]]
-
 
 class Guard:
-    """Lets in who may come in, and says to browsers what the answers may do."""
+    """Checks each request, and adds the security headers to each answer."""
 
-    def __init__(self, app: Any, settings: StudioSettings) -> None:
+    def __init__(self, app: ASGIApp, settings: StudioSettings) -> None:
         self._app = app
         self._settings = settings
         digest = sha256((settings.token or "").encode()).hexdigest()
         self._cookie = f"foldline_studio_{digest[:8]}"
-        """Cookies know no ports: each studio of a machine has a name of its own."""
+        """Cookies are shared by all ports of a host, so the name differs for each studio of a machine."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it."""
@@ -62,8 +57,10 @@ class Guard:
         elif self._is_opening(request):
             await self._open(scope, send)
         elif not self._may_enter(request):
-            words = "this studio needs its token: open the address that `foldline studio` printed"
-            await _answer(send, 401, words)
+            sentence = (
+                "this studio needs its token: open the address that `foldline studio` printed"
+            )
+            await _answer(send, 401, sentence)
         else:
             await self._app(scope, receive, _with_headers(send))
 
@@ -86,8 +83,8 @@ class Guard:
         return request.method == "GET" and self._is_token(token)
 
     def _is_token(self, token: str) -> bool:
-        known = self._settings.token
-        return bool(known) and hmac.compare_digest(token.encode(), (known or "").encode())
+        expected = self._settings.token
+        return bool(expected) and hmac.compare_digest(token.encode(), (expected or "").encode())
 
     def _may_enter(self, request: Request) -> bool:
         if self._settings.authorize is not None:
@@ -101,7 +98,7 @@ class Guard:
         return cookie is not None and self._is_token(cookie.value)
 
     async def _open(self, scope: Scope, send: Send) -> None:
-        """Put the token into a cookie and ask for the same page without it."""
+        """Set the token as a cookie and redirect to the page without it."""
         home = scope.get("root_path", "") + "/"
         cookie = f"{self._cookie}={self._settings.token}; Path={home}; HttpOnly; SameSite=Strict"
         headers = [(b"location", home.encode()), (b"set-cookie", cookie.encode()), *HEADERS]
@@ -110,7 +107,7 @@ class Guard:
 
 
 def _with_headers(send: Send) -> Send:
-    async def send_with_headers(message: Any) -> None:
+    async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             message["headers"] = [*message.get("headers", []), *HEADERS]
         await send(message)
@@ -118,8 +115,8 @@ def _with_headers(send: Send) -> Send:
     return send_with_headers
 
 
-async def _answer(send: Send, status: int, words: str) -> None:
-    body = json.dumps({"error": words}).encode()
+async def _answer(send: Send, status: int, sentence: str) -> None:
+    body = json.dumps({"error": sentence}).encode()
     headers = [(b"content-type", b"application/json"), *HEADERS]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -20,7 +20,7 @@ ROLE_NAMES = {"user": "human", "assistant": "ai"}
 
 
 def run_content(run: StoredRun) -> dict[str, Any]:
-    """Return all that was said in a run."""
+    """Return the inputs, outputs, messages and details of a run."""
     return {
         "messages": _input_messages(run),
         "answers": _answers(run),
@@ -38,7 +38,7 @@ def run_content(run: StoredRun) -> dict[str, Any]:
 
 
 def shorten_paths(text: str) -> str:
-    """Leave of each path in a traceback what says where: the page need not know this machine's folders."""
+    """Shorten each path in a traceback to its last parts, so that the page does not show this machine's folders."""
 
     def shorten(match: re.Match[str]) -> str:
         parts = PurePath(match[1].replace("\\", "/")).parts
@@ -56,8 +56,8 @@ def shorten_paths(text: str) -> str:
 def _input_messages(run: StoredRun) -> list[dict[str, Any]]:
     batches = run.inputs.get("messages")
     if run.run_type == "llm" and isinstance(batches, list) and batches:
-        some = batches[0] if isinstance(batches[0], list) else batches
-        return [message_to_json(message) for message in some]
+        messages = batches[0] if isinstance(batches[0], list) else batches
+        return [message_to_json(message) for message in messages]
     if run.run_type == "llm":
         prompts = run.inputs.get("prompts") or []
         return [{"role": "user", "blocks": [_text(str(prompt))]} for prompt in prompts]
@@ -78,9 +78,9 @@ def _answers(run: StoredRun) -> list[dict[str, Any]]:
     return answers
 
 
-def _messages_in(values: Any) -> list[dict[str, Any]]:
+def _messages_in(values: object) -> list[dict[str, Any]]:
     """Return the messages of a chain's value, where it is or holds a list of them."""
-    candidates = [values, *values.values()] if isinstance(values, dict) else [values]
+    candidates: list[Any] = [values, *values.values()] if isinstance(values, dict) else [values]
     for candidate in candidates:
         if isinstance(candidate, dict) and isinstance(candidate.get("kwargs"), dict):
             candidate = candidate["kwargs"].get("messages") or candidate
@@ -91,8 +91,8 @@ def _messages_in(values: Any) -> list[dict[str, Any]]:
     return []
 
 
-def message_to_json(message: Any) -> dict[str, Any]:
-    """Return a message, live or from a dump, as a role and blocks."""
+def message_to_json(message: object) -> dict[str, Any]:
+    """Return a message, or the dump of one, as a role and blocks."""
     if isinstance(message, list | tuple) and len(message) == 2:
         return {"role": str(message[0]), "blocks": [_text(message[1])]}
     kind = message["id"][-1] if isinstance(message, dict) and "lc" in message else None
@@ -114,7 +114,7 @@ def message_to_json(message: Any) -> dict[str, Any]:
     return fields
 
 
-def _blocks(content: Any) -> list[dict[str, Any]]:
+def _blocks(content: object) -> list[dict[str, Any]]:
     if isinstance(content, str):
         return [_text(content)] if content else []
     if not isinstance(content, list):
@@ -122,7 +122,7 @@ def _blocks(content: Any) -> list[dict[str, Any]]:
     return [_block(block) for block in content]
 
 
-def _block(block: Any) -> dict[str, Any]:
+def _block(block: object) -> dict[str, Any]:
     if not isinstance(block, dict):
         return _text(block)
     kind = block.get("type")
@@ -148,11 +148,11 @@ def _picture(block: dict[str, Any]) -> dict[str, Any]:
         return {"type": "image", "source": f"data:{mime};base64,{block['base64']}"}
     if isinstance(url, str) and url.startswith(tuple(f"data:{kind};base64," for kind in PICTURES)):
         return {"type": "image", "source": url}
-    # A picture elsewhere is not fetched: whoever serves it would learn that the trace is looked at.
+    # A remote picture is not fetched: its server would learn that somebody looks at the trace.
     return {"type": "json", "value": {"type": "image", "url": url, "mime_type": mime}}
 
 
-def _text(value: Any) -> dict[str, Any]:
+def _text(value: object) -> dict[str, Any]:
     return {"type": "text", "text": value if isinstance(value, str) else str(value or "")}
 
 

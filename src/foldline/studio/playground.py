@@ -1,4 +1,4 @@
-"""Endpoints of the playground: which models there are, ask one and stream, run a tool, write it down as code."""
+"""Endpoints of the playground: list models, run one and stream its answer, run a tool, export as code."""
 
 from __future__ import annotations
 
@@ -11,11 +11,16 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from foldline._config import RunnableConfig
 from foldline.chat_models import init_chat_model
 from foldline.exceptions import FoldlineError, UsageError
+from foldline.language_models._types import LanguageModelInput
+from foldline.language_models.base_chat_model import BaseChatModel
 from foldline.language_models.profile import known_profiles
+from foldline.messages import AIMessage, BaseMessage
 from foldline.prices import message_cost
 from foldline.providers import REGISTRY, find_provider, provider_names
+from foldline.runnables.base import Runnable
 from foldline.studio.answers import (
     answer_json,
     endpoint,
@@ -42,7 +47,7 @@ MOST_LISTED = 400
 
 
 class Playground:
-    """The endpoints."""
+    """The endpoints of the playground."""
 
     def __init__(self, settings: StudioSettings) -> None:
         self._settings = settings
@@ -59,7 +64,7 @@ class Playground:
         ]
 
     def tracer(self) -> DatabaseTracer:
-        """Return the tracer of what is run from the page."""
+        """Return the tracer of the runs that the page starts."""
         if self._tracer is None:
             self._tracer = open_tracer(self._settings.traces)
         return self._tracer
@@ -70,28 +75,29 @@ class Playground:
             self._tracer.close()
             self._tracer = None
 
-    def make_model(self, name: str, parameters: dict[str, Any]) -> Any:
-        """Make the model that a request names, with what requests may set."""
+    def make_model(self, name: str, parameters: dict[str, Any]) -> BaseChatModel:
+        """Make the model that a request names, with the parameters that requests may set."""
         unknown = sorted(set(parameters) - set(PARAMETERS))
         if unknown:
             raise UsageError(f"a request may set {', '.join(PARAMETERS)}, not {', '.join(unknown)}")
-        chosen = {key: value for key, value in parameters.items() if value not in (None, "")}
+        options = {key: value for key, value in parameters.items() if value not in (None, "")}
         if self._settings.make_model is not None:
-            return self._settings.make_model(name, chosen)
-        provider, colon, model = name.partition(":")
-        if not colon or not model or provider not in provider_names():
-            raise UsageError(f"write provider:model, for example {LOCAL}; {name!r} is no model")
-        if provider == "local" and ("/" in model or "\\" in model):
+            return self._settings.make_model(name, options)
+        provider, colon, model_name = name.partition(":")
+        if not colon or not model_name or provider not in provider_names():
+            raise UsageError(f"write provider:model, for example {LOCAL}; {name!r} is not a model")
+        if provider == "local" and ("/" in model_name or "\\" in model_name):
             raise UsageError("a model of a file is named when the studio is started: --model")
-        return init_chat_model(name, **chosen)
+        model: BaseChatModel = init_chat_model(name, **options)
+        return model
 
     @staticmethod
-    def cost_of(message: Any) -> float | None:
+    def cost_of(message: object) -> float | None:
         """Return what an answer cost."""
         return message_cost(message)
 
     async def models(self, request: Request) -> Response:
-        """Return the models that can be asked now."""
+        """Return the models that can be used now."""
         names = await threaded(self._model_names)
         tools = [
             {
@@ -114,18 +120,18 @@ class Playground:
         return list(dict.fromkeys(names))[:MOST_LISTED]
 
     async def chat(self, request: Request) -> Response:
-        """Ask a model and stream its answer."""
+        """Run a model and stream its answer."""
         body = await read_body(request)
         model = await threaded(
             self.make_model, str(body.get("model") or ""), dict(body.get("parameters") or {})
         )
         messages = messages_from_json(list(body.get("messages") or []))
         if not messages:
-            raise UsageError("there is nothing to ask: send messages")
+            raise UsageError("the request has no messages: send at least one")
         names = [str(name) for name in body.get("tools") or []]
         if unknown := [name for name in names if name not in self._settings.tools]:
             raise UsageError(f"this studio has no tool {unknown[0]!r}: start it with --tool")
-        bound_model: Any = model
+        bound_model: Runnable[LanguageModelInput, AIMessage] = model
         if names:
             bound_model = model.bind_tools([self._settings.tools[name] for name in names])
         schema = body.get("schema")
@@ -134,8 +140,8 @@ class Playground:
             return stream(self._answer_schema(model, messages, schema, body))
         return stream(self._answer(bound_model, messages, body))
 
-    def _config(self, body: dict[str, Any]) -> dict[str, Any]:
-        metadata = {"studio": "playground"}
+    def _config(self, body: dict[str, Any]) -> RunnableConfig:
+        metadata: dict[str, Any] = {"studio": "playground"}
         if body.get("forked_from"):
             metadata["forked_from"] = str(body["forked_from"])[:100]
         return {
@@ -146,7 +152,10 @@ class Playground:
         }
 
     async def _answer(
-        self, model: Any, messages: list[Any], body: dict[str, Any]
+        self,
+        model: Runnable[LanguageModelInput, AIMessage],
+        messages: list[Any],
+        body: dict[str, Any],
     ) -> AsyncGenerator[bytes, None]:
         answer: Any = None
         try:
@@ -166,7 +175,11 @@ class Playground:
         yield event("end", _end(answer))
 
     async def _answer_schema(
-        self, model: Any, messages: list[Any], schema: dict[str, Any], body: dict[str, Any]
+        self,
+        model: BaseChatModel,
+        messages: list[Any],
+        schema: dict[str, Any],
+        body: dict[str, Any],
     ) -> AsyncGenerator[bytes, None]:
         try:
             structured = model.with_structured_output(schema, include_raw=True)
@@ -220,7 +233,7 @@ def _has_key(provider: str) -> bool:
     return any(os.environ.get(name) for name in variables)
 
 
-def _end(message: Any) -> dict[str, Any]:
+def _end(message: BaseMessage) -> dict[str, Any]:
     return {
         "message": message_to_json(message),
         "usage": to_jsonable(getattr(message, "usage_metadata", None)),

@@ -1,21 +1,23 @@
-"""Endpoints over conversations and threads: what was said, the checkpoints in time, and answers to interrupts."""
+"""Endpoints of conversations and threads: their messages, their checkpoints, and answers to interrupts."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from foldline._config import RunnableConfig
 from foldline.chat_history import SQLiteChatMessageHistory
 from foldline.exceptions import UsageError
 from foldline.messages import BaseMessage
 from foldline.studio.answers import answer_json, endpoint, read_body, threaded
 from foldline.studio.messages import message_to_json
 from foldline.studio.playground import Playground
-from foldline.studio.settings import StudioSettings
+from foldline.studio.settings import Snapshot, StudioSettings, ThreadApp
 from foldline.tracers.store import Filters, TraceStore
 from foldline.utils.json import to_jsonable
 from foldline.workflows.interrupts import Command
@@ -26,7 +28,7 @@ MOST_CHECKPOINTS = 500
 
 
 class ThreadRoutes:
-    """The endpoints."""
+    """The endpoints of conversations and threads."""
 
     def __init__(self, settings: StudioSettings, store: TraceStore, playground: Playground) -> None:
         self._settings = settings
@@ -47,7 +49,7 @@ class ThreadRoutes:
     # -- conversations
 
     async def sessions(self, request: Request) -> Response:
-        """Return the kept conversations, and the sessions that traces name."""
+        """Return the stored conversations, and the sessions that traces name."""
         sessions = await threaded(self._read_sessions)
         return answer_json({"sessions": sessions})
 
@@ -90,9 +92,9 @@ class ThreadRoutes:
     # -- threads
 
     async def threads(self, request: Request) -> Response:
-        """Return the threads that the traces know, and the agents that can show them."""
-        known = await threaded(self._known_threads)
-        return answer_json({"threads": known, "apps": sorted(self._settings.apps)})
+        """Return the threads that traces name, and the agents that can show them."""
+        threads = await threaded(self._known_threads)
+        return answer_json({"threads": threads, "apps": sorted(self._settings.apps)})
 
     def _known_threads(self) -> list[dict[str, Any]]:
         threads: list[dict[str, Any]] = []
@@ -109,9 +111,9 @@ class ThreadRoutes:
                     "question": None if last is None else last.question,
                 }
             )
-        return sorted(threads, key=lambda one: one["last"] or 0, reverse=True)
+        return sorted(threads, key=lambda thread: thread["last"] or 0, reverse=True)
 
-    def _app(self, name: str) -> Any:
+    def _app(self, name: str) -> ThreadApp:
         app = self._settings.apps.get(name)
         if app is None:
             raise LookupError(
@@ -122,18 +124,18 @@ class ThreadRoutes:
     async def thread(self, request: Request) -> Response:
         """Return the checkpoints of a thread, the newest first."""
         app, thread = self._app(request.path_params["app"]), request.path_params["id"]
-        config = {"configurable": {"thread_id": thread}}
-        history = await threaded(lambda: list(app.get_state_history(config))[:MOST_CHECKPOINTS])
-        return answer_json({"id": thread, "checkpoints": [_snapshot(one) for one in history]})
+        config = RunnableConfig(configurable={"thread_id": thread})
+        history = await threaded(_read_history, app, config)
+        return answer_json({"id": thread, "checkpoints": [_snapshot(state) for state in history]})
 
     async def resume(self, request: Request) -> Response:
-        """Answer an interrupt, or go on with another message, and return where the thread stands then."""
+        """Answer an interrupt, or send another message, and return the new checkpoint of the thread."""
         app, thread = self._app(request.path_params["app"]), request.path_params["id"]
         body = await read_body(request)
-        configurable = {"thread_id": thread}
+        configurable: dict[str, Any] = {"thread_id": thread}
         if body.get("checkpoint_id"):
             configurable["checkpoint_id"] = str(body["checkpoint_id"])
-        config = {"configurable": configurable, "callbacks": [self._playground.tracer()]}
+        config = RunnableConfig(configurable=configurable, callbacks=[self._playground.tracer()])
         config["metadata"] = {"thread_id": thread, "studio": "threads"}
         if "resume" in body:
             value: Any = Command(resume=body["resume"])
@@ -144,28 +146,37 @@ class ThreadRoutes:
         else:
             raise UsageError("send `resume` (the answer to an interrupt) or `message`")
         await app.ainvoke(value, config)
-        state = await threaded(app.get_state, {"configurable": {"thread_id": thread}})
+        thread_config = RunnableConfig(configurable={"thread_id": thread})
+        state: Snapshot = await threaded(lambda: app.get_state(thread_config))
         return answer_json({"checkpoint": _snapshot(state)})
 
 
-def _snapshot(snapshot: Any) -> dict[str, Any]:
+def _read_history(app: ThreadApp, config: RunnableConfig) -> list[Snapshot]:
+    snapshots: Iterator[Snapshot] = app.get_state_history(config)
+    return list(snapshots)[:MOST_CHECKPOINTS]
+
+
+def _snapshot(snapshot: Snapshot) -> dict[str, Any]:
     values = snapshot.values
     values = dict(values) if isinstance(values, dict) else {"value": values}
     messages = values.pop("messages", None)
-    is_list = isinstance(messages, list) and all(isinstance(one, BaseMessage) for one in messages)
+    is_list = isinstance(messages, list) and all(
+        isinstance(message, BaseMessage) for message in messages
+    )
     return {
         "id": (snapshot.config.get("configurable") or {}).get("checkpoint_id"),
         "created_at": snapshot.created_at,
         "next": list(snapshot.next),
-        "messages": [message_to_json(one) for one in messages or []] if is_list else [],
+        "messages": [message_to_json(message) for message in messages or []] if is_list else [],
         "values": to_jsonable(values),
         "interrupts": [
-            {"id": one.id, "value": to_jsonable(_plain(one.value))} for one in snapshot.interrupts
+            {"id": interrupt.id, "value": to_jsonable(_plain(interrupt.value))}
+            for interrupt in snapshot.interrupts
         ],
     }
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return dataclasses.asdict(value)
     return value

@@ -1,11 +1,12 @@
-"""Endpoints over the trace file: lists, one trace, one run, figures, scores, live changes, deletion, exports."""
+"""Endpoints of traces: lists, one trace, one run, figures, scores, live changes, deletion, exports."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import AsyncGenerator
-from typing import Any
+from typing import Any, Final
 
+from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
@@ -35,11 +36,11 @@ MOST_LIVE = 200
 """Summaries in one live event: the page shows no more rows than that at once."""
 MOST_LISTED = 500
 MOST_STEPS = 240
-FORMS = ("otel", "jsonl", "pytest")
+FORMS: Final = ("otel", "jsonl", "pytest")
 
 
 class TraceRoutes:
-    """The endpoints; there may be no traces yet."""
+    """The endpoints of traces. There may be no traces yet."""
 
     def __init__(self, settings: StudioSettings, store: TraceStore) -> None:
         self._settings = settings
@@ -50,7 +51,7 @@ class TraceRoutes:
         return [
             Route("/api/traces", endpoint(self.show_all)),
             Route("/api/traces/count", endpoint(self.count)),
-            Route("/api/traces/{id}", endpoint(self.one), methods=["GET"]),
+            Route("/api/traces/{id}", endpoint(self.show), methods=["GET"]),
             Route("/api/traces/{id}", endpoint(self.delete), methods=["DELETE"]),
             Route("/api/traces/{id}/export", endpoint(self.export)),
             Route("/api/runs/{id}", endpoint(self.run)),
@@ -65,7 +66,7 @@ class TraceRoutes:
         return bool(await threaded(self._store.exists))
 
     async def show_all(self, request: Request) -> Response:
-        """Return the newest that fit, the place after which changes are live, and how many (not for `total=0`)."""
+        """Return the newest traces that fit, the place to follow changes from, and their number (unless `total=0`)."""
         query = request.query_params
         limit = min(_number(query.get("limit"), 100), MOST_LISTED)
         offset = _number(query.get("offset"), 0)
@@ -75,9 +76,8 @@ class TraceRoutes:
 
         def read() -> dict[str, Any]:
             place = self._store.newest_place()
-            traces = [
-                one.to_json() for one in self._store.find(filters, limit=limit, offset=offset)
-            ]
+            summaries = self._store.find(filters, limit=limit, offset=offset)
+            traces = [summary.to_json() for summary in summaries]
             answer: dict[str, Any] = {"traces": traces, "place": place}
             if query.get("total") != "0":
                 answer["total"] = self._store.count(filters)
@@ -92,19 +92,19 @@ class TraceRoutes:
         filters = _filters(request.query_params)
         return answer_json({"total": await threaded(self._store.count, filters)})
 
-    async def one(self, request: Request) -> Response:
+    async def show(self, request: Request) -> Response:
         """Return the runs of a trace, without their contents."""
         root = await threaded(self._find, request.path_params["id"])
         [summary] = await threaded(self._store.summaries, [str(root.id)])
         return answer_json({"trace": summary.to_json(), "runs": _flat(root)})
 
     async def run(self, request: Request) -> Response:
-        """Return all that was said in one run."""
-        wanted = request.path_params["id"]
-        root = await threaded(self._find, wanted)
-        run = next((run for run in all_runs(root) if str(run.id) == wanted), None)
+        """Return a run with its inputs, outputs and messages."""
+        run_id = request.path_params["id"]
+        root = await threaded(self._find, run_id)
+        run = next((run for run in all_runs(root) if str(run.id) == run_id), None)
         if run is None:
-            raise LookupError(f"there is no run {wanted!r}")
+            raise LookupError(f"there is no run {run_id!r}")
         return answer_json({**_line(run, 0), **run_content(run)})
 
     def _find(self, run_id: str) -> StoredRun:
@@ -128,9 +128,10 @@ class TraceRoutes:
 
     async def export(self, request: Request) -> Response:
         """Return a trace as OTLP, JSON lines or a test."""
-        form = request.query_params.get("form", "jsonl")
-        if form not in FORMS:
-            raise UsageError(f"form is one of {', '.join(FORMS)}, not {form!r}")
+        form_name = request.query_params.get("form", "jsonl")
+        form = next((form for form in FORMS if form == form_name), None)
+        if form is None:
+            raise UsageError(f"form is one of {', '.join(FORMS)}, not {form_name!r}")
         root = await threaded(self._find, request.path_params["id"])
         suffix = {"otel": "json", "jsonl": "jsonl", "pytest": "py"}[form]
         name = f"trace-{str(root.id)[-8:]}.{suffix}"
@@ -138,11 +139,11 @@ class TraceRoutes:
         return PlainTextResponse(await threaded(export_trace, root, form), headers=headers)
 
     async def score(self, request: Request) -> Response:
-        """Note a score of a run."""
+        """Store a score of a run."""
         body = await read_body(request)
         name, value = str(body.get("name") or "").strip(), body.get("value")
         if not name or not isinstance(value, int | float):
-            raise UsageError("a score has a name and a number as value")
+            raise UsageError("a score needs a name and a number as its value")
         score = await threaded(
             self._store.add_score,
             request.path_params["id"],
@@ -154,7 +155,7 @@ class TraceRoutes:
         return answer_json({"id": score}, 201)
 
     async def choices(self, request: Request) -> Response:
-        """Return what lists can be narrowed by."""
+        """Return the values that a list of traces can be filtered by."""
         if not await self._has_traces():
             return answer_json({"models": [], "threads": [], "sessions": [], "users": []})
         names = {
@@ -179,7 +180,7 @@ class TraceRoutes:
         return answer_json({"figures": figures, "step": step})
 
     async def figures_by_model(self, request: Request) -> Response:
-        """Return the same of a whole span of time, for each model."""
+        """Return the same figures for each model, over a span of time."""
         since, until = _span(request.query_params)
         if not await self._has_traces():
             return answer_json({"models": []})
@@ -227,11 +228,11 @@ class TraceRoutes:
         if not changed:
             return newest, None, running
         summaries = self._store.summaries(changed)
-        traces = [one.to_json() for one in summaries]
+        traces = [summary.to_json() for summary in summaries]
         return newest, {"traces": traces, "new": len(new)}, running
 
 
-def _filters(query: Any) -> Filters:
+def _filters(query: QueryParams) -> Filters:
     def text(name: str) -> str | None:
         return query.get(name) or None
 
@@ -250,8 +251,8 @@ def _filters(query: Any) -> Filters:
     )
 
 
-def _span(query: Any) -> tuple[float, float]:
-    """Return from when until when: a day by default."""
+def _span(query: QueryParams) -> tuple[float, float]:
+    """Return the start and the end of a query's span of time: a day by default."""
     until = float(query.get("until") or time.time())
     since = float(query.get("since") or until - 86_400)
     if not since < until:
@@ -262,7 +263,7 @@ def _span(query: Any) -> tuple[float, float]:
 def _number(text: str | None, default: int) -> int:
     number = default if text in (None, "") else int(str(text))
     if number < 0:
-        raise UsageError(f"{number} is no count")
+        raise UsageError(f"{number} is negative: send a number from 0")
     return number
 
 

@@ -1,4 +1,4 @@
-"""Cut long texts into pieces that fit: by characters, tokens, headings, or a language's rules."""
+"""Splits long texts into chunks: by characters, tokens, headings, or the syntax of a language."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""`TextSplitter`: what every splitter shares: its settings, documents in and out, and the merging of small parts.
+"""`TextSplitter`: the base of all splitters: settings, methods for documents, and the merging of small parts.
 
-Inside, a piece is a span of the text (start, end) and never a copy: that is why `start_index` is exact, why nothing is
-lost between two parts that are merged, and why the time is proportional to the text.
+Inside, a chunk is a span of the text (start, end) and not a copy: so `start_index` is exact, nothing is lost between
+two merged parts, and the time is proportional to the text.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ logger: logging.Logger = logging.getLogger("foldline.text_splitters")
 
 
 class Span(NamedTuple):
-    """A piece of the text."""
+    """A part of the text, by its start and end."""
 
     start: int
     end: int
 
 
 class TextSplitter(BaseDocumentTransformer, ABC):
-    """Cuts texts into pieces of at most `chunk_size`, where the text lets itself be cut."""
+    """Splits texts into chunks of at most `chunk_size`, where the text allows it."""
 
     __repr__ = short_repr
 
@@ -51,9 +51,9 @@ class TextSplitter(BaseDocumentTransformer, ABC):
         *,
         lossless: bool = False,
     ) -> None:
-        """Set the sizes, in what `length_function` counts.
+        """Set the sizes, in the unit of `length_function`.
 
-        `lossless` keeps every character: with no overlap the pieces joined are the text.
+        `lossless` keeps every character: without overlap, the joined chunks are the text.
         """
         if chunk_size <= 0:
             raise UsageError(f"chunk_size must be > 0, got {chunk_size}")
@@ -72,10 +72,10 @@ class TextSplitter(BaseDocumentTransformer, ABC):
 
     @abstractmethod
     def split_text(self, text: str) -> list[str]:
-        """Cut a text into pieces."""
+        """Split a text into chunks."""
 
     def _spans(self, text: str) -> Iterator[Span] | None:
-        """Cut a text into spans; None for a splitter that can only give the pieces."""
+        """Split a text into spans; None for a splitter that can only return chunks."""
         return None
 
     # -- documents
@@ -83,7 +83,7 @@ class TextSplitter(BaseDocumentTransformer, ABC):
     def create_documents(
         self, texts: list[str], metadatas: list[dict[Any, Any]] | None = None
     ) -> list[Document]:
-        """Cut texts into documents, each with a copy of its text's metadata."""
+        """Split texts into documents, each with a copy of its text's metadata."""
         if metadatas and len(metadatas) != len(texts):
             raise UsageError(
                 f"one metadata per text: {len(texts)} texts, {len(metadatas)} metadatas"
@@ -98,7 +98,7 @@ class TextSplitter(BaseDocumentTransformer, ABC):
         return documents
 
     def split_documents(self, documents: Iterable[Document]) -> list[Document]:
-        """Cut documents into smaller ones with the same metadata."""
+        """Split documents into smaller ones with the same metadata."""
         documents = list(documents)
         return self.create_documents(
             [document.page_content for document in documents],
@@ -108,7 +108,7 @@ class TextSplitter(BaseDocumentTransformer, ABC):
     def transform_documents(
         self, documents: Sequence[Document], **kwargs: object
     ) -> Sequence[Document]:
-        """Cut documents into smaller ones with the same metadata."""
+        """Split documents into smaller ones with the same metadata."""
         return self.split_documents(documents)
 
     def _pieces(self, text: str) -> Iterator[tuple[str, int]]:
@@ -118,7 +118,7 @@ class TextSplitter(BaseDocumentTransformer, ABC):
             return
         start, length = -1, 0
         for piece in self.split_text(text):
-            # Where the next piece can begin at the earliest, as LangChain looks for it.
+            # The earliest start of the next chunk, as LangChain searches for it.
             start = text.find(piece, max(0, start + length - self._chunk_overlap))
             length = len(piece)
             yield piece, start
@@ -126,7 +126,7 @@ class TextSplitter(BaseDocumentTransformer, ABC):
     # -- merging
 
     def _merged(self, text: str, parts: Iterable[Span]) -> Iterator[Span]:
-        """Join neighbouring parts into pieces as large as allowed, each with the end of the one before."""
+        """Merge neighbouring parts into chunks of the allowed size, each with the end of the previous one."""
         length, current, total = self._length_function, deque[tuple[Span, int]](), 0
         for part in parts:
             size = length(text[part.start : part.end])
@@ -182,7 +182,7 @@ class TextSplitter(BaseDocumentTransformer, ABC):
 
 
 def _home_of(cls: type[TextSplitter]) -> object:
-    """The `split_text` that belongs to the nearest `_spans`; a subclass may have overridden it."""
+    """Return the `split_text` that belongs to the nearest `_spans`; a subclass may have overridden it."""
     home = next(ancestor for ancestor in cls.__mro__ if "_spans" in ancestor.__dict__)
     return home.__dict__.get("split_text")
 
@@ -193,14 +193,14 @@ def _gap(
     part: Span,
     length: Callable[[str], int],
 ) -> int:
-    """Count what stands between the last part and the next: the separator, where it is not kept in a part."""
+    """Return the length between the last part and the next: a separator that is in neither part."""
     if not current or current[-1][0].end == part.start:
         return 0
     return length(text[current[-1][0].end : part.start])
 
 
 def _drop_first(text: str, current: deque[tuple[Span, int]], length: Callable[[str], int]) -> int:
-    """Take the first part away; gives how much shorter the piece is."""
+    """Remove the first part; return by how much the chunk is shorter."""
     first, size = current.popleft()
     if current and first.end != current[0][0].start:
         size += length(text[first.end : current[0][0].start])
@@ -214,7 +214,7 @@ def tiktoken_encoding(encoding_name: str, model_name: str | None) -> Any:  # noq
     except ImportError as error:
         raise MissingExtraError(
             'counting like OpenAI\'s models needs the package "tiktoken": pip install tiktoken, '
-            "or give a function that counts: length_function=model.get_num_tokens"
+            "or pass a function that counts: length_function=model.get_num_tokens"
         ) from error
     try:
         if model_name is not None:

@@ -1,4 +1,4 @@
-"""Splitters by characters: at one separator, or at the first of several that makes the pieces small enough."""
+"""Splitters by characters: at one separator, or at the first of several that makes the chunks small_parts enough."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Pattern = re.Pattern[str]
 
 
 class CharacterTextSplitter(TextSplitter):
-    """Cuts at one separator, and nowhere else: a part longer than `chunk_size` stays whole.
+    """Splits at one separator only: a part longer than `chunk_size` is not split.
 
     ```python
     from foldline.text_splitters import CharacterTextSplitter
@@ -32,14 +32,14 @@ class CharacterTextSplitter(TextSplitter):
         is_separator_regex: bool = False,  # noqa: FBT001, FBT002  LangChain's signature
         **kwargs: Any,
     ) -> None:
-        """Set the separator; an empty one cuts anywhere."""
+        """Set the separator; an empty one splits anywhere."""
         super().__init__(**kwargs)
         self._separator = separator
         self._is_separator_regex = is_separator_regex
         self._pattern = pattern_of(separator, is_regex=is_separator_regex)
 
     def split_text(self, text: str) -> list[str]:
-        """Cut a text into pieces."""
+        """Split a text into chunks."""
         return [text[span.start : span.end] for span in self._spans(text)]
 
     def _spans(self, text: str) -> Iterator[Span]:
@@ -48,7 +48,7 @@ class CharacterTextSplitter(TextSplitter):
 
 
 class RecursiveCharacterTextSplitter(TextSplitter):
-    """Cuts at paragraphs; where those are too long at lines, then at words, then anywhere.
+    """Splits at paragraphs; where those are too long, at lines, then at words, then anywhere.
 
     ```python
     from foldline.text_splitters import RecursiveCharacterTextSplitter
@@ -66,15 +66,17 @@ class RecursiveCharacterTextSplitter(TextSplitter):
         is_separator_regex: bool = False,  # noqa: FBT001, FBT002
         **kwargs: Any,
     ) -> None:
-        """Set the separators, the one that cuts the coarsest first."""
+        """Set the separators, the coarsest first."""
         super().__init__(keep_separator=keep_separator, **kwargs)
         self._separators = separators or ["\n\n", "\n", " ", ""]
         self._is_separator_regex = is_separator_regex
-        self._patterns = [pattern_of(one, is_regex=is_separator_regex) for one in self._separators]
+        self._patterns = [
+            pattern_of(separator, is_regex=is_separator_regex) for separator in self._separators
+        ]
 
     @classmethod
     def from_language(cls, language: Language | str, **kwargs: Any) -> Self:
-        """Make a splitter for source text: it cuts before functions and classes, headings, or tags."""
+        """Make a splitter for source text: it splits before functions and classes, headings, or tags."""
         separators = cls.get_separators_for_language(language)
         return cls(separators=separators, is_separator_regex=True, **kwargs)
 
@@ -84,13 +86,13 @@ class RecursiveCharacterTextSplitter(TextSplitter):
         try:
             return list(SEPARATORS[Language(language)])
         except (ValueError, KeyError) as error:
-            known = ", ".join(one.value for one in SEPARATORS)
+            languages = ", ".join(item.value for item in SEPARATORS)
             raise UsageError(
-                f"there are no separators for {language!r}, only for {known}"
+                f"there are no separators for {language!r}, only for {languages}"
             ) from error
 
     def split_text(self, text: str) -> list[str]:
-        """Cut a text into pieces."""
+        """Split a text into chunks."""
         return [text[span.start : span.end] for span in self._spans(text)]
 
     def _spans(self, text: str) -> Iterator[Span]:
@@ -101,21 +103,21 @@ class RecursiveCharacterTextSplitter(TextSplitter):
         if pattern is None and self._length_function is len:
             yield from self._cut_anywhere(text, span)
             return
-        small: list[Span] = []
+        small_parts: list[Span] = []
         for part in parts_of(text, span, pattern, self._keep_separator):
             if self._length_function(text[part.start : part.end]) < self._chunk_size:
-                small.append(part)
+                small_parts.append(part)
                 continue
-            yield from self._merged(text, small)
-            small = []
+            yield from self._merged(text, small_parts)
+            small_parts = []
             if finer:
                 yield from self._cut(text, part, finer)
             else:
                 yield part
-        yield from self._merged(text, small)
+        yield from self._merged(text, small_parts)
 
     def _cut_anywhere(self, text: str, span: Span) -> Iterator[Span]:
-        """Every `chunk_size` characters: what merging single characters would give, without making them."""
+        """Split every `chunk_size` characters, like merging single characters but faster."""
         step = max(1, self._chunk_size - self._chunk_overlap)
         start = span.start
         while start < span.end:
@@ -127,7 +129,7 @@ class RecursiveCharacterTextSplitter(TextSplitter):
 
 
 def parts_of(text: str, span: Span, pattern: Pattern | None, keep: KeepSeparator) -> Iterator[Span]:
-    """Cut a span at a separator (without one: into characters); empty parts are left out."""
+    """Split a span at a separator (without one: into characters); empty parts are omitted."""
     if pattern is None:
         yield from (Span(place, place + 1) for place in range(*span))
         return
@@ -160,5 +162,5 @@ def pattern_of(separator: str, *, is_regex: bool) -> Pattern | None:
         return re.compile(separator if is_regex else re.escape(separator))
     except re.error as error:
         raise UsageError(
-            f"the separator {separator!r} is no regular expression: {error}"
+            f"the separator {separator!r} is not a regular expression: {error}"
         ) from error

@@ -25,12 +25,12 @@ INLINE = frozenset(
         "small", "span", "strong", "sub", "sup", "time", "u", "var",
     }
 )  # fmt: skip
-"""Elements that begin no text of their own."""
+"""Elements that do not begin a new text."""
 SPACES = re.compile(r"\s+")
 
 
 class ElementType(TypedDict):
-    """A text of a page, and the headings it stands under."""
+    """A text of a page, and the headings above it."""
 
     url: str
     xpath: str
@@ -112,7 +112,7 @@ def _texts(html: str) -> list[_Text]:
 
 
 class HTMLHeaderTextSplitter:
-    """Cuts a page at its headings: a document for each heading and for the text under it.
+    """Splits a page at its headings: a document for each heading and for the text headings it.
 
     ```python
     from foldline.text_splitters import HTMLHeaderTextSplitter
@@ -132,19 +132,19 @@ class HTMLHeaderTextSplitter:
         headers_to_split_on: list[tuple[str, str]],
         return_each_element: bool = False,  # noqa: FBT001, FBT002  LangChain's signature
     ) -> None:
-        """Say which elements are headings and what their metadata is called: `[("h1", "title")]`."""
+        """Set the elements that are headings, with their metadata keys: `[("h1", "title")]`."""
         self.headers_to_split_on = sorted(headers_to_split_on, key=lambda header: _level(header[0]))
         self.return_each_element = return_each_element
 
     def split_text(self, text: str) -> list[Document]:
-        """Cut a page."""
+        """Split a page."""
         names = dict(self.headers_to_split_on)
-        under: dict[str, tuple[str, int, int]] = {}
+        headings: dict[str, tuple[str, int, int]] = {}
         documents: list[Document] = []
         lines: list[str] = []
 
         def metadata() -> dict[str, str]:
-            return {names[tag]: content for tag, (content, _, _) in under.items()}
+            return {names[tag]: content for tag, (content, _, _) in headings.items()}
 
         def end_section() -> None:
             if lines:
@@ -156,19 +156,21 @@ class HTMLHeaderTextSplitter:
             if tag in names:
                 end_section()
                 level = _level(tag)
-                under = {
-                    key: found
-                    for key, found in under.items()
-                    if found[1] < level and found[2] <= depth
+                headings = {
+                    key: heading
+                    for key, heading in headings.items()
+                    if heading[1] < level and heading[2] <= depth
                 }
-                under[tag] = (part["content"], level, depth)
+                headings[tag] = (part["content"], level, depth)
                 documents.append(Document(part["content"], metadata=metadata()))
                 continue
             if any(
-                found[2] > depth for found in under.values()
+                heading[2] > depth for heading in headings.values()
             ):  # the element around a heading has ended
                 end_section()
-                under = {key: found for key, found in under.items() if found[2] <= depth}
+                headings = {
+                    key: heading for key, heading in headings.items() if heading[2] <= depth
+                }
             lines.append(part["content"])
             if self.return_each_element:
                 end_section()
@@ -176,24 +178,24 @@ class HTMLHeaderTextSplitter:
         return documents
 
     def split_text_from_file(self, file: Any) -> list[Document]:  # noqa: ANN401  a path, or a file that is open
-        """Cut the page of a file."""
+        """Split the page of a file."""
         return self.split_text(
             file.read() if hasattr(file, "read") else Path(file).read_text(encoding="utf-8")
         )
 
 
 class HTMLSectionSplitter:
-    """Cuts a page into sections: a heading and all text up to the next one."""
+    """Splits a page into sections: a heading and all text up to the next one."""
 
     __repr__ = short_repr
 
     def __init__(self, headers_to_split_on: list[tuple[str, str]], **kwargs: Any) -> None:
-        """Say which elements are headings and what their metadata is called; other options are those of a splitter."""
+        """Set the elements that are headings, with their metadata keys; other options are those of a splitter."""
         self.headers_to_split_on = dict(headers_to_split_on)
         self.kwargs = kwargs
 
     def split_text(self, text: str) -> list[Document]:
-        """Cut a page; text before the first heading stands under `#TITLE#`."""
+        """Split a page; text before the first heading is headings `#TITLE#`."""
         sections: list[tuple[str, str, list[str]]] = [("#TITLE#", "h1", [])]
         for part in _texts(text):
             if part["tag"] in self.headers_to_split_on:
@@ -207,16 +209,17 @@ class HTMLSectionSplitter:
         ]
 
     def split_documents(self, documents: Iterable[Document]) -> list[Document]:
-        """Cut documents of HTML; sections that are too long are cut further."""
-        found = list(documents)
+        """Split documents of HTML; sections that are too long are split further."""
+        documents = list(documents)
         return self.create_documents(
-            [one.page_content for one in found], [one.metadata for one in found]
+            [document.page_content for document in documents],
+            [document.metadata for document in documents],
         )
 
     def create_documents(
         self, texts: list[str], metadatas: list[dict[Any, Any]] | None = None
     ) -> list[Document]:
-        """Cut texts of HTML; sections that are too long are cut further."""
+        """Split texts of HTML; sections that are too long are split further."""
         sections = [
             Document(section.page_content, metadata={**metadata, **section.metadata})
             for text, metadata in zip(texts, metadatas or [{}] * len(texts), strict=True)

@@ -1,4 +1,4 @@
-"""`RecursiveJsonSplitter`: JSON cut into smaller objects, each with the path of keys that leads to its values."""
+"""`RecursiveJsonSplitter`: splits JSON into smaller objects, each with the keys that lead to its values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Object = dict[str, Any]
 
 
 class RecursiveJsonSplitter:
-    """Cuts an object into objects whose JSON is at most `max_chunk_size` long; single values are never cut.
+    """Splits an object into objects whose JSON is at most `max_chunk_size` long; single values are never split.
 
     ```python
     from foldline.text_splitters import RecursiveJsonSplitter
@@ -39,7 +39,7 @@ class RecursiveJsonSplitter:
         json_data: Object,
         convert_lists: bool = False,  # noqa: FBT001, FBT002  LangChain's signature
     ) -> list[Object]:
-        """Cut an object; `convert_lists` makes objects of lists, by place, so that they are cut too."""
+        """Split an object; `convert_lists` turns lists into objects by index, so that they are split too."""
         pieces: list[Object] = [{}]
         self._split(_without_lists(json_data) if convert_lists else json_data, (), pieces)
         return pieces if pieces[-1] else pieces[:-1]
@@ -50,7 +50,7 @@ class RecursiveJsonSplitter:
         convert_lists: bool = False,  # noqa: FBT001, FBT002  LangChain's signature
         ensure_ascii: bool = True,  # noqa: FBT001, FBT002
     ) -> list[str]:
-        """Cut an object; return the pieces as JSON."""
+        """Split an object; return the chunks as JSON."""
         pieces = self.split_json(json_data, convert_lists)
         return [json.dumps(piece, ensure_ascii=ensure_ascii) for piece in pieces]
 
@@ -61,11 +61,11 @@ class RecursiveJsonSplitter:
         ensure_ascii: bool = True,  # noqa: FBT001, FBT002
         metadatas: list[dict[Any, Any]] | None = None,
     ) -> list[Document]:
-        """Cut several objects into documents, each with the metadata of its object."""
-        found = metadatas or [{}] * len(texts)
+        """Split several objects into documents, each with the metadata of its object."""
+        metadatas = metadatas or [{}] * len(texts)
         return [
             Document(piece, metadata=copy.deepcopy(metadata))
-            for data, metadata in zip(texts, found, strict=True)
+            for data, metadata in zip(texts, metadatas, strict=True)
             for piece in self.split_text(data, convert_lists, ensure_ascii)
         ]
 

@@ -1,4 +1,4 @@
-"""Where source text of a language is best cut: a table of separators."""
+"""Separators for the source text of languages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["SEPARATORS", "Language"]
 
 
 class Language(str, Enum):  # noqa: UP042  LangChain's values format as their names do in a str Enum
-    """Languages with separators of their own."""
+    """Languages with separators."""
 
     CPP = "cpp"
     GO = "go"
@@ -63,12 +63,12 @@ LINE_STARTS: dict[Language, str] = {
     Language.SWIFT: "func class struct enum if for while do switch case",
     Language.TS: "enum interface namespace type class function const let var if for while switch case default",
 }
-"""Words that begin a line where a new thing begins, the larger things first."""
+"""Keywords that begin a line of a new definition, the larger ones first."""
 
 SEPARATORS: dict[Language, list[str]] = {
     **{
-        language: [*(f"\n{word} " for word in words.split()), *ANYWHERE]
-        for language, words in LINE_STARTS.items()
+        language: [*(f"\n{keyword} " for keyword in keywords.split()), *ANYWHERE]
+        for language, keywords in LINE_STARTS.items()
     },
     Language.PYTHON: ["\nclass ", "\ndef ", "\n\tdef ", *ANYWHERE],
     Language.SOL: [
@@ -204,4 +204,4 @@ SEPARATORS: dict[Language, list[str]] = {
     ]
     + [""],
 }
-"""Regular expressions, the one that cuts the coarsest first."""
+"""Language -> regular expressions, the coarsest first."""

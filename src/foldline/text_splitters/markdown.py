@@ -17,7 +17,7 @@ FENCE = re.compile(r"(`{3,}|~{3,})")
 
 
 class LineType(TypedDict):
-    """Text of one section, and the headings it stands under."""
+    """Text of one section, and the headings above it."""
 
     metadata: dict[str, str]
     content: str
@@ -32,7 +32,7 @@ class HeaderType(TypedDict):
 
 
 class MarkdownHeaderTextSplitter:
-    """Cuts Markdown at its headings; what stands in code blocks is no heading.
+    """Splits Markdown at its headings; lines in code blocks are not headings.
 
     ```python
     from foldline.text_splitters import MarkdownHeaderTextSplitter
@@ -54,13 +54,13 @@ class MarkdownHeaderTextSplitter:
         strip_headers: bool = True,  # noqa: FBT001, FBT002
         custom_header_patterns: dict[str, int] | None = None,
     ) -> None:
-        """Say which signs begin a heading and what its metadata is called: `[("#", "title")]`.
+        """Set the marks of headings, with their metadata keys: `[("#", "title")]`.
 
-        `custom_header_patterns` gives the level of signs that stand on both sides of a heading, as in `**Title**`.
+        `custom_header_patterns` has the level of marks that are on both sides of a heading, as in `**Title**`.
         """
         if any(not sign for sign, _ in headers_to_split_on):
             raise UsageError(
-                "headers_to_split_on has an empty sign: give for example ('#', 'title')"
+                "headers_to_split_on has an empty mark: pass for example ('#', 'title')"
             )
         self.headers_to_split_on: list[tuple[str, str]] = sorted(
             headers_to_split_on, key=lambda header: len(header[0]), reverse=True
@@ -70,14 +70,14 @@ class MarkdownHeaderTextSplitter:
         self.custom_header_patterns: dict[str, int] = custom_header_patterns or {}
 
     def split_text(self, text: str) -> list[Document]:
-        """Cut a text into one document per section, or per paragraph with `return_each_line`."""
+        """Split a text into one document per section, or per paragraph with `return_each_line`."""
         blocks = list(self._blocks(text))
         if self.return_each_line:
             return [Document(block["content"], metadata=block["metadata"]) for block in blocks]
         return self.aggregate_lines_to_chunks(blocks)
 
     def aggregate_lines_to_chunks(self, lines: list[LineType]) -> list[Document]:
-        """Join neighbouring blocks that stand under the same headings."""
+        """Join neighbouring blocks under the same headings."""
         joined: list[LineType] = []
         heading_only = False
         for line in lines:
@@ -97,7 +97,7 @@ class MarkdownHeaderTextSplitter:
         return [Document(block["content"], metadata=block["metadata"]) for block in joined]
 
     def _blocks(self, text: str) -> Iterator[LineType]:
-        """Return the paragraphs, each with the headings it stands under."""
+        """Return the paragraphs, each with the headings above it."""
         stack: list[HeaderType] = []
         lines: list[str] = []
         fence = ""
@@ -142,9 +142,9 @@ class MarkdownHeaderTextSplitter:
 
 
 def _fence_after(line: str, fence: str) -> str:
-    """Return the signs of the code block that is open after a line; empty where none is."""
+    """Return the fence of the code block that is open after a line; empty where none is."""
     if fence:
         return "" if line.startswith(fence) and not line.strip(fence[0]) else fence
     match = FENCE.match(line)
-    # `` ```a``` `` on one line is no block.
+    # `` ```a``` `` on one line is not a block.
     return match[0] if match and match[0][0] not in line[match.end() :] else ""

@@ -19,18 +19,18 @@ class _SourceSplitter(RecursiveCharacterTextSplitter):
 
 
 class MarkdownTextSplitter(_SourceSplitter):
-    """Cuts Markdown at headings, code blocks and rules first."""
+    """Splits Markdown at headings, code blocks and rules first."""
 
     language = Language.MARKDOWN
 
 
 class PythonCodeTextSplitter(_SourceSplitter):
-    """Cuts Python at classes and functions first."""
+    """Splits Python at classes and functions first."""
 
     language = Language.PYTHON
 
 
 class LatexTextSplitter(_SourceSplitter):
-    """Cuts LaTeX at chapters, sections and environments first."""
+    """Splits LaTeX at chapters, sections and environments first."""
 
     language = Language.LATEX

@@ -1,4 +1,4 @@
-"""Splitters by tokens: by our rough count, with a function that counts, a tokenizer of yours, or `tiktoken`."""
+"""Splitters by tokens: by an estimate, a function that counts, your own tokenizer, or `tiktoken`."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from foldline.text_splitters.character import RecursiveCharacterTextSplitter
 __all__ = ["TokenTextSplitter", "Tokenizer", "split_text_on_tokens"]
 
 CHARACTERS_PER_TOKEN = 4
-"""What foldline counts where it has no tokenizer, as `model.get_num_tokens` does."""
+"""The estimate without a tokenizer, as in `model.get_num_tokens`."""
 
 
 @dataclass(frozen=True)
 class Tokenizer:
-    """How a text becomes tokens and tokens a text, and how many make a piece."""
+    """Encodes and decodes tokens, with the size of a chunk."""
 
     chunk_overlap: int
-    """Tokens that a piece has in common with the one before."""
+    """Tokens that a chunk shares with the previous one."""
     tokens_per_chunk: int
-    """Tokens of a piece, at most."""
+    """The most tokens of a chunk."""
     decode: Callable[[list[int]], str]
     encode: Callable[[str], list[int]]
 
 
 def split_text_on_tokens(*, text: str, tokenizer: Tokenizer) -> list[str]:
-    """Cut a text every so many tokens."""
+    """Split a text every `tokens_per_chunk` tokens."""
     step = tokenizer.tokens_per_chunk - tokenizer.chunk_overlap
     if step <= 0:
         raise UsageError(
@@ -49,7 +49,7 @@ def split_text_on_tokens(*, text: str, tokenizer: Tokenizer) -> list[str]:
 
 
 class TokenTextSplitter(TextSplitter):
-    """Cuts texts into pieces of at most `chunk_size` tokens.
+    """Splits texts into chunks of at most `chunk_size` tokens.
 
     With `encode` and `decode`, or the name of an encoding or model of the `tiktoken` package, the cuts are between
     tokens. Otherwise they are between paragraphs, lines, words, and every character is kept: by a `length_function` (a
@@ -74,10 +74,10 @@ class TokenTextSplitter(TextSplitter):
         decode: Callable[[list[int]], str] | None = None,
         **kwargs: Any,
     ) -> None:
-        """Return a tokenizer, a function that counts, the name of an encoding of `tiktoken`, or nothing of these."""
+        """Take a tokenizer, a function that counts, the name of an encoding of `tiktoken`, or none of these."""
         super().__init__(**kwargs)
         if (encode is None) is not (decode is None):
-            raise UsageError("encode and decode belong together: give both or neither")
+            raise UsageError("encode and decode belong together: pass both or neither")
         self._counting = None
         self._tokenizer = None
         if encode is None and "length_function" in kwargs:
@@ -97,7 +97,7 @@ class TokenTextSplitter(TextSplitter):
         self._tokenizer = Tokenizer(self._chunk_overlap, self._chunk_size, decode, encode)
 
     def split_text(self, text: str) -> list[str]:
-        """Cut a text into pieces."""
+        """Split a text into chunks."""
         if self._counting is not None:
             return self._counting.split_text(text)
         if self._tokenizer is None:

@@ -1,4 +1,4 @@
-"""Tools: what a model may call. `@tool` makes one of a function; a subclass of `BaseTool` writes its own `_run`."""
+"""Tools: functions that a model may call. `@tool` makes one from a function; subclasses of `BaseTool` define `_run`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What comes of a call that reached its tool: an answer, in time or not, and errors that the tool wants said."""
+"""Runs a tool call: applies the timeout, converts handled errors to text, and makes the message."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 __all__ = ["answer"]
 
 
-async def answer(tool: BaseTool, given: object, call_id: str | None, run: Run) -> object:
-    """Call a tool; give what it returned, as a message where the call has an id."""
+async def answer(tool: BaseTool, arguments: object, call_id: str | None, run: Run) -> object:
+    """Call a tool; return its output, as a message if the call has an id."""
     artifact, status = None, "success"
     try:
-        output = await _result(tool, given, call_id, run)
+        output = await _call_in_time(tool, arguments, call_id, run)
         if tool.response_format == "content_and_artifact":
             output, artifact = _pair(tool.name, output)
     except ValidationError as error:
         if not tool.handle_validation_error:
             raise
-        output, status = _text_of_invalid(tool, error), "error"
+        output, status = _validation_error_text(tool, error), "error"
     except ToolException as error:
         if not tool.handle_tool_error:
             raise
-        output, status = _text_of_error(tool, error), "error"
+        output, status = _tool_error_text(tool, error), "error"
     return as_message(
         output,
         name=tool.name,
@@ -43,31 +43,31 @@ async def answer(tool: BaseTool, given: object, call_id: str | None, run: Run) -
     )
 
 
-async def _result(tool: BaseTool, given: object, call_id: str | None, run: Run) -> object:
+async def _call_in_time(tool: BaseTool, arguments: object, call_id: str | None, run: Run) -> object:
     if tool.timeout is None:
-        return await tool._plan.call(given, call_id, run)
+        return await tool._plan.call(arguments, call_id, run)
     try:
-        return await run.io.bounded(tool.timeout, tool._plan.call(given, call_id, run))
+        return await run.io.bounded(tool.timeout, tool._plan.call(arguments, call_id, run))
     except OutOfTime as error:
         raise ToolTimeoutError(
-            f"{tool.name} took longer than its {tool.timeout:g} s and was given up"
+            f"{tool.name} took longer than its {tool.timeout:g} s and was stopped"
         ) from error
 
 
-def _text_of_error(tool: BaseTool, error: ToolException) -> object:
-    flag = tool.handle_tool_error
-    if callable(flag):
-        return flag(error)
-    if isinstance(flag, str):
-        return flag
+def _tool_error_text(tool: BaseTool, error: ToolException) -> object:
+    handler = tool.handle_tool_error
+    if callable(handler):
+        return handler(error)
+    if isinstance(handler, str):
+        return handler
     return error.args[0] if error.args else "Tool execution error"
 
 
-def _text_of_invalid(tool: BaseTool, error: ValidationError) -> object:
-    flag = tool.handle_validation_error
-    if callable(flag):
-        return flag(error)
-    return flag if isinstance(flag, str) else "Tool input validation error"
+def _validation_error_text(tool: BaseTool, error: ValidationError) -> object:
+    handler = tool.handle_validation_error
+    if callable(handler):
+        return handler(error)
+    return handler if isinstance(handler, str) else "Tool input validation error"
 
 
 def _pair(name: str, output: object) -> tuple[Any, Any]:

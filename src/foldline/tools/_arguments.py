@@ -1,7 +1,7 @@
-"""What a function takes, read once: its parameters, and which of them the program fills in instead of the model.
+"""Reads the parameters of a function, and which of them the program passes instead of the model.
 
-A parameter is the program's if it is annotated `Annotated[X, InjectedToolArg]` (or a subclass), if its type is itself
-such a mark (`runtime: ToolRuntime`), if it is a `RunnableConfig`, or if it is named `run_manager` or `callbacks`.
+The program passes a parameter that is annotated `Annotated[X, InjectedToolArg]` (or a subclass), whose type is such a
+marker itself (`runtime: ToolRuntime`), that is a `RunnableConfig`, or that is named `run_manager` or `callbacks`.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from foldline.exceptions import UsageError
 from foldline.utils.short_repr import short_repr
 
 FILTERED_ARGS = ("run_manager", "callbacks")
-"""Parameters that are filled in by their name."""
+"""Parameters that the program passes because of their name."""
 
 Parameter = inspect.Parameter
-SPREAD = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+VARIADIC = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 BY_POSITION = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 
 class InjectedToolArg:
-    """Mark an argument that the program gives and the model never sees: `Annotated[str, InjectedToolArg]`."""
+    """Mark an argument that the program passes and the model never sees: `Annotated[str, InjectedToolArg]`."""
 
     __repr__ = short_repr
 
@@ -40,15 +40,15 @@ class InjectedToolCallId(InjectedToolArg):
 
 
 class _DirectlyInjectedToolArg:
-    """Base of types that are injected wherever they annotate a parameter, without `Annotated`."""
+    """Base of types whose parameters are injected without `Annotated`."""
 
 
-MARKS = (InjectedToolArg, _DirectlyInjectedToolArg)
+INJECTION_MARKERS = (InjectedToolArg, _DirectlyInjectedToolArg)
 
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """One parameter of a function, its annotation resolved."""
+    """A parameter of a function, with its annotation resolved."""
 
     name: str
     annotation: Any
@@ -60,7 +60,7 @@ def read_arguments(function: Callable[..., Any]) -> list[Argument]:
     """Return the parameters of a function, a bound method, a partial or a callable object."""
     try:
         parameters = inspect.signature(function).parameters
-    except (TypeError, ValueError):  # some functions written in C say nothing of themselves
+    except (TypeError, ValueError):  # some functions written in C have no signature
         return [Argument("kwargs", Any, Parameter.empty, Parameter.VAR_KEYWORD)]
     hints = resolved_hints(function)
     return [
@@ -74,57 +74,59 @@ def _unresolved(parameter: Parameter) -> object:
 
 
 def resolved_hints(function: object) -> dict[str, Any]:
-    """Return the annotations of a function as types; one that cannot be found stays text."""
+    """Return the annotations of a function as types; those that cannot be resolved are left out."""
     while isinstance(function, functools.partial):
         function = function.func
     if isinstance(function, type):
-        function = function.__init__  # type: ignore[misc]  # its own, whatever class it is
+        function = function.__init__  # type: ignore[misc]  # the class's own `__init__`
     elif not inspect.isroutine(function):
         function = type(function).__call__
     try:
         return typing_extensions.get_type_hints(function, include_extras=True)
-    except NameError:  # one name is unknown: the others are found one by one
-        return dict(_one_by_one(function))
+    except NameError:  # a name is unknown: resolve the annotations one at a time
+        return dict(_resolve_each(function))
     except TypeError:
         return {}
 
 
-def _one_by_one(function: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401  a function, a class or a method
+def _resolve_each(function: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401  a function, a class or a method
     inner = inspect.unwrap(function)
     inner = getattr(inner, "__func__", inner)
     names = {**getattr(inner, "__globals__", {}), **_closure(inner)}
     for name, annotation in inner.__annotations__.items():
-        alone = types.SimpleNamespace(__annotations__={name: annotation})
+        holder = types.SimpleNamespace(__annotations__={name: annotation})
         try:
-            yield from typing_extensions.get_type_hints(alone, names, include_extras=True).items()
+            yield from typing_extensions.get_type_hints(holder, names, include_extras=True).items()
         except NameError:
             continue
 
 
 def _closure(function: object) -> dict[str, Any]:
     code, cells = getattr(function, "__code__", None), getattr(function, "__closure__", None) or ()
-    found = {}
+    variables = {}
     for name, cell in zip(code.co_freevars if code else (), cells, strict=False):
         try:
-            found[name] = cell.cell_contents
+            variables[name] = cell.cell_contents
         except ValueError:  # not filled yet
             continue
-    return found
+    return variables
 
 
-# -- whose is it
+# -- what the program passes
 
 
-def is_injected(annotation: object, mark: type[Any] | tuple[type[Any], ...] = MARKS) -> bool:
-    """Say whether the program and not the model gives an argument of this annotation."""
+def is_injected(
+    annotation: object, mark: type[Any] | tuple[type[Any], ...] = INJECTION_MARKERS
+) -> bool:
+    """Whether the program, not the model, passes an argument with this annotation."""
     if isinstance(annotation, type):
         return issubclass(annotation, mark)
     if get_origin(annotation) is Annotated:
-        inner, *marks = get_args(annotation)
-        return is_injected(inner, mark) or any(_is_mark(one, mark) for one in marks)
+        inner, *notes = get_args(annotation)
+        return is_injected(inner, mark) or any(_is_mark(item, mark) for item in notes)
     origin = get_origin(annotation)
     if origin in (Union, types.UnionType):
-        return any(is_injected(one, mark) for one in get_args(annotation))
+        return any(is_injected(item, mark) for item in get_args(annotation))
     return isinstance(origin, type) and issubclass(origin, mark)
 
 
@@ -133,13 +135,13 @@ def _is_mark(value: object, mark: type[Any] | tuple[type[Any], ...]) -> bool:
 
 
 def is_config(annotation: object) -> bool:
-    """Say whether a parameter takes the config of the call."""
-    if isinstance(annotation, str):  # imported for checkers only, perhaps
+    """Whether a parameter takes the config of the call."""
+    if isinstance(annotation, str):  # its import may be for type checkers only
         return "RunnableConfig" in annotation
     if annotation is RunnableConfig:
         return True
     return get_origin(annotation) in (Union, types.UnionType, Annotated) and any(
-        is_config(one) for one in get_args(annotation) if not isinstance(one, str)
+        is_config(item) for item in get_args(annotation) if not isinstance(item, str)
     )
 
 
@@ -151,24 +153,24 @@ def config_parameter(function: Callable[..., Any]) -> str | None:
     )
 
 
-def for_the_model(arguments: list[Argument]) -> list[Argument]:
-    """Leave out what is filled in by name or is the config; marked arguments stay."""
-    kept = [
+def schema_arguments(arguments: list[Argument]) -> list[Argument]:
+    """Return the arguments without the config and those passed by name; injected ones stay."""
+    selected = [
         argument
         for argument in arguments
         if argument.name not in FILTERED_ARGS and not is_config(argument.annotation)
     ]
-    for argument in kept:
+    for argument in selected:
         if isinstance(argument.annotation, str):
             raise UsageError(
                 f"the annotation {argument.annotation!r} of {argument.name!r} cannot be found: define it at "
                 "module level, or import it at run time"
             )
-    return kept
+    return selected
 
 
 def is_unbound_method(function: object) -> bool:
-    """Say whether this is a function of a class body that still waits for its `self` or `cls`."""
+    """Whether this is a function of a class body whose `self` or `cls` is not bound."""
     if not inspect.isfunction(function):
         return False
     scopes = function.__qualname__.split(".")
@@ -181,12 +183,12 @@ def is_unbound_method(function: object) -> bool:
 
 
 class Target:
-    """A function to be called with validated arguments, its signature read once."""
+    """A function to call with validated arguments; its signature is read once."""
 
     __slots__ = (
         "_by_position",
         "config",
-        "filled",
+        "filled_names",
         "function",
         "is_async",
         "names",
@@ -198,40 +200,46 @@ class Target:
         self.function = function
         self.is_async = is_async_callable(function)
         arguments = read_arguments(function)
-        self.config = next((one.name for one in arguments if is_config(one.annotation)), None)
-        self.filled = tuple(one.name for one in arguments if one.name in FILTERED_ARGS)
-        self.names = frozenset(one.name for one in arguments)
-        kinds = {one.kind: one.name for one in arguments}
+        self.config = next(
+            (argument.name for argument in arguments if is_config(argument.annotation)), None
+        )
+        self.filled_names = tuple(
+            argument.name for argument in arguments if argument.name in FILTERED_ARGS
+        )
+        self.names = frozenset(argument.name for argument in arguments)
+        kinds = {argument.kind: argument.name for argument in arguments}
         self.var_positional = kinds.get(Parameter.VAR_POSITIONAL)
         self.var_keyword = kinds.get(Parameter.VAR_KEYWORD)
-        needs_places = self.var_positional or Parameter.POSITIONAL_ONLY in kinds
+        needs_positions = self.var_positional or Parameter.POSITIONAL_ONLY in kinds
         self._by_position = (
-            tuple(one.name for one in arguments if one.kind in BY_POSITION) if needs_places else ()
+            tuple(argument.name for argument in arguments if argument.kind in BY_POSITION)
+            if needs_positions
+            else ()
         )
 
     @property
     def takes_any_name(self) -> bool:
-        """Whether it has `**kwargs`."""
+        """Whether the function has `**kwargs`."""
         return self.var_keyword is not None
 
     def bind(self, arguments: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Say by which places and names to pass the arguments; `*args` and `**kwargs` are spread."""
+        """Return the arguments by position and by keyword; `*args` and `**kwargs` are unpacked."""
         if self.var_keyword is None and not self._by_position and self.var_positional is None:
             return (), arguments
-        named = dict(arguments)
-        spread = named.pop(self.var_positional, None) if self.var_positional else None
-        more = named.get(self.var_keyword) if self.var_keyword else None
-        if self.var_keyword in named and (more is None or isinstance(more, Mapping)):
-            named = {
-                **{key: one for key, one in named.items() if key != self.var_keyword},
-                **(more or {}),
+        keywords = dict(arguments)
+        variadic = keywords.pop(self.var_positional, None) if self.var_positional else None
+        extra = keywords.get(self.var_keyword) if self.var_keyword else None
+        if self.var_keyword in keywords and (extra is None or isinstance(extra, Mapping)):
+            keywords = {
+                **{key: value for key, value in keywords.items() if key != self.var_keyword},
+                **(extra or {}),
             }
-        places: list[Any] = []
+        positional: list[Any] = []
         for name in self._by_position:
-            if name not in named:  # a default of the function's own: what follows goes by name
+            if name not in keywords:  # the function's default applies: pass what follows by keyword
                 break
-            places.append(named.pop(name))
-        return (*places, *(spread or ())), named
+            positional.append(keywords.pop(name))
+        return (*positional, *(variadic or ())), keywords
 
 
 publish("foldline.tools", InjectedToolArg, InjectedToolCallId)

@@ -1,6 +1,6 @@
-"""How a tool's class and functions are written as JSON, where its author did not say otherwise.
+"""JSON forms of a tool's schema class and functions, unless the tool's class defines serializers.
 
-Not `field_serializer`s: a field has room for one, and that is the author's.
+These are not `field_serializer`s: a field can have only one, which belongs to the author of the tool.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["with_json_forms"]
 
 
 def schema_as_json(value: object) -> object:
-    """Return a class of arguments as its JSON Schema; where it has none, its name."""
+    """Return a schema class as JSON Schema; if it has none, its repr."""
     model = None if isinstance(value, dict) else model_of(value)
     if model is None:
         return value
@@ -29,7 +29,7 @@ def schema_as_json(value: object) -> object:
 
 
 def function_as_json(value: object) -> str:
-    """Return a function as the name it has in its module."""
+    """Return the qualified name of a function."""
     name = getattr(value, "__qualname__", type(value).__name__)
     return f"{getattr(value, '__module__', '')}.{name}"
 
@@ -42,7 +42,7 @@ JSON_FORMS: dict[str, Callable[[Any], Any]] = {
 
 
 def with_json_forms(schema: CoreSchema) -> CoreSchema:
-    """Add the forms to the fields of a tool that have none of their author's."""
+    """Add the JSON forms to the fields of a tool that have no serializer."""
     inner: Any = schema
     while isinstance(inner, dict) and inner.get("type") != "model-fields":
         inner = inner.get("schema")

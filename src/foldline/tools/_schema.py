@@ -1,4 +1,4 @@
-"""The arguments of a tool as a Pydantic model: made from a function, or from a TypedDict; and the part a model sees."""
+"""The arguments of a tool as a Pydantic model, made from a function or a TypedDict; and the schema for the model."""
 
 from __future__ import annotations
 
@@ -19,39 +19,39 @@ from foldline._lazy import publish
 from foldline.exceptions import UsageError
 from foldline.tools._arguments import (
     FILTERED_ARGS,
-    MARKS,
+    INJECTION_MARKERS,
     Argument,
     Parameter,
-    for_the_model,
     is_injected,
     is_unbound_method,
     read_arguments,
+    schema_arguments,
 )
 from foldline.utils._signature_schema import is_typed_dict, name_and_doc, own_doc
 from foldline.utils.docstrings import Docstring, parse_docstring
 
 
 class Arguments(BaseModel):
-    """Base of the models made here: what a function does not take is refused, where Pydantic would drop it."""
+    """Base of the models made here: unknown arguments are an error, where Pydantic would ignore them."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
         arbitrary_types_allowed=True, protected_namespaces=()
     )
 
 
-def not_said() -> None:
-    """The default of a key that a TypedDict does not require: a factory, so that the schema shows no default."""
+def missing_value() -> None:
+    """The default of an optional key of a TypedDict: a factory, so that the schema has no default."""
 
 
-SHOWN_CONFIG = (
+SCHEMA_CONFIG_KEYS = (
     "extra",
     "json_schema_extra",
     "alias_generator",
     "populate_by_name",
     "use_enum_values",
 )
-"""Settings of a model that its schema shows."""
-NOT_SAID: Any = Field(default_factory=not_said)
+"""Settings of a model that affect its schema."""
+OPTIONAL_FIELD: Any = Field(default_factory=missing_value)
 
 
 def create_schema_from_function(
@@ -65,29 +65,36 @@ def create_schema_from_function(
 ) -> type[BaseModel]:
     """Make a model whose fields are the parameters of a function."""
     arguments = read_arguments(func)
-    said = docstring_of(func, arguments, parse=parse_docstring, strict=error_on_invalid_docstring)
-    left_out = set(FILTERED_ARGS if filter_args is None else filter_args)
+    docstring = docstring_of(
+        func, arguments, parse=parse_docstring, strict=error_on_invalid_docstring
+    )
+    excluded = set(FILTERED_ARGS if filter_args is None else filter_args)
     if is_unbound_method(func):
-        left_out.add(arguments[0].name)
-    kept = for_the_model([one for one in arguments if one.name not in left_out])
+        excluded.add(arguments[0].name)
+    selected = schema_arguments(
+        [argument for argument in arguments if argument.name not in excluded]
+    )
     if not include_injected:
-        kept = [one for one in kept if not is_injected(one.annotation)]
-    fields = {one.name: _field_of(one, said.arguments.get(one.name)) for one in kept}
-    return make_model(model_name, fields, said.description)
+        selected = [argument for argument in selected if not is_injected(argument.annotation)]
+    fields = {
+        argument.name: _field_of(argument, docstring.arguments.get(argument.name))
+        for argument in selected
+    }
+    return make_model(model_name, fields, docstring.description)
 
 
 def docstring_of(
     function: Callable[..., Any], arguments: Iterable[Argument], *, parse: bool, strict: bool
 ) -> Docstring:
-    """Read a docstring: its text as it is, or, parsed, its description and what it says of each argument."""
+    """Return a docstring: its text unchanged, or, if `parse`, its description and those of the arguments."""
     text = own_doc(function) if isinstance(function, type) else name_and_doc(function)[1]
     if not parse:
-        # As written, indentation too: what a model is told does not change with the library.
+        # With its indentation, as LangChain sends it to the model.
         raw = getattr(function, "__doc__", None) if inspect.isroutine(function) else None
         return Docstring((raw or text).strip(), {})
-    said = parse_docstring(text)
+    docstring = parse_docstring(text)
     names = {argument.name for argument in arguments}
-    unknown = [name for name in said.arguments if name not in names]
+    unknown = [name for name in docstring.arguments if name not in names]
     if strict and not text.strip():
         raise UsageError(
             f"{_name(function)} has no docstring to parse: write one in Google's style, or pass parse_docstring=False"
@@ -102,44 +109,44 @@ def docstring_of(
             f"{_name(function)}: Found invalid Google-Style docstring: after the description it needs an empty line "
             'and the section "Args:", or pass error_on_invalid_docstring=False'
         )
-    return said
+    return docstring
 
 
 def _name(function: object) -> str:
     return str(getattr(function, "__name__", type(function).__name__))
 
 
-def _field_of(argument: Argument, said: str | None) -> tuple[Any, Any]:
-    annotation, default = ready(argument.annotation), argument.default
+def _field_of(argument: Argument, description: str | None) -> tuple[Any, Any]:
+    annotation, default = pydantic_annotation(argument.annotation), argument.default
     if argument.kind is Parameter.VAR_POSITIONAL:
         annotation, default = types.GenericAlias(list, (annotation,)), None
     elif argument.kind is Parameter.VAR_KEYWORD:
         annotation, default = types.GenericAlias(dict, (str, annotation)), None
-    return described(annotation, said), ... if default is Parameter.empty else default
+    return with_description(annotation, description), ... if default is Parameter.empty else default
 
 
-def described(annotation: object, said: str | None) -> Any:  # noqa: ANN401  annotations are any object
-    """Add a description: that of the annotation (`Annotated[int, "the age"]`), else the one given."""
-    marks = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
-    if any(isinstance(mark, FieldInfo) and mark.description for mark in marks):
+def with_description(annotation: object, description: str | None) -> Any:  # noqa: ANN401  annotations are any object
+    """Return an annotation with a description: its own (`Annotated[int, "the age"]`), else this one."""
+    notes = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
+    if any(isinstance(note, FieldInfo) and note.description for note in notes):
         return annotation
-    text = next((mark for mark in marks if isinstance(mark, str)), said)
+    text = next((note for note in notes if isinstance(note, str)), description)
     return Annotated[annotation, Field(description=text)] if text else annotation
 
 
 def make_model(name: str, fields: dict[str, tuple[Any, Any]], doc: str = "") -> type[BaseModel]:
-    """Make a model; a field whose name Pydantic keeps for itself goes by an alias."""
-    made: dict[str, Any] = {}
-    for place, (field, (annotation, default)) in enumerate(fields.items()):
+    """Make a model; a field whose name Pydantic reserves gets an alias."""
+    definitions: dict[str, Any] = {}
+    for index, (field, (annotation, default)) in enumerate(fields.items()):
         if field.startswith("_") or hasattr(BaseModel, field):
-            made[f"field_{place}"] = (
+            definitions[f"field_{index}"] = (
                 Annotated[annotation, Field(alias=field, title=_title(field))],
                 default,
             )
         else:
-            made[field] = (annotation, default)
+            definitions[field] = (annotation, default)
     try:
-        return create_model(name, __base__=Arguments, __doc__=doc or None, **made)
+        return create_model(name, __base__=Arguments, __doc__=doc or None, **definitions)
     except (PydanticUserError, PydanticSchemaGenerationError, NameError) as error:
         raise UsageError(f"the arguments of {name} have no schema: {error}") from error
 
@@ -148,66 +155,69 @@ def _title(name: str) -> str:
     return name.strip("_").replace("_", " ").title()
 
 
-# -- types Pydantic does not take as they are
+# -- types that Pydantic does not accept unchanged
 
 
-def ready(annotation: object) -> Any:  # noqa: ANN401  annotations are any object
-    """Return an annotation in which TypedDicts are ones that Pydantic takes, their text notes being descriptions."""
+def pydantic_annotation(annotation: object) -> Any:  # noqa: ANN401  annotations are any object
+    """Return an annotation whose TypedDicts Pydantic accepts, with their text notes as descriptions."""
     if is_typed_dict(annotation):
         return _typed_dict(annotation)
     origin, args = get_origin(annotation), get_args(annotation)
     if origin is None or origin is typing.Literal or not args:
         return annotation
     if origin is Annotated:
-        return Annotated[ready(args[0]), *args[1:]]
-    new = tuple(
-        [ready(one) for one in arg] if isinstance(arg, list) else ready(arg) for arg in args
+        return Annotated[pydantic_annotation(args[0]), *args[1:]]
+    new_args = tuple(
+        [pydantic_annotation(item) for item in arg]
+        if isinstance(arg, list)
+        else pydantic_annotation(arg)
+        for arg in args
     )
-    if all(one is other for one, other in zip(new, args, strict=True)):
+    if all(new is old for new, old in zip(new_args, args, strict=True)):
         return annotation
-    return Union[new] if origin in (Union, types.UnionType) else origin[new]  # noqa: UP007
+    return Union[new_args] if origin in (Union, types.UnionType) else origin[new_args]  # noqa: UP007
 
 
 @functools.lru_cache(256)
 def _typed_dict(kind: type[Any]) -> object:
     keys = {}
     for name, annotation, required in _keys(kind):
-        inner = described(ready(annotation), None)
-        keys[name] = inner if required else typing_extensions.NotRequired[inner]
+        key_type = with_description(pydantic_annotation(annotation), None)
+        keys[name] = key_type if required else typing_extensions.NotRequired[key_type]
     make: Any = typing_extensions.TypedDict
-    made = make(kind.__name__, keys)
-    made.__doc__ = own_doc(kind) or None
-    return made
+    typed_dict = make(kind.__name__, keys)
+    typed_dict.__doc__ = own_doc(kind) or None
+    return typed_dict
 
 
 def _keys(kind: object) -> Iterator[tuple[str, Any, bool]]:
-    """Return the keys of a TypedDict: name, type, and whether it must be there."""
+    """Yield the keys of a TypedDict: name, type, and whether the key is required."""
     required: frozenset[str] = getattr(kind, "__required_keys__", frozenset())
     for name, annotation in typing_extensions.get_type_hints(kind, include_extras=True).items():
-        # Where annotations are text, the class itself could not see these words.
-        is_required, bare = name in required, annotation
-        origin: Any = get_origin(bare)
+        # If annotations are strings, the class cannot see `Required` and `NotRequired`.
+        is_required, inner = name in required, annotation
+        origin: Any = get_origin(inner)
         while origin in (typing_extensions.Required, typing_extensions.NotRequired):
             is_required = origin is typing_extensions.Required
-            bare = get_args(bare)[0]
-            origin = get_origin(bare)
-        yield name, bare, is_required
+            inner = get_args(inner)[0]
+            origin = get_origin(inner)
+        yield name, inner, is_required
 
 
 def model_of(schema: Any) -> type[BaseModel] | None:  # noqa: ANN401  annotations are any object
-    """Return the model of an `args_schema` that is a class: a Pydantic model, a TypedDict or a dataclass."""
+    """Return the Pydantic model of a schema class: a Pydantic model, a TypedDict or a dataclass; else None."""
     if isinstance(schema, type) and issubclass(schema, BaseModel):
         return schema
     if is_typed_dict(schema):
-        said = parse_docstring(own_doc(schema))
+        docstring = parse_docstring(own_doc(schema))
         fields = {
             name: (
-                described(ready(kind), said.arguments.get(name)),
-                ... if required else NOT_SAID,
+                with_description(pydantic_annotation(kind), docstring.arguments.get(name)),
+                ... if required else OPTIONAL_FIELD,
             )
             for name, kind, required in _keys(schema)
         }
-        return make_model(schema.__name__, fields, said.description)
+        return make_model(schema.__name__, fields, docstring.description)
     if isinstance(schema, type) and dataclasses.is_dataclass(schema):
         return create_schema_from_function(schema.__name__, schema)
     return None
@@ -217,7 +227,7 @@ def model_of(schema: Any) -> type[BaseModel] | None:  # noqa: ANN401  annotation
 
 
 def get_all_basemodel_annotations(cls: object, *, default_to_bound: bool = True) -> dict[str, Any]:
-    """Return the annotations of a model's fields, inherited and generic ones included, their notes kept."""
+    """Return the annotations of a model's fields with their notes, including inherited and generic ones."""
     origin = get_origin(cls) or cls
     if not (isinstance(origin, type) and issubclass(origin, BaseModel)):
         raise UsageError(f"{cls!r} is not a Pydantic model")
@@ -234,9 +244,9 @@ def _without_variable(annotation: object, *, default_to_bound: bool) -> object:
 
 
 def injected_fields(
-    model: type[BaseModel], mark: type[Any] | tuple[type[Any], ...] = MARKS
+    model: type[BaseModel], mark: type[Any] | tuple[type[Any], ...] = INJECTION_MARKERS
 ) -> list[str]:
-    """Return the names, as a caller writes them, of the fields that the program fills in."""
+    """Return the argument names of the fields that the program passes."""
     return [
         argument_name(name, field)
         for name, field in model.model_fields.items()
@@ -245,25 +255,25 @@ def injected_fields(
 
 
 def argument_name(name: str, field: FieldInfo) -> str:
-    """Return the name by which callers say a field."""
+    """Return the argument name of a field: its alias, if it has one."""
     alias = field.validation_alias or field.alias
     return alias if isinstance(alias, str) else name
 
 
 def visible_model(model: type[BaseModel], name: str, description: str) -> type[BaseModel]:
-    """Make the model a language model sees: without what the program fills in, under the tool's name."""
-    hidden = set(injected_fields(model))
+    """Make the schema for the language model: without injected fields, with the tool's name."""
+    injected = set(injected_fields(model))
     fields: dict[str, Any] = {
         key: (field.annotation, field)
         for key, field in model.model_fields.items()
-        if argument_name(key, field) not in hidden
+        if argument_name(key, field) not in injected
     }
     config: Any = {"arbitrary_types_allowed": True, "protected_namespaces": ()}
-    config |= {key: one for key, one in model.model_config.items() if key in SHOWN_CONFIG}
-    made: type[BaseModel] = create_model(
+    config |= {key: value for key, value in model.model_config.items() if key in SCHEMA_CONFIG_KEYS}
+    visible: type[BaseModel] = create_model(
         name, __config__=config, __doc__=description or None, **fields
     )
-    return made
+    return visible
 
 
 publish("foldline.tools", create_schema_from_function)

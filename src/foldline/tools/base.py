@@ -1,7 +1,7 @@
-"""`BaseTool`: something a model may call, with a name, a description and a schema of its arguments.
+"""`BaseTool`: a function that a model may call, with a name, a description and a schema of its arguments.
 
-A call goes one way: take the tool call apart, tell listeners, check the arguments, call the function, and make a
-`ToolMessage` of what it gave. How a particular tool does that is worked out once, in its `Plan`.
+A call has these steps: read the tool call, notify callbacks, validate the arguments, call the function, and make a
+`ToolMessage` from its output. What depends on the tool is computed once, in its `ToolCallPlan`.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from foldline.tools._arguments import (
     _DirectlyInjectedToolArg,
 )
 from foldline.tools._arguments import config_parameter as _get_runnable_config_param
+from foldline.tools._call_plan import ToolCallPlan
 from foldline.tools._content import MAX_OUTPUT, TOOL_MESSAGE_BLOCK_TYPES
 from foldline.tools._json_form import with_json_forms
-from foldline.tools._plan import Plan
 from foldline.tools._schema import (
     create_schema_from_function,
     get_all_basemodel_annotations,
@@ -84,9 +84,9 @@ CONFIG_OPTIONS = ("tags", "metadata", "run_name", "run_id")
 
 
 class BaseTool(RunnableSerializable[ToolInput, Any]):
-    """Something a model may call.
+    """A function that a model may call.
 
-    Most tools are made of a function by `@tool`; a subclass writes `_run`, `_arun` or both:
+    Most tools are made from a function with `@tool`; a subclass implements `_run`, `_arun` or both:
 
     ```python
     from foldline.tools import BaseTool
@@ -111,9 +111,9 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
     description: str
     """What it does and when to use it, for the model."""
     args_schema: SkipValidation[ArgsSchema | None] = Field(default=None)
-    """Its arguments: a Pydantic model, a TypedDict, a dataclass or a JSON Schema; read off `_run` where not given."""
+    """Its arguments: a Pydantic model, a TypedDict, a dataclass or a JSON Schema; by default those of `_run`."""
     return_direct: bool = False
-    """Whether an agent stops and answers with what this returned."""
+    """Whether an agent stops and answers with this tool's output."""
     verbose: bool = False
     """Whether to print its runs."""
     callbacks: Callbacks = Field(default=None, exclude=True)
@@ -123,22 +123,22 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
     metadata: dict[str, Any] | None = None
     """Metadata of its runs."""
     handle_tool_error: HandleToolError = False
-    """What to answer when it raises ToolException: its text (True), a text, or what a function makes of it."""
+    """The output when it raises ToolException: its text (True), a fixed text, or the result of a function."""
     handle_validation_error: HandleValidationError = False
-    """What to answer when the arguments do not fit: the same; `describe_validation_error` says what was wrong."""
+    """The output when the arguments are invalid, in the same forms; `describe_validation_error` lists the problems."""
     response_format: ResponseFormat = "content"
     """Whether it returns content, or a pair of content and an artifact that the model does not see."""
     extras: dict[str, Any] | None = None
     """Settings of single providers (`{"cache_control": …}`)."""
     timeout: float | None = Field(default=None, gt=0)
-    """Seconds after which a call fails with ToolTimeoutError. A blocking function runs on in its thread, unheard."""
+    """Seconds after which a call fails with ToolTimeoutError. A sync function continues in its thread, ignored."""
     max_output: int | None = Field(default=MAX_OUTPUT, gt=0)
-    """Characters of text that a model is shown; the rest is cut, with a notice. None: no limit."""
+    """Characters of text that are sent to a model; the rest is cut off, with a notice. None: no limit."""
     eager: bool = False
-    """Whether an agent may start it while the message still streams: it must be safe to run for nothing."""
+    """Whether an agent may start it while the message still streams; the result may be discarded."""
     run_once: bool = False
-    """Whether a call must not run a second time where the process died, or the run broke off, while it ran: an agent
-    with a checkpointer then tells the model that nobody knows whether it took effect."""
+    """Whether a call must not run a second time if the process stopped, or the run was interrupted, while it ran: an
+    agent with a checkpointer then tells the model that the effect of the call is unknown."""
 
     _kind: ClassVar[Kind] = "tool"
 
@@ -171,18 +171,18 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
         def __get_pydantic_core_schema__(cls, source: object, handler: object) -> CoreSchema:
             return with_json_forms(super().__get_pydantic_core_schema__(source, handler))
 
-    # -- what a subclass writes
+    # -- what a subclass implements
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  what the tool's function returns
-        """Do the work, in a blocking call."""
+        """Run the tool in a sync call."""
         raise NotImplementedError
 
     async def _arun(self, *args: Any, **kwargs: Any) -> object:
-        """Do the work, awaited; where it is not written, `_run` runs in a thread."""
+        """Run the tool in an async call; if it is not implemented, `_run` runs in a thread."""
         raise NotImplementedError
 
     def _functions(self) -> tuple[Callable[..., Any] | None, Callable[..., Any] | None]:
-        """Return the blocking and the async function of this tool."""
+        """Return the sync and the async function of this tool."""
         cls = type(self)
         return (
             None if cls._run is BaseTool._run else self._run,
@@ -190,14 +190,14 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
         )
 
     def _takes_names(self) -> bool:
-        """Whether it takes arguments by name."""
+        """Whether the tool takes arguments by name."""
         return True
 
     def _schemaless(self) -> type[BaseModel]:
-        """The schema of a tool that takes no names."""
+        """Return the schema of a tool that takes no named arguments."""
         return make_model(self.name, {})
 
-    # -- hooks of LangChain's that a subclass may override
+    # -- LangChain's hooks that a subclass may override
 
     def _parse_input(self, tool_input: object, tool_call_id: str | None) -> dict[str, Any]:
         return self._plan.arguments(tool_input, tool_call_id)
@@ -217,10 +217,10 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
     # -- the plan
 
     @property
-    def _plan(self) -> Plan:
-        plan: Plan | None = self.__dict__.get("_plan_")
-        if plan is None or plan.tool is not self:  # a copy brings the plan of its original
-            plan = self.__dict__["_plan_"] = Plan(self)
+    def _plan(self) -> ToolCallPlan:
+        plan: ToolCallPlan | None = self.__dict__.get("_plan_")
+        if plan is None or plan.tool is not self:  # a copy has the plan of its original
+            plan = self.__dict__["_plan_"] = ToolCallPlan(self)
         return plan
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -229,7 +229,7 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
 
     def __getstate__(self) -> dict[Any, Any]:
         state = super().__getstate__()
-        fields = {name: one for name, one in state["__dict__"].items() if name != "_plan_"}
+        fields = {name: value for name, value in state["__dict__"].items() if name != "_plan_"}
         return {**state, "__dict__": fields}
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
@@ -240,24 +240,24 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
 
     @property
     def args(self) -> dict[str, Any]:
-        """The arguments a model may give, as JSON Schemas by name."""
+        """The arguments that a model may pass, as JSON Schemas by name."""
         schema = self.tool_call_schema
-        whole = schema if isinstance(schema, dict) else schema.model_json_schema()
-        return cast("dict[str, Any]", whole.get("properties") or {})
+        json_schema = schema if isinstance(schema, dict) else schema.model_json_schema()
+        return cast("dict[str, Any]", json_schema.get("properties") or {})
 
     @property
     def tool_call_schema(self) -> ArgsSchema:
-        """The schema that a model is told of: without injected arguments, under the tool's name."""
+        """The schema that is sent to a model: without injected arguments, with the tool's name."""
         return self._plan.call_schema
 
     @property
     def is_single_input(self) -> bool:
-        """Whether it takes one argument."""
+        """Whether the tool takes one argument."""
         return len([name for name in self.args if name != "kwargs"]) == 1
 
     @property
     def injected_args(self) -> frozenset[str]:
-        """The arguments that the program gives and no model may."""
+        """The arguments that the program passes and a model must not."""
         return self._plan.injected
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
@@ -272,8 +272,10 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
             if kind == "tool_call" and "args" in input:
                 return await self._call(_args_of(self.name, input), input.get("id"), run)
             if kind in NOT_CALLS and "args" in input:
-                why = input.get("error") or input["args"]
-                raise UsageError(f"{self.name}: a {kind} is no call and is not run: {why!r:.200}")
+                reason = input.get("error") or input["args"]
+                raise UsageError(
+                    f"{self.name}: a {kind} is not a complete call and is not run: {reason!r:.200}"
+                )
         return await self._call(input, run.kwargs.get("tool_call_id"), run)
 
     async def _invoke_traced(self, input: ToolInput, run: Run) -> Any:  # noqa: ANN401  what the tool's function returns
@@ -287,14 +289,19 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
     ) -> AsyncGenerator[Any, None]:
         return self._transform_body(inputs, run)
 
-    async def _call(self, given: object, call_id: str | None, run: Run) -> object:
+    async def _call(self, arguments: object, call_id: str | None, run: Run) -> object:
         if call_id is not None and type(call_id) is not str:
             call_id = str(call_id)
         if run.manager is None and not run.kwargs and not self.callbacks and not self.verbose:
-            return await answer(self, given, call_id, run)
-        said = {name: one for name, one in run.kwargs.items() if name != "tool_call_id"}
-        verbose = said.pop("verbose", None)
-        start_color, color = said.pop("start_color", "green"), said.pop("color", "green")
+            return await answer(self, arguments, call_id, run)
+        start_options = {
+            name: value for name, value in run.kwargs.items() if name != "tool_call_id"
+        }
+        verbose = start_options.pop("verbose", None)
+        start_color, color = (
+            start_options.pop("start_color", "green"),
+            start_options.pop("color", "green"),
+        )
         run = run.with_local(
             self.callbacks,
             self.tags,
@@ -302,8 +309,8 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
             verbose=self.verbose if verbose is None else bool(verbose),
         ).patched(kwargs={})
         try:
-            await self._begin(given, call_id, run, {**said, "color": start_color})
-            output = await answer(self, given, call_id, run)
+            await self._begin(arguments, call_id, run, {**start_options, "color": start_color})
+            output = await answer(self, arguments, call_id, run)
         except BaseException as error:
             await run.dispatch("on_tool_error", error, tool_call_id=call_id)
             raise
@@ -311,20 +318,20 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
         return output
 
     async def _begin(
-        self, given: object, call_id: str | None, run: Run, said: dict[str, Any]
+        self, arguments: object, call_id: str | None, run: Run, options: dict[str, Any]
     ) -> None:
         if run.manager is None:
             return
-        shown = self._plan.visible(given)
+        visible = self._plan.visible(arguments)
         await run.begin(
             "tool",
             "on_tool_start",
             {"name": self.name, "description": self.description},
-            shown if isinstance(shown, str) else str(shown),
-            inputs=dict(shown) if isinstance(shown, Mapping) else None,
+            visible if isinstance(visible, str) else str(visible),
+            inputs=dict(visible) if isinstance(visible, Mapping) else None,
             name=run.get("run_name"),
             tool_call_id=call_id,
-            **said,
+            **options,
         )
 
     # -- LangChain's older way to call it
@@ -340,11 +347,11 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
     ) -> Any:  # noqa: ANN401  what the tool's function returns
         """Run with arguments; with a `tool_call_id` the result is a message.
 
-        The other options are those of a config (`tags`, `metadata`, `run_name`, `run_id`), a whole `config`, and what
-        listeners are told at the start.
+        The other options are fields of a config (`tags`, `metadata`, `run_name`, `run_id`), a `config`, and options
+        that are passed to callbacks at the start.
         """
         options |= {"verbose": verbose, "start_color": start_color, "color": color}
-        return drive(self._run_older(tool_input, callbacks, options, BLOCKING))
+        return drive(self._run_legacy(tool_input, callbacks, options, BLOCKING))
 
     async def arun(
         self,
@@ -357,20 +364,17 @@ class BaseTool(RunnableSerializable[ToolInput, Any]):
     ) -> Any:  # noqa: ANN401  what the tool's function returns
         """Run with arguments; see `run`."""
         options |= {"verbose": verbose, "start_color": start_color, "color": color}
-        return await self._run_older(tool_input, callbacks, options, ASYNC)
+        return await self._run_legacy(tool_input, callbacks, options, ASYNC)
 
-    async def _run_older(
-        self, given: object, callbacks: Callbacks, options: dict[str, Any], io: IO
+    async def _run_legacy(
+        self, arguments: object, callbacks: Callbacks, options: dict[str, Any], io: IO
     ) -> object:
-        call_id, config = options.pop("tool_call_id", None), options.pop("config", None) or {}
-        own = {name: options.pop(name) for name in CONFIG_OPTIONS if name in options}
-        said = {
-            name: one for name, one in {**own, "callbacks": callbacks}.items() if one is not None
-        }
+        call_id, config = options.pop("tool_call_id", None), dict(options.pop("config", None) or {})
+        fields = {name: options.pop(name) for name in CONFIG_OPTIONS if name in options}
+        fields["callbacks"] = callbacks
+        config |= {name: value for name, value in fields.items() if value is not None}
         return await self._call(
-            given,
-            call_id,
-            Run.root(io, cast("RunnableConfig", {**config, **said}) or None, options),
+            arguments, call_id, Run.root(io, cast("RunnableConfig", config) or None, options)
         )
 
 
@@ -383,22 +387,20 @@ class BaseToolkit(BaseModel, ABC):
 
 
 def tools_by_name(tools: Sequence[BaseTool]) -> dict[str, BaseTool]:
-    """Return tools by their names; two of one name are refused."""
-    named: dict[str, BaseTool] = {}
+    """Return tools by name; raise `UsageError` if two have the same name."""
+    by_name: dict[str, BaseTool] = {}
     for tool in tools:
-        if tool.name in named:
-            raise UsageError(
-                f"two tools are named {tool.name!r}: nobody could tell them apart, rename one"
-            )
-        named[tool.name] = tool
-    return named
+        if tool.name in by_name:
+            raise UsageError(f"two tools are named {tool.name!r}: rename one")
+        by_name[tool.name] = tool
+    return by_name
 
 
 def inject(tool: BaseTool, call: ToolCall, values: Mapping[str, Any]) -> ToolCall:
-    """Return a model's call with the injected arguments filled in; what the model said for them is thrown away."""
-    hidden = tool.injected_args
-    args = {name: one for name, one in call["args"].items() if name not in hidden}
-    args |= {name: one for name, one in values.items() if name in hidden}
+    """Return a model's call with the injected arguments set; values that the model wrote for them are discarded."""
+    injected = tool.injected_args
+    args = {name: value for name, value in call["args"].items() if name not in injected}
+    args |= {name: value for name, value in values.items() if name in injected}
     return cast("ToolCall", {**call, "args": args})
 
 
@@ -406,4 +408,4 @@ def _args_of(name: str, call: Mapping[str, Any]) -> dict[str, Any]:
     args = call["args"]
     if isinstance(args, dict):
         return args
-    raise UsageError(f"{name}: the arguments of a tool call are an object, not {args!r:.200}")
+    raise UsageError(f"{name}: the arguments of a tool call must be an object, not {args!r:.200}")

@@ -1,4 +1,4 @@
-"""`@tool` and `as_tool`: a tool of a function, or of any runnable."""
+"""`@tool` and `as_tool`: make a tool from a function or a runnable."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ from foldline.utils._signature_schema import is_typed_dict, name_and_doc
 __all__ = ["convert_runnable_to_tool", "tool"]
 
 AnyRunnable = Runnable[Any, Any]
-Made = Callable[..., Any] | AnyRunnable
+ToolSource = Callable[..., Any] | AnyRunnable
 
 
 class ToolOptions(TypedDict, total=False):
-    """What `@tool` takes by name; what is not said here is said at the fields of `BaseTool`."""
+    """Keyword arguments of `@tool`; those without a description are fields of `BaseTool`."""
 
     description: str | None
-    """What it does; else the docstring says it."""
+    """What it does; by default the docstring."""
     args_schema: ArgsSchema | None
-    """Its arguments; else they are read off the function."""
+    """Its arguments; by default those of the function."""
     infer_schema: bool
-    """Whether they are (True); a function of one text needs no schema."""
+    """Whether to make the schema from the function (True); a function of one text needs no schema."""
     parse_docstring: bool
     """Whether the docstring describes the arguments, in Google's style."""
     error_on_invalid_docstring: bool
-    """Whether one that does not fit the function is an error (True)."""
+    """Whether to raise if the docstring does not match the function (True)."""
     return_direct: bool
     response_format: ResponseFormat
     extras: dict[str, Any] | None
@@ -69,14 +69,14 @@ def tool(
 @overload
 def tool(
     name_or_callable: str | None = None, **options: Unpack[ToolOptions]
-) -> Callable[[Made], BaseTool]: ...
+) -> Callable[[ToolSource], BaseTool]: ...
 def tool(
-    name_or_callable: str | Made | None = None,
+    name_or_callable: str | ToolSource | None = None,
     runnable: AnyRunnable | None = None,
     *args: object,
     **options: Unpack[ToolOptions],
-) -> BaseTool | Callable[[Made], BaseTool]:
-    """Make a tool of a function or a runnable: `@tool`, `@tool("name")`, `@tool(return_direct=True)`, `tool("n", r)`.
+) -> BaseTool | Callable[[ToolSource], BaseTool]:
+    """Make a tool from a function or a runnable: `@tool`, `@tool("n")`, `@tool(return_direct=True)`, `tool("n", r)`.
 
     ```python
     from typing import Annotated
@@ -96,16 +96,16 @@ def tool(
     """
     if args:
         raise UsageError(
-            "@tool takes a name or a function, and a runnable; everything else by name"
+            "@tool takes a name or a function, and a runnable; pass other options by name"
         )
     unknown = options.keys() - ToolOptions.__annotations__.keys()
     if unknown:
         raise UsageError(
-            f"@tool does not know {sorted(unknown)}, only {sorted(ToolOptions.__annotations__)}"
+            f"@tool has no option {sorted(unknown)}; it has {sorted(ToolOptions.__annotations__)}"
         )
 
-    def make(made: Made, name: str | None = None) -> BaseTool:
-        return _build_tool(made, name, **options)
+    def make(source: ToolSource, name: str | None = None) -> BaseTool:
+        return _build_tool(source, name, **options)
 
     if runnable is not None:
         if not isinstance(name_or_callable, str):
@@ -115,12 +115,12 @@ def tool(
         return make
     if isinstance(name_or_callable, str):
         name = name_or_callable
-        return lambda made: make(made, name)
+        return lambda source: make(source, name)
     return make(name_or_callable)
 
 
 def _build_tool(
-    made: Made,
+    source: ToolSource,
     name: str | None,
     *,
     description: str | None = None,
@@ -130,11 +130,13 @@ def _build_tool(
     error_on_invalid_docstring: bool = True,
     **fields: Any,
 ) -> BaseTool:
-    if isinstance(made, Runnable) and not isinstance(made, BaseTool):
-        return _of_runnable(made, name or made.get_name(), description, args_schema, fields)
-    function = _function_of(made)
+    if isinstance(source, Runnable) and not isinstance(source, BaseTool):
+        return _tool_from_runnable(
+            source, name or source.get_name(), description, args_schema, fields
+        )
+    function = _function_of(source)
     if not infer_schema and args_schema is None:
-        return _of_text_function(function, name, description, fields)
+        return _tool_from_text_function(function, name, description, fields)
     is_async = is_async_callable(function)
     return StructuredTool.from_function(
         None if is_async else function,
@@ -149,26 +151,26 @@ def _build_tool(
     )
 
 
-def _function_of(made: object) -> Callable[..., Any]:
-    if isinstance(made, BaseTool):
-        raise UsageError(f"{made.name} is a tool already")
-    if not callable(made):
-        raise UsageError(f"a tool is made of a function or a runnable, not of {made!r:.100}")
-    function: Callable[..., Any] = made
+def _function_of(source: object) -> Callable[..., Any]:
+    if isinstance(source, BaseTool):
+        raise UsageError(f"{source.name} is a tool already")
+    if not callable(source):
+        raise UsageError(f"a tool is made from a function or a runnable, not from {source!r:.100}")
+    function: Callable[..., Any] = source
     return function
 
 
-def _of_text_function(
+def _tool_from_text_function(
     function: Callable[..., Any], name: str | None, description: str | None, fields: dict[str, Any]
 ) -> Tool:
-    own_name, doc = name_and_doc(function)
+    function_name, doc = name_and_doc(function)
     if description is None and not doc:
         raise UsageError(
-            f"{own_name}: Function must have either a docstring or description: write one, or pass description="
+            f"{function_name}: Function must have either a docstring or description: write one, or pass description="
         )
     is_async = is_async_callable(function)
     return Tool(
-        name=name or own_name,
+        name=name or function_name,
         func=None if is_async else function,
         coroutine=function if is_async else None,
         description=f"{description or doc}".strip(),
@@ -179,7 +181,7 @@ def _of_text_function(
 # -- runnables
 
 
-def _calls_of(runnable: AnyRunnable) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def _call_functions(runnable: AnyRunnable) -> tuple[Callable[..., Any], Callable[..., Any]]:
     def call(config: RunnableConfig, **kwargs: object) -> object:
         return runnable.invoke(kwargs, config)
 
@@ -189,31 +191,34 @@ def _calls_of(runnable: AnyRunnable) -> tuple[Callable[..., Any], Callable[..., 
     return call, acall
 
 
-def _of_runnable(
+def _tool_from_runnable(
     runnable: AnyRunnable,
     name: str,
     description: str | None,
     args_schema: ArgsSchema | None,
     fields: dict[str, Any],
 ) -> BaseTool:
-    said = runnable.get_input_jsonschema()
-    if args_schema is None and not _is_object(said):
+    input_schema = runnable.get_input_jsonschema()
+    if args_schema is None and not _is_object(input_schema):
         raise UsageError(
-            f"{name}: a tool takes named arguments, and this runnable takes {said.get('type', 'anything')}: give it "
-            "a type with with_types(input_type=…), pass args_schema=, or use as_tool()"
+            f"{name}: a tool takes named arguments, and this runnable takes "
+            f"{input_schema.get('type', 'anything')}: set its type with with_types(input_type=…), "
+            "pass args_schema=, or use as_tool()"
         )
     schema = args_schema if args_schema is not None else _schema_of(runnable, name, None)
-    return _structured(runnable, name, description or _takes(runnable), schema, fields)
+    return _structured_tool(
+        runnable, name, description or _input_description(runnable), schema, fields
+    )
 
 
-def _structured(
+def _structured_tool(
     runnable: AnyRunnable,
     name: str,
     description: str,
     schema: Any,  # noqa: ANN401  a model, a TypedDict or a JSON Schema
     fields: dict[str, Any],
 ) -> StructuredTool:
-    call, acall = _calls_of(runnable)
+    call, acall = _call_functions(runnable)
     return StructuredTool(
         name=name, description=description, func=call, coroutine=acall, args_schema=schema, **fields
     )
@@ -227,11 +232,11 @@ def convert_runnable_to_tool(
     description: str | None = None,
     arg_types: dict[str, type] | None = None,
 ) -> BaseTool:
-    """Make a tool of a runnable; one that takes a string becomes a `Tool`."""
+    """Make a tool from a runnable; one that takes a string becomes a `Tool`."""
     if args_schema is not None:
         runnable = runnable.with_types(input_type=args_schema)
     name = name or runnable.get_name()
-    description = description or _takes(runnable)
+    description = description or _input_description(runnable)
     if (
         args_schema is None
         and arg_types is None
@@ -240,13 +245,13 @@ def convert_runnable_to_tool(
         return Tool(
             name=name, func=runnable.invoke, coroutine=runnable.ainvoke, description=description
         )
-    return _structured(
+    return _structured_tool(
         runnable, name, description, args_schema or _schema_of(runnable, name, arg_types), {}
     )
 
 
 def _schema_of(runnable: AnyRunnable, name: str, arg_types: dict[str, type] | None) -> object:
-    """Return what a runnable takes: the types named, its TypedDict or model, or the JSON Schema of its input."""
+    """Return the argument schema of a runnable: `arg_types`, its TypedDict or model, or its input's JSON Schema."""
     if arg_types is not None:
         return make_model(name, {key: (kind, ...) for key, kind in arg_types.items()})
     if is_typed_dict(runnable.InputType):
@@ -254,12 +259,13 @@ def _schema_of(runnable: AnyRunnable, name: str, arg_types: dict[str, type] | No
     model = runnable.get_input_schema()
     if not issubclass(model, RootModel) and model.model_fields:
         return model
-    said = runnable.get_input_jsonschema()
-    if _is_object(said):
-        return said
-    if "type" in said:
+    input_schema = runnable.get_input_jsonschema()
+    if _is_object(input_schema):
+        return input_schema
+    if "type" in input_schema:
         raise UsageError(
-            f"{name}: a tool takes a string or named arguments, and this runnable takes {said['type']}: say which with "
+            f"{name}: a tool takes a string or named arguments, and this runnable takes "
+            f"{input_schema['type']}: say which with "
             "arg_types={…} or args_schema="
         )
     return {"type": "object", "properties": {}, "additionalProperties": True}
@@ -269,5 +275,5 @@ def _is_object(schema: dict[str, Any]) -> bool:
     return schema.get("type") == "object" or "$ref" in schema or "properties" in schema
 
 
-def _takes(runnable: AnyRunnable) -> str:
+def _input_description(runnable: AnyRunnable) -> str:
     return f"Takes {runnable.get_input_jsonschema()}."

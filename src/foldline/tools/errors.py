@@ -1,4 +1,4 @@
-"""What goes wrong with tools: the errors of this package, and an invalid call said to the model."""
+"""Errors of tools, and the text of an invalid call for the model."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ __all__ = [
     "describe_validation_error",
 ]
 
-MOST_PROBLEMS = 10
+MAX_PROBLEMS = 10
 
 
 class SchemaAnnotationError(TypeError):
-    """`args_schema` is annotated in a way that makes it something else than a class."""
+    """`args_schema` has an annotation that is not the type of a class."""
 
 
 class ToolTimeoutError(ToolException, TimeoutError):
@@ -25,7 +25,7 @@ class ToolTimeoutError(ToolException, TimeoutError):
 
 
 def describe_validation_error(error: ValidationError) -> str:
-    """Say to a model what was wrong with its arguments; made for `handle_validation_error`.
+    """Return a text for the model about its invalid arguments; use it as `handle_validation_error`.
 
     ```python
     from foldline.tools import describe_validation_error, tool
@@ -41,11 +41,13 @@ def describe_validation_error(error: ValidationError) -> str:
     ```
     """
     problems = error.errors(include_url=False)
-    lines = [f"{_place(one['loc'])}{one['msg']}" for one in problems[:MOST_PROBLEMS]]
-    if len(problems) > MOST_PROBLEMS:
-        lines.append(f"and {len(problems) - MOST_PROBLEMS} more")
+    lines = [
+        f"{_location_prefix(problem['loc'])}{problem['msg']}" for problem in problems[:MAX_PROBLEMS]
+    ]
+    if len(problems) > MAX_PROBLEMS:
+        lines.append(f"and {len(problems) - MAX_PROBLEMS} more")
     return f"The arguments do not fit. {'; '.join(lines)}"
 
 
-def _place(location: tuple[int | str, ...]) -> str:
+def _location_prefix(location: tuple[int | str, ...]) -> str:
     return f"{'.'.join(str(part) for part in location)}: " if location else ""

@@ -1,4 +1,4 @@
-"""Tools as plain text, for prompts of models that are told of tools in words."""
+"""Descriptions of tools as plain text, for prompts."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ ToolsRenderer = Callable[[list[BaseTool]], str]
 
 
 def render_text_description(tools: Sequence[BaseTool]) -> str:
-    """Say each tool on a line: its signature, where it has a function, and its description."""
+    """Describe each tool on a line: its signature, if it has a function, and its description."""
     return "\n".join(_line(tool) for tool in tools)
 
 
 def render_text_description_and_args(tools: Sequence[BaseTool]) -> str:
-    """Say each tool on a line, with the schemas of its arguments."""
+    """Describe each tool on a line, with the schemas of its arguments."""
     return "\n".join(f"{_line(tool)}, args: {tool.args}" for tool in tools)
 
 
@@ -28,6 +28,6 @@ def _line(tool: BaseTool) -> str:
         return f"{tool.name} - {tool.description}"
     try:
         signature = str(inspect.signature(function))
-    except (TypeError, ValueError):  # some functions written in C say nothing of themselves
+    except (TypeError, ValueError):  # some functions written in C have no signature
         signature = ""
     return f"{tool.name}{signature} - {tool.description}"

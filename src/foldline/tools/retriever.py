@@ -1,4 +1,4 @@
-"""A retriever as a tool: a query in, the text of the documents out."""
+"""A retriever as a tool: takes a query, returns the text of the documents."""
 
 from __future__ import annotations
 
@@ -15,34 +15,36 @@ from foldline.tools.structured import StructuredTool
 __all__ = ["RetrieverInput", "create_retriever_tool"]
 
 
-class Found(Protocol):
-    """A document."""
+class DocumentLike(Protocol):
+    """An object with the text and metadata of a document."""
 
     page_content: str
     metadata: Any
 
 
 class Retriever(Protocol):
-    """What finds documents; every retriever of foldline is one."""
+    """A runnable from a query to documents, such as foldline's retrievers."""
 
-    def invoke(self, input: str, config: RunnableConfig | None = None) -> Sequence[Found]:
-        """Find."""
+    def invoke(self, input: str, config: RunnableConfig | None = None) -> Sequence[DocumentLike]:
+        """Return the documents for a query."""
 
-    async def ainvoke(self, input: str, config: RunnableConfig | None = None) -> Sequence[Found]:
-        """Find."""
+    async def ainvoke(
+        self, input: str, config: RunnableConfig | None = None
+    ) -> Sequence[DocumentLike]:
+        """Return the documents for a query."""
 
 
 class DocumentPrompt(Protocol):
-    """A prompt of one document."""
+    """A prompt that formats one document."""
 
     input_variables: list[str]
 
     def format(self, **kwargs: object) -> str:
-        """Fill in."""
+        """Return the text of a document."""
 
 
 class RetrieverInput(BaseModel):
-    """What a retriever takes."""
+    """The arguments of a retriever tool."""
 
     query: str = Field(description="query to look up in retriever")
 
@@ -58,7 +60,7 @@ def create_retriever_tool(
 ) -> StructuredTool:
     """Make a tool that finds documents; with "content_and_artifact" the documents are the artifact."""
 
-    def answer(documents: Sequence[Found]) -> object:
+    def answer(documents: Sequence[DocumentLike]) -> object:
         text = document_separator.join(_text(document, document_prompt) for document in documents)
         return text if response_format == "content" else (text, documents)
 
@@ -78,7 +80,7 @@ def create_retriever_tool(
     )
 
 
-def _text(document: Found, prompt: DocumentPrompt | None) -> str:
+def _text(document: DocumentLike, prompt: DocumentPrompt | None) -> str:
     if prompt is None:
         return document.page_content
     values = {**document.metadata, "page_content": document.page_content}

@@ -15,7 +15,7 @@ from foldline.tools.structured import StructuredTool
 __all__ = ["Tool"]
 
 SINGLE_INPUT = "__arg1"
-"""What a model is told the one argument is called."""
+"""The name of the argument in the schema for the model."""
 
 
 class Tool(StructuredTool):
@@ -41,7 +41,7 @@ class Tool(StructuredTool):
 
     @property
     def args(self) -> dict[str, Any]:
-        """The argument a model may give: those of the schema, else one string."""
+        """The arguments that a model may pass: those of the schema, else one string."""
         return {"tool_input": {"type": "string"}} if self.args_schema is None else super().args
 
     def _takes_names(self) -> bool:
@@ -59,7 +59,7 @@ class Tool(StructuredTool):
             values = list(self._parse_input(tool_input, tool_call_id).values())
         if len(values) != 1:
             raise ToolException(
-                f"{self.name} takes one input, and {len(values)} were given ({values!r:.200}): give one, or make it "
+                f"{self.name} takes one input, and {len(values)} were passed ({values!r:.200}): pass one, or make it "
                 "a StructuredTool"
             )
         return (values[0],), {}

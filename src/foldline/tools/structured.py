@@ -34,7 +34,7 @@ class StructuredTool(BaseTool):
 
     description: str = ""
     func: Callable[..., Any] | None = None
-    """The function of blocking calls; async ones use it too, in a thread, where there is no `coroutine`."""
+    """The function of sync calls; async calls run it in a thread if there is no `coroutine`."""
     coroutine: Callable[..., Awaitable[Any]] | None = None
     """The async function."""
 
@@ -70,12 +70,13 @@ class StructuredTool(BaseTool):
         return await result if hasattr(type(result), "__await__") else result
 
     def __get__(self, instance: object, owner: type[Any] | None = None) -> Self:
-        """Bind a tool that was made of a method in a class body to an object of that class."""
+        """Bind a tool that was made from a method in a class body to an object of that class."""
         functions: tuple[Any, Any] = (self.func, self.coroutine)
-        if instance is None or not any(is_unbound_method(one) for one in functions):
+        if instance is None or not any(is_unbound_method(function) for function in functions):
             return self
         bound = [
-            types.MethodType(one, instance) if is_unbound_method(one) else one for one in functions
+            types.MethodType(function, instance) if is_unbound_method(function) else function
+            for function in functions
         ]
         return self.model_copy(update={"func": bound[0], "coroutine": bound[1]})
 
@@ -95,12 +96,12 @@ class StructuredTool(BaseTool):
         error_on_invalid_docstring: bool = False,
         **kwargs: object,
     ) -> Self:
-        """Make a tool of a function, an async function or both; name, description and schema are read off it."""
+        """Make a tool from a function, an async function or both, which define name, description and schema."""
         source = func if func is not None else coroutine
         if source is None:
             raise UsageError("a tool needs a function: pass func, coroutine or both")
         name = name or name_and_doc(source)[0]
-        said = docstring_of(
+        docstring = docstring_of(
             source, read_arguments(source), parse=parse_docstring, strict=error_on_invalid_docstring
         )
         if args_schema is None and infer_schema:
@@ -110,13 +111,13 @@ class StructuredTool(BaseTool):
                 parse_docstring=parse_docstring,
                 error_on_invalid_docstring=error_on_invalid_docstring,
             )
-            text = said.description
+            text = docstring.description
         else:
-            text = said.description or _doc_of(args_schema)
+            text = docstring.description or _doc_of(args_schema)
         if description is None and not text and not isinstance(source, type):
             raise UsageError(
-                f"{name}: Function must have a docstring if description not provided: a model must be told what it "
-                "does"
+                f"{name}: Function must have a docstring if description not provided: the model needs to know what "
+                "it does"
             )
         return cls(
             name=name,
@@ -142,11 +143,11 @@ def _injected_arguments(
     run_manager: CallbackManagerForToolRun | AsyncCallbackManagerForToolRun | None,
 ) -> dict[str, Any]:
     target = Target(function)
-    given: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     if target.config is not None:
-        given[target.config] = config or {}
-    if "run_manager" in target.filled:
-        given["run_manager"] = run_manager
-    if "callbacks" in target.filled:
-        given["callbacks"] = None if run_manager is None else run_manager.get_child()
-    return given
+        arguments[target.config] = config or {}
+    if "run_manager" in target.filled_names:
+        arguments["run_manager"] = run_manager
+    if "callbacks" in target.filled_names:
+        arguments["callbacks"] = None if run_manager is None else run_manager.get_child()
+    return arguments

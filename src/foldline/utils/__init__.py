@@ -1,4 +1,4 @@
-"""Pure helpers, each in the file named for what it does. Nothing here waits or knows of the rest of foldline."""
+"""Pure helpers. Nothing here does I/O or imports the rest of foldline."""
 
 from __future__ import annotations
 

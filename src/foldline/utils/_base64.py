@@ -1,7 +1,7 @@
-"""Base64 that comes in slices. Pure.
+"""Joins base64 that arrives in slices. Pure.
 
-Some vendors cut one text of base64 anywhere; others encode each slice by itself, so that padding stands in the middle,
-where decoders stop without a word. Both become one text.
+Some vendors cut one base64 text anywhere; others encode each slice by itself, so that padding is in the middle, where
+decoders stop silently. Both become one text.
 """
 
 from __future__ import annotations
@@ -12,37 +12,37 @@ __all__ = ["Base64Joiner"]
 
 
 class Base64Joiner:
-    """Joins slices: what it gives, one after another, is one text of base64."""
+    """Joins slices: its outputs together are one base64 text."""
 
     __slots__ = ("_bytes", "_offset", "_text")
 
     def __init__(self) -> None:
         self._offset = 0
-        """Characters said of a group of four that is not whole yet: the text is one that is cut anywhere."""
+        """Characters of an incomplete group of four that are out already: the text is one that is cut anywhere."""
         self._text = ""
         self._bytes = b""
-        """What is held back after padding: bytes that are no group of three, characters that are no group of four."""
+        """Held back after padding: bytes of an incomplete group of three, characters of an incomplete group of four."""
 
     def feed(self, text: str) -> str:
-        """Return what can be said now."""
+        """Return the text that is complete now."""
         if not self._bytes and not self._text and (self._offset or "=" not in text):
             self._offset = (self._offset + len(text)) % 4
             return text
         text = self._text + text
-        whole = len(text) // 4 * 4
-        text, self._text = text[:whole], text[whole:]
+        length = len(text) // 4 * 4
+        text, self._text = text[:length], text[length:]
         self._bytes += _decoded(text)
-        whole = len(self._bytes) // 3 * 3
-        now, self._bytes = self._bytes[:whole], self._bytes[whole:]
-        return b64encode(now).decode()
+        size = len(self._bytes) // 3 * 3
+        complete, self._bytes = self._bytes[:size], self._bytes[size:]
+        return b64encode(complete).decode()
 
     def end(self) -> str:
-        """Return the rest, padded where it must be."""
+        """Return the remaining text, padded where needed."""
         text, self._text = self._text, ""
         if not self._bytes:
             return text
-        rest, self._bytes = self._bytes + _decoded(text + "=" * (-len(text) % 4)), b""
-        return b64encode(rest).decode()
+        remaining, self._bytes = self._bytes + _decoded(text + "=" * (-len(text) % 4)), b""
+        return b64encode(remaining).decode()
 
 
 def _decoded(text: str) -> bytes:

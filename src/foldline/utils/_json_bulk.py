@@ -1,7 +1,7 @@
-"""A long beginning of a JSON document, read by the C parser in one go instead of step by step.
+"""Reads the long beginning of a JSON document with the C parser, instead of step by step.
 
-All but the element still open can be closed with brackets and parsed; what comes back is the state in which
-`PartialJson` would be at that point. Whatever is odd gives None, and the steps read it from the start.
+The text up to the last complete element is closed with brackets and parsed; the result is the state that `PartialJson`
+would have at that point. For unusual text it is None, and `PartialJson` reads the text from its start.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FILLERS = {"[": "0", "{": '"\\u0000filler":0'}
 
 
 def _last_is_last(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Make an object; of equal names the last wins, and the last name read is the last of the dict."""
+    """Make an object; of equal names the last wins, and the last name is the last of the dict."""
     value = dict(pairs)
     if len(value) != len(pairs):
         name = pairs[-1][0]
@@ -42,7 +42,7 @@ DECODERS = {strict: _decoder(strict=strict) for strict in (True, False)}
 
 
 class Prefix(NamedTuple):
-    """What was read: the open containers and their names, up to `end`, just behind `mark`."""
+    """The state after reading: the open containers and their names, up to `end`, just after `mark`."""
 
     stack: list[Any]
     keys: list[str]
@@ -51,7 +51,7 @@ class Prefix(NamedTuple):
 
 
 def read_prefix(text: str, *, max_depth: int, strict: bool) -> Prefix | None:
-    """Read as much as is surely finished; an error in the text shortens what is read."""
+    """Read the part that is certainly complete; an error in the text makes it shorter."""
     decoder = DECODERS[strict]
     try:
         return _read(text, max_depth, decoder)
@@ -67,12 +67,12 @@ def read_prefix(text: str, *, max_depth: int, strict: bool) -> Prefix | None:
 
 def _read(text: str, max_depth: int, decoder: json.JSONDecoder) -> Prefix | None:
     marks = MARKS.findall(text)
-    opened, cut = _open_brackets(marks, max_depth)
+    opened, mark_index = _open_brackets(marks, max_depth)
     if not opened:
         return None
-    mark = marks[cut]
-    end = _position(text, mark, cut, is_last=cut == len(marks) - 1) + 1
-    # A comma wants a value before and behind it: give it one, and take it away again.
+    mark = marks[mark_index]
+    end = _position(text, mark, mark_index, is_last=mark_index == len(marks) - 1) + 1
+    # A comma needs a value on both sides: add one, and remove it afterwards.
     filler = FILLERS[opened[-1]] if mark == "," else ""
     closing = "".join(CLOSING[bracket] for bracket in reversed(opened))
     value = decoder.decode(text[:end] + filler + closing)
@@ -85,13 +85,13 @@ def _read(text: str, max_depth: int, decoder: json.JSONDecoder) -> Prefix | None
 
 
 def _position(text: str, mark: str, number: int, *, is_last: bool) -> int:
-    if is_last:  # behind the last mark is no string that could hold such a character
+    if is_last:  # after the last mark there is no string that could hold such a character
         return text.rindex(mark)
     return next(islice(MARKS.finditer(text), number, None)).start()
 
 
 def _split_open(value: dict[str, Any] | list[Any], depth: int) -> tuple[list[Any], list[str]]:
-    """Take each open container out of the one above it, where it is the last item."""
+    """Remove each open container from its parent, where it is the last item."""
     stack: list[Any] = [value]
     keys = [""]
     for _ in range(depth - 1):
@@ -106,16 +106,16 @@ def _split_open(value: dict[str, Any] | list[Any], depth: int) -> tuple[list[Any
 
 
 def _open_brackets(marks: list[str], max_depth: int) -> tuple[str, int]:
-    """Return the brackets still open, and the last mark, which is always inside the innermost of them.
+    """Return the open brackets, and the last mark, which is always inside the innermost of them.
 
-    Pairs are struck out from the inside, a level a round: Python's loops would take ten times as long.
+    Pairs are removed from the inside, one level per round: a Python loop would take ten times as long.
     """
-    brackets, before, levels = "".join(marks).replace(",", ""), "", 0
-    while brackets != before and levels < max_depth:
-        before, levels = brackets, levels + 1
+    brackets, previous, levels = "".join(marks).replace(",", ""), "", 0
+    while brackets != previous and levels < max_depth:
+        previous, levels = brackets, levels + 1
         brackets = brackets.replace("[]", "").replace("{}", "")
-    # What may be nested too deep is left to the steps, and so is what closes more than it opens.
+    # Text that may be nested too deep, or closes more than it opens, is left to `PartialJson`.
     if levels + len(brackets) > max_depth or "]" in brackets or "}" in brackets:
         return "", 0
-    last = next((back for back in range(len(marks) - 1, -1, -1) if marks[back]), 0)
+    last = next((index for index in range(len(marks) - 1, -1, -1) if marks[index]), 0)
     return brackets, last

@@ -1,4 +1,4 @@
-"""JSON out of what a model wrote around it: cut off, fenced, or in the middle of a sentence. Linear in the text."""
+"""Finds the JSON in the text of a model: cut off, in a code fence, or inside a sentence. Linear in the text."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def parse_partial_json(s: str, *, strict: bool = False, max_depth: int = MAX_DEP
 def parse_json_markdown(
     json_string: str, *, parser: Callable[[str], Json] = parse_partial_json
 ) -> Json:
-    """Parse JSON that may stand in a code fence or in prose, and may be cut off.
+    """Parse JSON that may be in a code fence or in prose, and may be cut off.
 
-    Whole text first, then the first fence that holds JSON, then the first object in the prose (an array if there is
-    no object). Raises `JsonError` if there is none.
+    The complete text is tried first, then the first fence that holds JSON, then the first object in the prose (an array
+    if there is no object). Raises `JsonError` if there is none.
     """
     text = json_string.strip().strip("`").strip()
     try:
@@ -63,7 +63,7 @@ def parse_json_markdown(
 
 
 def parse_and_check_json_markdown(text: str, expected_keys: list[str]) -> dict[str, Json]:
-    """Parse as `parse_json_markdown` and see that it is an object with these keys."""
+    """Parse as `parse_json_markdown`, and check that the value is an object with these keys."""
     try:
         value = parse_json_markdown(text)
     except ValueError as error:
@@ -85,39 +85,39 @@ def parse_and_check_json_markdown(text: str, expected_keys: list[str]) -> dict[s
 def _places(text: str) -> Iterator[tuple[int, int]]:
     """Return the spans worth parsing, best first, at most one fenced and one in prose."""
     for fence in FENCE.finditer(text):
-        found = find_json(text, fence.end(), only_here=True)
-        if found is None and (value := FENCED_VALUE.match(text, fence.end())):
-            found = value.span(1)
-        if found is None and OPENING_HERE.match(text, fence.end()):
+        span = find_json(text, fence.end(), only_here=True)
+        if span is None and (value := FENCED_VALUE.match(text, fence.end())):
+            span = value.span(1)
+        if span is None and OPENING_HERE.match(text, fence.end()):
             end = text.find("```", fence.end())
-            found = None if end < 0 else (fence.end(), end)  # cut off, and closed all the same
-        if found is not None:
-            yield found
+            span = None if end < 0 else (fence.end(), end)  # cut off, but the fence is closed
+        if span is not None:
+            yield span
             break
-    found = find_json(text, 0)
-    if found is not None:
-        yield found
+    span = find_json(text, 0)
+    if span is not None:
+        yield span
 
 
 def find_json(text: str, start: int, *, only_here: bool = False) -> tuple[int, int] | None:
     """Find where a JSON object (failing that, an array) begins and ends in prose.
 
-    A try that fails is continued behind the place where it failed, so the whole search is linear.
+    A failed attempt is continued after the place where it failed, so the search is linear.
     `only_here` allows nothing but space before it.
     """
     if only_here:
-        here = OPENING_HERE.match(text, start)
-        if here is None:
+        opening = OPENING_HERE.match(text, start)
+        if opening is None:
             return None
-        end, is_value = _read_one(text, here.end() - 1)
-        return (here.end() - 1, end) if is_value else None
+        end, is_value = _read_container(text, opening.end() - 1)
+        return (opening.end() - 1, end) if is_value else None
     fallback: tuple[int, int] | None = None
     for _ in range(MOST_TRIES):
         match = OPENING.search(text, start)
         if match is None:
             break
         begin = match.start()
-        end, is_value = _read_one(text, begin)
+        end, is_value = _read_container(text, begin)
         if is_value:
             if text[begin] == "{":
                 return begin, end
@@ -126,8 +126,8 @@ def find_json(text: str, start: int, *, only_here: bool = False) -> tuple[int, i
     return fallback
 
 
-def _read_one(text: str, begin: int) -> tuple[int, bool]:
-    """Read one container from `begin`; say where it ends (or fails) and whether it is one, perhaps cut off."""
+def _read_container(text: str, begin: int) -> tuple[int, bool]:
+    """Read a container from `begin`; return where it ends (or fails), and whether it is one, perhaps cut off."""
     parser = PartialJson()
     parser.feed(text, begin)
     if parser.error is None:

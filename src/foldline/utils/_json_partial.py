@@ -1,7 +1,7 @@
-"""JSON that is still arriving: an incremental parser whose work is linear in the text, however it is cut.
+"""An incremental JSON parser, whose work is linear in the text however it is cut.
 
-The machine keeps the open containers on a stack, the open string as pieces, and one *step*: the method that reads next.
-A container is put into its parent when it closes, so whatever is closed is never touched again.
+It keeps the open containers on a stack, the open string as pieces, and one *step*: the method that reads next. A
+container is put into its parent when it closes, so closed parts never change again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DIGITS = re.compile(r"[-+.0-9eE]*+")
 LETTERS = re.compile(r"[A-Za-z]*+")
 NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(\.[0-9]++)?+([eE][-+]?[0-9]++)?+")
 LITERALS: Final = {"true": True, "false": False, "null": None}
-LONG = 1000  # a first slice longer than this is read by the C parser as far as it goes
+BULK_LENGTH = 1000  # a first slice longer than this is read by the C parser as far as it goes
 MAX_SCALAR = 4400  # Python converts integers of at most 4,300 digits
 
 
@@ -84,14 +84,14 @@ class PartialJson:
         self._step: Step = PartialJson._read_value
 
     def feed(self, text: str, start: int = 0) -> None:
-        """Read on, from `start`. A mistake in the text sets `error`; what was read before it stays."""
+        """Read more text, from `start`. A mistake in it sets `error`; the value before it stays."""
         if self._tail:
             text = self._tail + text[start:]
             start = 0
             self._tail = ""
         position, end = start, len(text)
         self._offset -= start
-        if end > LONG and start == 0 and self._is_fresh():
+        if end > BULK_LENGTH and start == 0 and self._is_fresh():
             position = self._read_prefix(text)
         while position < end:
             position = self._step(self, text, position)
@@ -99,7 +99,7 @@ class PartialJson:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the text so far is one whole JSON document."""
+        """Whether the text so far is a complete JSON document."""
         if self.error is not None or self._stack:
             return False
         if self._step is PartialJson._read_scalar:
@@ -108,7 +108,7 @@ class PartialJson:
 
     @property
     def has_value(self) -> bool:
-        """Whether there is anything to show yet."""
+        """Whether there is a value yet."""
         return self._snapshot() is not MISSING
 
     def value(self) -> Json:
@@ -121,25 +121,25 @@ class PartialJson:
         return None if isinstance(value, _Missing) else value
 
     def copy(self) -> PartialJson:
-        """Fork: both may be fed on, differently."""
-        twin = PartialJson.__new__(PartialJson)
+        """Return a copy; the two parsers may then be fed different text."""
+        copy = PartialJson.__new__(PartialJson)
         for name in PartialJson.__slots__:
-            setattr(twin, name, getattr(self, name))
-        twin._stack = [container.copy() for container in self._stack]
-        twin._keys = self._keys.copy()
-        twin._pieces = self._pieces.copy()
-        return twin
+            setattr(copy, name, getattr(self, name))
+        copy._stack = [container.copy() for container in self._stack]
+        copy._keys = self._keys.copy()
+        copy._pieces = self._pieces.copy()
+        return copy
 
     def _snapshot(self) -> Json | _Missing:
         value = self._open_leaf() if self._root is MISSING else self._root
         for container, key in zip(reversed(self._stack), reversed(self._keys), strict=True):
-            whole = container.copy()
+            parent = container.copy()
             if not isinstance(value, _Missing):
-                if isinstance(whole, list):
-                    whole.append(value)
+                if isinstance(parent, list):
+                    parent.append(value)
                 else:
-                    whole[key] = value
-            value = whole
+                    parent[key] = value
+            value = parent
         return value
 
     def _open_leaf(self) -> Json | _Missing:

@@ -1,7 +1,7 @@
-"""Lenient JSON for structured output: reads what a model meant, and says everything it had to mend.
+"""Lenient JSON for structured output: reads malformed JSON, and reports each repair.
 
-Never silent: `repair_json` returns the value together with one sentence per kind of repair. No repair invents content;
-text that cannot be read as JSON raises `JsonError`.
+`repair_json` returns the value together with one sentence per kind of repair. No repair invents content; text that
+cannot be read as JSON raises `JsonError`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from foldline.utils._surrogates import mend_surrogates
 QUOTES = {'"': '"', "'": "'", "\u201c": "\u201d", "\u2018": "\u2019"}  # “ ” and ‘ ’
 SKIP = re.compile(r"(?:\s++|//[^\n]*+|#[^\n]*+|/\*(?:[^*]++|\*(?!/))*+\*/)*+")
 WORD = re.compile(r"[A-Za-z_$][\w$.-]*+")
-WORDS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
+LITERALS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
 ESCAPES = {
     "b": "\b",
     "f": "\f",
@@ -46,7 +46,7 @@ GUESSES = frozenset({CLOSED_OPEN_END, DROPPED_OPEN_NAME})
 
 
 def repair_json(text: str, *, max_depth: int = MAX_DEPTH) -> tuple[Json, list[str]]:
-    """Read JSON as a model meant it; the list says what was mended, and is empty for clean JSON."""
+    """Read JSON leniently; return the value and the repairs, an empty list for valid JSON."""
     try:
         value, repairs = parse_strict(text, max_depth=max_depth), list[str]()
     except JsonError as error:
@@ -74,13 +74,13 @@ class _Reader:
         self._at = self._start()
         value = self._value(self._depth)
         self._skip()
-        rest = self._text[self._at :].strip()
-        if rest.strip("`"):
+        remaining = self._text[self._at :].strip()
+        if remaining.strip("`"):
             self._note("dropped the text after the JSON")
         return value, self._repairs
 
     def _start(self) -> int:
-        """Find where the JSON begins: in a fence, at the first bracket, or at once."""
+        """Find where the JSON begins: in a fence, at the first bracket, or at the start."""
         fence = FENCE.search(self._text)
         bracket = re.search(r"[{\[]", self._text)
         if fence and (bracket is None or fence.start() < bracket.start()):
@@ -102,7 +102,7 @@ class _Reader:
         return JsonError(f"{reason} (strictly read: {self._error.reason})", self._text, self._at)
 
     def _skip(self) -> str:
-        """Step over space and comments, and look at the next character ("" at the end)."""
+        """Skip space and comments, and return the next character ("" at the end)."""
         match = SKIP.match(self._text, self._at)
         if match is not None and match.end() > self._at:
             if match[0].strip():
@@ -149,7 +149,7 @@ class _Reader:
         return value
 
     def _has_next(self, close: str, *, is_first: bool) -> bool:
-        """Read up to the next item; false when the container is over."""
+        """Read up to the next item; return False at the end of the container."""
         mark = self._skip()
         if not is_first and mark == ",":
             self._at += 1
@@ -181,19 +181,19 @@ class _Reader:
 
     def _scalar(self) -> Json:
         number = NUMBER.match(self._text, self._at)
-        word = number or WORD.match(self._text, self._at)
-        if word is None or (number is None and word[0] not in WORDS):
-            found = self._text[self._at : self._at + 20]
-            raise self._fail(f"expected a value, found {found!r}" if found else "no JSON here")
-        self._at = word.end()
+        literal = number or WORD.match(self._text, self._at)
+        if literal is None or (number is None and literal[0] not in LITERALS):
+            excerpt = self._text[self._at : self._at + 20]
+            raise self._fail(f"expected a value, found {excerpt!r}" if excerpt else "no JSON here")
+        self._at = literal.end()
         if number is not None:
             try:
                 return parse_int(number[0]) if number.lastindex is None else parse_float(number[0])
             except ValueError as error:
                 raise self._fail(str(error)) from None
-        if word[0][0].isupper():
+        if literal[0][0].isupper():
             self._note("wrote Python's True, False and None as JSON")
-        return WORDS[word[0]]
+        return LITERALS[literal[0]]
 
     def _string(self, quote: str) -> str:
         if quote != '"':

@@ -1,8 +1,8 @@
-"""Strict JSON in: what is refused is refused with what and where, and nothing is guessed.
+"""Strict JSON parsing: errors say what is wrong and where, and nothing is guessed.
 
-`parse_strict` is for what a model wrote and a program will act on (tool arguments, structured output): duplicate keys,
-NaN, overflowing numbers, depth and trailing text are errors. `parse_wire` is for what a vendor's server wrote: several
-times faster, and it does not look for duplicate keys or overflow.
+`parse_strict` is for text of a model that a program acts on (tool arguments, structured output): duplicate keys, NaN,
+overflowing numbers, depth and trailing text are errors. `parse_wire` is for text of a vendor's server: several times
+faster, and without checks for duplicate keys and overflow.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from foldline.exceptions import FoldlineError
 Json: TypeAlias = Union[  # noqa: UP007  its own name in quotes cannot stand beside `|`
     dict[str, "Json"], list["Json"], str, int, float, bool, None
 ]
-"""A JSON value, all the way down: what a parser gives back. The only definition of that name."""
+"""A JSON value. The only definition of that name."""
 
 MAX_DEPTH = 200
-# Compiled when first needed, which most programs never do.
+# Compiled at first use; most programs never use them.
 TOKEN = r'(?s)"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[{}\[\]:,]|[^\s{}\[\]:,"]++'
 BRACKETS = r'(?s)"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|([\[\]{}])'
 STEPS = {"[": 1, "{": 1, "]": -1, "}": -1}
@@ -37,17 +37,17 @@ class JsonError(FoldlineError, json.JSONDecodeError):
 
     @property
     def reason(self) -> str:
-        """What is wrong, without the place."""
+        """What is wrong, without the position."""
         return self.msg
 
     @property
     def position(self) -> int:
-        """The offset in characters at which it goes wrong."""
+        """The offset of the error in characters."""
         return self.pos
 
 
 class _Refused(ValueError):
-    """Raised inside the C scanner, which does not say where; the place is found afterwards."""
+    """Raised inside the C scanner, which has no position; it is found afterwards."""
 
 
 def parse_strict(
@@ -98,13 +98,13 @@ def parse_wire(data: str | bytes, *, max_depth: int = MAX_DEPTH) -> Json:
 
 
 def nesting_depth(text: str) -> int:
-    """Say how deep the brackets of a JSON text nest, without parsing it."""
+    """Return how deep the brackets of a JSON text nest, without parsing it."""
     steps = map(STEPS.get, re.findall(BRACKETS, text), repeat(0))
     return max(accumulate(steps, initial=0))
 
 
 def parse_int(digits: str) -> int:
-    """Convert exactly, or refuse with a reason what Python refuses to convert."""
+    """Convert an integer exactly; raise a `JsonError` with a reason where Python cannot."""
     try:
         return int(digits)
     except ValueError:
@@ -112,7 +112,7 @@ def parse_int(digits: str) -> int:
 
 
 def parse_float(digits: str) -> float:
-    """Convert, refusing numbers that would become infinite."""
+    """Convert a number; raise where it would become infinite."""
     number = float(digits)
     if number in INFINITE:
         raise _Refused(f"number {digits[:40]} is out of range")
@@ -120,7 +120,7 @@ def parse_float(digits: str) -> float:
 
 
 def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Make an object, refusing two equal names."""
+    """Make an object; raise where it has two equal names."""
     value = dict(pairs)
     if len(value) != len(pairs):
         seen: set[str] = set()
@@ -132,7 +132,7 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def refuse_constant(name: str) -> NoReturn:
-    """Refuse NaN and the infinities."""
+    """Raise for NaN and the infinities."""
     raise _Refused(f"{name} is not JSON")
 
 
@@ -161,7 +161,7 @@ def _decode(data: bytes) -> str:
 
 
 def _check_depth(text: str, max_depth: int) -> None:
-    # Up to max_depth brackets cannot nest deeper than max_depth: two C counts spare most texts the scan.
+    # Up to max_depth brackets cannot nest deeper than max_depth: two counts in C spare most texts the scan.
     if text.count("[") + text.count("{") <= max_depth or nesting_depth(text) <= max_depth:
         return
     depth = 0
@@ -172,9 +172,9 @@ def _check_depth(text: str, max_depth: int) -> None:
 
 
 def _located(text: str, reason: str) -> JsonError:
-    """Find, only once something was refused, where in the text it stands."""
+    """Find the position of an error."""
     keys: list[set[str] | None] = []
-    before = ""
+    previous = ""
     for match in re.finditer(TOKEN, text):
         mark = match.group()
         if mark == "{":
@@ -184,16 +184,16 @@ def _located(text: str, reason: str) -> JsonError:
         elif mark in ("}", "]"):
             if keys:
                 keys.pop()
-        elif _is_refused(mark, before, keys[-1] if keys else None):
+        elif _is_refused(mark, previous, keys[-1] if keys else None):
             return JsonError(reason, text, match.start())
-        before = mark
+        previous = mark
     return JsonError(reason, text)
 
 
-def _is_refused(mark: str, before: str, keys: set[str] | None) -> bool:
+def _is_refused(mark: str, previous: str, keys: set[str] | None) -> bool:
     if mark[0] != '"':
         return not _is_plain(mark)
-    if keys is None or before not in ("{", ","):
+    if keys is None or previous not in ("{", ","):
         return False
     key = json.loads(mark, strict=False)
     repeated = key in keys

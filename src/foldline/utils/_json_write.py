@@ -1,4 +1,4 @@
-"""JSON out: canonical text for keys, and a sanitiser that turns anything into JSON without failing."""
+"""Writes JSON: canonical text for keys, and a conversion of any value that never fails."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ LEAVES: tuple[tuple[Any, Callable[[Any], Json]], ...] = (  # the order matters: 
 
 
 def dumps_canonical(value: object) -> str:
-    """Write JSON so that equal values give equal text: sorted names, no spaces, ASCII only.
+    """Write JSON so that equal values have equal text: sorted names, no spaces, ASCII only.
 
-    Refuses what would not come back as itself: NaN, names that are not text, cycles.
+    Raises for values that JSON would change: NaN, names that are not text, cycles.
     """
     _check_names(value, 0)
     try:
@@ -68,7 +68,7 @@ def to_jsonable(value: object, *, max_depth: int = MAX_DEPTH) -> Json:
 
 
 def _plain_copy(value: dict[Any, Any], depth: int) -> dict[str, Json] | None:
-    """Copy a dict of plain names, leaves and such dicts, as what came over the wire mostly is; None for any other."""
+    """Copy a dict of plain names, leaves and such dicts, which most values are; return None for others."""
     if depth <= 0:
         return None
     copied = value.copy()
@@ -77,8 +77,8 @@ def _plain_copy(value: dict[Any, Any], depth: int) -> dict[str, Json] | None:
             return None
         kind = type(item)
         if kind is dict:
-            within = copied[key] = _plain_copy(item, depth - 1)
-            if within is None:
+            inner = copied[key] = _plain_copy(item, depth - 1)
+            if inner is None:
                 return None
         elif kind not in AS_THEY_ARE and (kind is not str or not item.isascii()):
             return None
@@ -116,7 +116,7 @@ def _jsonable(value: object, depth: int, above: set[int]) -> Json:
 
 
 def _parts(value: object) -> list[object] | dict[object, object] | None:
-    """Take a container apart by one level; None means that it is not one."""
+    """Return the items of a container; None for other values."""
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, list | tuple):
@@ -151,8 +151,8 @@ def _described(value: object) -> str:
 def _name(key: object) -> str:
     if type(key) is str:
         return mend_surrogates(key)
-    named = _leaf(key) if _parts(key) is None else _described(key)
-    return named if isinstance(named, str) else json.dumps(named)
+    name = _leaf(key) if _parts(key) is None else _described(key)
+    return name if isinstance(name, str) else json.dumps(name)
 
 
 def _check_names(value: object, depth: int) -> None:

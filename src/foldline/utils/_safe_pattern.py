@@ -1,7 +1,7 @@
-"""Regular expressions from outside, matched so that no pattern can hang the program.
+"""Matches untrusted regular expressions so that no pattern can hang the program.
 
-pydantic-core carries Rust's regex engine, which is linear in the text. What it does not know (look-around, back-
-references) goes to Python's engine only if no repetition stands inside a repetition, and only for short texts.
+pydantic-core has Rust's regex engine, which is linear in the text. Patterns that it does not support (look-around,
+back-references) go to Python's engine, if they have no nested repetitions, and only for short texts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ REPEATS = ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT")
 
 
 def pattern_matches(pattern: str, text: str) -> bool:
-    """Say whether the pattern is found anywhere in the text, as JSON Schema means it."""
+    """Whether the pattern matches anywhere in the text, as in JSON Schema."""
     matcher = _matcher(pattern)
     if isinstance(matcher, SchemaValidator):
         return matcher.isinstance_python(text)
@@ -40,19 +40,19 @@ def _matcher(pattern: str) -> SchemaValidator | re.Pattern[str]:
     except SchemaError:
         pass
     try:
-        if _nests_repeats(sre.parse(pattern), inside=False):
+        if _nests_repeats(sre.parse(pattern), in_repeat=False):
             raise UsageError(f"pattern {pattern[:80]!r} cannot be checked in bounded time")
         return re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as error:
         raise UsageError(f"pattern {pattern[:80]!r} is not a regular expression: {error}") from None
 
 
-def _nests_repeats(node: object, *, inside: bool) -> bool:
+def _nests_repeats(node: object, *, in_repeat: bool) -> bool:
     if isinstance(node, sre.SubPattern | list):
-        return any(_nests_repeats(part, inside=inside) for part in node)
+        return any(_nests_repeats(part, in_repeat=in_repeat) for part in node)
     if not isinstance(node, tuple):
         return False
     if len(node) == 2 and str(node[0]) in REPEATS:
         is_long = node[1][1] > 1
-        return (inside and is_long) or _nests_repeats(node[1][2], inside=inside or is_long)
-    return any(_nests_repeats(part, inside=inside) for part in node)
+        return (in_repeat and is_long) or _nests_repeats(node[1][2], in_repeat=in_repeat or is_long)
+    return any(_nests_repeats(part, in_repeat=in_repeat) for part in node)

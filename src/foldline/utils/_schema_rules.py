@@ -1,4 +1,4 @@
-"""What each keyword of JSON Schema asks of a value: one function per keyword, in a table; each gives issues."""
+"""The keywords of JSON Schema: one function per keyword, which yields the issues of a value."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_ISSUES = 100
 
 
 class Issue(NamedTuple):
-    """One thing that does not fit: where, what is there, and what was expected."""
+    """A place where a value does not fit the schema: the path, the message, and what was expected."""
 
     path: str
     message: str
@@ -29,23 +29,23 @@ class Issue(NamedTuple):
 
 
 class Validation(Protocol):
-    """The run that a keyword is checked in."""
+    """The validation that a keyword belongs to."""
 
     def check(self, value: object, schema: Any, path: str) -> Iterator[Issue]:  # noqa: ANN401  JSON Schema: a dict, or true and false
-        """Return what does not fit."""
+        """Yield the issues of a value."""
 
     def fits(self, value: object, schema: object) -> bool:
-        """Say whether a value fits."""
+        """Whether a value fits."""
 
     def resolve(self, ref: object) -> object:
-        """Find what a reference points to."""
+        """Return the target of a reference."""
 
 
 Rule = Callable[[Validation, Any, Any, dict[str, Any], str], Iterator[Issue]]
 
 
 def is_type(value: object, name: object) -> bool:
-    """Say whether a value has a JSON Schema type: 1.0 is an integer, true is no number."""
+    """Whether a value has a JSON Schema type: 1.0 is an integer, true is not a number."""
     if name == "number":
         return isinstance(value, int | float) and not isinstance(value, bool)
     if name == "integer":
@@ -59,15 +59,17 @@ def is_type(value: object, name: object) -> bool:
     return isinstance(value, kind)
 
 
-def same(one: object, other: object) -> bool:
+def is_equal(first: object, second: object) -> bool:
     """Compare as JSON: 1 equals 1.0, and neither equals true."""
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(same, one, other))
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
-    return bool(one == other)
+    if isinstance(first, bool) or isinstance(second, bool):
+        return first is second
+    if isinstance(first, list) and isinstance(second, list):
+        return len(first) == len(second) and all(map(is_equal, first, second))
+    if isinstance(first, dict) and isinstance(second, dict):
+        return first.keys() == second.keys() and all(
+            is_equal(first[key], second[key]) for key in first
+        )
+    return bool(first == second)
 
 
 def _show(value: object) -> str:
@@ -94,7 +96,7 @@ def _enum(
     schema: dict[str, Any],
     path: str,
 ) -> Iterator[Issue]:
-    if not any(same(value, item) for item in expected):
+    if not any(is_equal(value, item) for item in expected):
         yield Issue(
             path, f"expected one of {_show(expected)}, got {_show(value)}", expected, "enum"
         )
@@ -103,7 +105,7 @@ def _enum(
 def _const(
     run: Validation, value: object, expected: object, schema: dict[str, Any], path: str
 ) -> Iterator[Issue]:
-    if not same(value, expected):
+    if not is_equal(value, expected):
         yield Issue(path, f"expected {_show(expected)}, got {_show(value)}", expected, "const")
 
 
@@ -158,16 +160,16 @@ def _additional(
 ) -> Iterator[Issue]:
     if not isinstance(value, dict):
         return
-    known = schema.get("properties") or {}
+    properties = schema.get("properties") or {}
     patterns = schema.get("patternProperties") or {}
     for name, item in value.items():
-        if name in known or any(pattern_matches(pattern, name) for pattern in patterns):
+        if name in properties or any(pattern_matches(pattern, name) for pattern in patterns):
             continue
         if expected is False:
             yield Issue(
                 _join(path, name),
                 "this property is not allowed",
-                sorted(known),
+                sorted(properties),
                 "additionalProperties",
             )
         else:
@@ -190,11 +192,14 @@ def _dependent(
     path: str,
 ) -> Iterator[Issue]:
     if isinstance(value, dict):
-        for name, others in expected.items():
-            for other in others if name in value else ():
-                if other not in value:
+        for name, needed_names in expected.items():
+            for needed in needed_names if name in value else ():
+                if needed not in value:
                     yield Issue(
-                        path, f"{name!r} is given without {other!r}", others, "dependentRequired"
+                        path,
+                        f"{name!r} is given without {needed!r}",
+                        needed_names,
+                        "dependentRequired",
                     )
 
 
@@ -251,7 +256,7 @@ def _unique(
 
 
 def _key(value: object) -> str:
-    """Write a value so that values that are the same as JSON are written the same."""
+    """Return a text that is equal for values that are equal as JSON."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, list):
@@ -303,22 +308,22 @@ def _multiple_of(
 def _alternatives(
     run: Validation, value: object, parts: Sequence[Any], path: str
 ) -> tuple[int, list[Issue]]:
-    """Count the alternatives that fit, and say what is wrong with the nearest that does not."""
-    fitting, closest = 0, list[Issue]()
+    """Return how many alternatives fit, and the issues of the closest that does not."""
+    fit_count, closest = 0, list[Issue]()
     for part in parts:
         issues = list(islice(run.check(value, part, path), MAX_ISSUES))
         if not issues:
-            fitting += 1
+            fit_count += 1
         elif not closest or _distance(issues, path) < _distance(closest, path):
             closest = issues
-    return fitting, closest
+    return fit_count, closest
 
 
 def _any_of(
     run: Validation, value: object, expected: Sequence[Any], schema: dict[str, Any], path: str
 ) -> Iterator[Issue]:
-    fitting, closest = _alternatives(run, value, expected, path)
-    if not fitting:
+    fit_count, closest = _alternatives(run, value, expected, path)
+    if not fit_count:
         yield from _none_fits(value, expected, path, closest, "anyOf")
 
 
@@ -331,7 +336,7 @@ def _none_fits(
 ) -> Iterator[Issue]:
     count = len(expected)
     yield Issue(path, f"fits none of {count} alternatives, got {_show(value)}", expected, keyword)
-    # What is wrong with the nearest alternative helps a model more than "none of them".
+    # The issues of the closest alternative help a model more than "none of them".
     yield from closest
 
 
@@ -344,11 +349,11 @@ def _distance(issues: list[Issue], path: str) -> tuple[bool, int]:
 def _one_of(
     run: Validation, value: object, expected: Sequence[Any], schema: dict[str, Any], path: str
 ) -> Iterator[Issue]:
-    fitting, closest = _alternatives(run, value, expected, path)
-    if fitting == 0:
+    fit_count, closest = _alternatives(run, value, expected, path)
+    if fit_count == 0:
         yield from _none_fits(value, expected, path, closest, "oneOf")
-    elif fitting > 1:
-        yield Issue(path, f"fits {fitting} alternatives, expected exactly one", expected, "oneOf")
+    elif fit_count > 1:
+        yield Issue(path, f"fits {fit_count} alternatives, expected exactly one", expected, "oneOf")
 
 
 def _all_of(
@@ -376,7 +381,7 @@ def _if(
     yield from run.check(value, branch, path)
 
 
-def _bound(kind: str, is_within: Callable[[float, float], bool], words: str) -> Rule:
+def _bound(kind: str, is_within: Callable[[float, float], bool], phrase: str) -> Rule:
     def rule(
         run: Validation,
         value: object,
@@ -389,12 +394,12 @@ def _bound(kind: str, is_within: Callable[[float, float], bool], words: str) -> 
             and is_type(value, "number")
             and not is_within(value, expected)
         ):
-            yield Issue(path, f"expected {words} {expected}, got {_show(value)}", expected, kind)
+            yield Issue(path, f"expected {phrase} {expected}, got {_show(value)}", expected, kind)
 
     return rule
 
 
-def _size(kind: str, holder: type, sign: int, words: str) -> Rule:
+def _size(kind: str, holder: type, sign: int, phrase: str) -> Rule:
     def rule(
         run: Validation,
         value: object,
@@ -405,7 +410,7 @@ def _size(kind: str, holder: type, sign: int, words: str) -> Rule:
         if isinstance(value, holder):
             size = len(value)  # type: ignore[arg-type]
             if size * sign > expected * sign:
-                yield Issue(path, f"expected {words.format(expected)}, got {size}", expected, kind)
+                yield Issue(path, f"expected {phrase.format(expected)}, got {size}", expected, kind)
 
     return rule
 

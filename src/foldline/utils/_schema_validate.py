@@ -1,4 +1,4 @@
-"""Does a value fit a JSON Schema? What each keyword asks is in `_schema_rules`; here is how deep and how long."""
+"""Validates a value against a JSON Schema, with limits of depth and time. The keywords are in `_schema_rules`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_STEPS = 300_000
 
 
 def validate(value: object, schema: Any) -> list[Issue]:  # noqa: ANN401  JSON Schema: a dict, or true and false
-    """List what does not fit, at most 100 things; an empty list means that the value is valid."""
+    """Return the issues of a value, at most 100; an empty list means that it is valid."""
     issues: list[Issue] = []
     try:
         issues.extend(islice(_Validation(schema).check(value, schema, "$"), MAX_ISSUES))
@@ -24,32 +24,32 @@ def validate(value: object, schema: Any) -> list[Issue]:  # noqa: ANN401  JSON S
 
 
 class _TooLong(Exception):
-    """The alternatives of the schema multiply beyond what is worth checking."""
+    """The schema has too many combinations of alternatives to check."""
 
 
 def resolve_ref(ref: object, root: object) -> object:
-    """Find what a reference into the same document points to."""
+    """Return the target of a reference into the same document."""
     if not isinstance(ref, str) or not ref.startswith("#"):
         raise UsageError(
             f"$ref {ref!r}: ref paths are expected to be URI fragments, meaning they should start with '#': "
             "only references into the same schema are followed"
         )
-    found = root
+    target = root
     for step in ref[1:].split("/")[1:]:
         key = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(found, dict) and key in found:
-            found = found[key]
-        elif isinstance(found, dict) and key.isdecimal() and int(key) in found:
-            found = found[int(key)]  # a schema written in Python may have numbers for keys
-        elif isinstance(found, list) and key.isdecimal() and int(key) < len(found):
-            found = found[int(key)]
+        if isinstance(target, dict) and key in target:
+            target = target[key]
+        elif isinstance(target, dict) and key.isdecimal() and int(key) in target:
+            target = target[int(key)]  # a schema written in Python may have numbers for keys
+        elif isinstance(target, list) and key.isdecimal() and int(key) < len(target):
+            target = target[int(key)]
         else:
             raise MissingKeyError(f"$ref {ref!r}: Reference {ref!r} not found in the schema")
-    return found
+    return target
 
 
 class _Validation:
-    """One run: the root for references, and how deep it has gone."""
+    """One validation: the root for references, and the current depth."""
 
     def __init__(self, root: object) -> None:
         self._root = root

@@ -1,4 +1,4 @@
-"""Python types to JSON Schema: functions, TypedDicts, dataclasses and pydantic models, all by way of pydantic."""
+"""Converts Python types to JSON Schema: functions, TypedDicts, dataclasses and models, by pydantic."""
 
 from __future__ import annotations
 
@@ -51,16 +51,18 @@ def model_from_function(
     function: Callable[..., Any], *, name: str | None = None, docstring: Docstring | None = None
 ) -> type[BaseModel]:
     """Make a model whose fields are the parameters of a function; `*args` and `**kwargs` are left out."""
-    said = docstring or parse_docstring(name_and_doc(function)[1])
+    description = docstring or parse_docstring(name_and_doc(function)[1])
     parameters = dict(_parameters(function))
-    unknown = [argument for argument in said.arguments if argument not in _all_names(function)]
+    unknown = [
+        argument for argument in description.arguments if argument not in _all_names(function)
+    ]
     if unknown:
         raise UsageError(
             f"the docstring of {_name(function)} describes {unknown[0]!r}, which it does not take"
         )
     fields: dict[str, Any] = {}
     for key, (annotation, default) in parameters.items():
-        described = _described(annotation, said.arguments.get(key))
+        described = _described(annotation, description.arguments.get(key))
         fields[key] = (_modelled(described), ... if default is inspect.Parameter.empty else default)
     try:
         return create_model(name or _name(function), **fields)
@@ -72,12 +74,14 @@ def model_from_function(
 
 def model_from_typed_dict(kind: Any) -> type[BaseModel]:  # noqa: ANN401  a TypedDict is no type to the checker
     """Make a model of a TypedDict; `Annotated[int, 5, "the age"]` gives a default and a description."""
-    said = parse_docstring(own_doc(kind))
+    docstring = parse_docstring(own_doc(kind))
     required: frozenset[str] = getattr(kind, "__required_keys__", frozenset())
     fields: dict[str, Any] = {}
     for key, annotation in _hints(kind).items():
-        fields[key] = _typed_dict_field(annotation, key in required, said.arguments.get(key))
-    model: type[BaseModel] = create_model(kind.__name__, __doc__=said.description or None, **fields)
+        fields[key] = _typed_dict_field(annotation, key in required, docstring.arguments.get(key))
+    model: type[BaseModel] = create_model(
+        kind.__name__, __doc__=docstring.description or None, **fields
+    )
     return model
 
 
@@ -90,7 +94,7 @@ def own_doc(kind: object) -> str:
 
 
 def name_and_doc(function: object) -> tuple[str, str]:
-    """Return the name and docstring of what a partial, a callable object or a function calls."""
+    """Return the name and docstring of a function, or of the target of a partial or a callable object."""
     while isinstance(function, functools.partial):
         function = function.func
     if isinstance(function, type) or inspect.isroutine(function) or hasattr(function, "__name__"):
@@ -100,7 +104,7 @@ def name_and_doc(function: object) -> tuple[str, str]:
 
 
 def is_typed_dict(kind: object) -> bool:
-    """Say whether this is a TypedDict class, from typing or typing_extensions."""
+    """Whether this is a TypedDict class, from typing or typing_extensions."""
     return typing_extensions.is_typeddict(kind)
 
 
@@ -151,7 +155,7 @@ def _hints(target: object) -> dict[str, Any]:
 
 
 def _is_injected(annotation: object) -> bool:
-    """Whether the caller and not the model gives it (`InjectedToolArg`, known by name: it lives above)."""
+    """Whether the program sets it, not the model (`InjectedToolArg`, compared by name: it is in a higher layer)."""
     for mark in get_args(annotation)[1:] if get_origin(annotation) is Annotated else ():
         kind = mark if isinstance(mark, type) else type(mark)
         if any(base.__name__ == "InjectedToolArg" for base in kind.__mro__):
@@ -159,27 +163,27 @@ def _is_injected(annotation: object) -> bool:
     return False
 
 
-def _described(annotation: object, said: str | None) -> object:
+def _described(annotation: object, description: str | None) -> object:
     marks = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
     if any(isinstance(mark, FieldInfo) and mark.description for mark in marks):
         return annotation
-    text = next((mark for mark in marks if isinstance(mark, str)), said)
+    text = next((mark for mark in marks if isinstance(mark, str)), description)
     return Annotated[annotation, Field(description=text)] if text else annotation
 
 
-def _typed_dict_field(annotation: object, required: bool, said: str | None) -> object:  # noqa: FBT001
+def _typed_dict_field(annotation: object, required: bool, description: str | None) -> object:  # noqa: FBT001
     while get_origin(annotation) in (typing_extensions.Required, typing_extensions.NotRequired):
         annotation = get_args(annotation)[0]
     marks: tuple[Any, ...] = ()
     if get_origin(annotation) is Annotated:
-        annotation, *rest = get_args(annotation)
-        marks = tuple(rest)
+        annotation, *others = get_args(annotation)
+        marks = tuple(others)
     kind = Annotated[_modelled(annotation), *marks] if marks else _modelled(annotation)
     if not marks or isinstance(marks[0], FieldInfo):
-        return _described(kind, said), ... if required else _Unset
+        return _described(kind, description), ... if required else _Unset
     if len(marks) == 1 and isinstance(marks[0], str):
         return Annotated[kind, Field(description=marks[0])], ... if required else _Unset
-    text = marks[1] if len(marks) > 1 and isinstance(marks[1], str) else said
+    text = marks[1] if len(marks) > 1 and isinstance(marks[1], str) else description
     default = _Unset if marks[0] is None else marks[0]
     return Annotated[_modelled(annotation), Field(description=text)], default
 
@@ -192,7 +196,7 @@ _Unset: Any = Field(default_factory=_unset)
 
 
 def _modelled(annotation: object) -> Any:  # noqa: ANN401  annotations are any object
-    """Put models in the place of TypedDicts, which pydantic refuses from `typing` before Python 3.12."""
+    """Replace TypedDicts by models: pydantic refuses those of `typing` before Python 3.12."""
     if is_typed_dict(annotation):
         return model_from_typed_dict(annotation)
     origin, args = get_origin(annotation), get_args(annotation)
@@ -200,7 +204,7 @@ def _modelled(annotation: object) -> Any:  # noqa: ANN401  annotations are any o
         return annotation
     if origin is Annotated:
         return Annotated[_modelled(args[0]), *args[1:]]
-    new = tuple(_modelled(arg) for arg in args)
-    if all(one is other for one, other in zip(new, args, strict=True)):
+    new_args = tuple(_modelled(arg) for arg in args)
+    if all(new is arg for new, arg in zip(new_args, args, strict=True)):
         return annotation
-    return Union[new] if origin in (Union, types.UnionType) else origin[new]  # noqa: UP007
+    return Union[new_args] if origin in (Union, types.UnionType) else origin[new_args]  # noqa: UP007

@@ -1,6 +1,6 @@
-"""Halves of UTF-16 pairs, which JSON escapes can carry and UTF-8 cannot.
+"""Mends surrogates (halves of UTF-16 pairs), which JSON escapes can hold and UTF-8 cannot.
 
-A pair split over two deltas is one character once joined; a half that stays alone is kept as its escape (`\\ud83d`, six
+A pair split over two deltas is joined to one character; a lone surrogate becomes its escape (`\\ud83d`, six
 plain characters), so that the text can be stored and sent.
 """
 
@@ -14,19 +14,19 @@ LONE = re.compile("[\ud800-\udfff]")
 
 
 def has_surrogates(text: str) -> bool:
-    """Say whether the text cannot be encoded as UTF-8."""
+    """Whether the text cannot be encoded as UTF-8."""
     return not text.isascii() and LONE.search(text) is not None
 
 
 def mend_surrogates(text: str) -> str:
-    """Join pairs to their character and spell lone halves as their escape."""
+    """Join surrogate pairs to one character, and write lone surrogates as their escape."""
     if text.isascii() or LONE.search(text) is None:
         return text
     return LONE.sub(_spell, PAIR.sub(_join, text))
 
 
 def mend_value(value: object) -> Any:  # noqa: ANN401  JSON in, JSON out
-    """Mend every string of a JSON value, keys included; the value itself is left alone."""
+    """Return a JSON value with `mend_surrogates` applied to every string, keys included."""
     if isinstance(value, str):
         return mend_surrogates(value)
     if isinstance(value, list):
@@ -37,7 +37,7 @@ def mend_value(value: object) -> Any:  # noqa: ANN401  JSON in, JSON out
 
 
 class SurrogateJoiner:
-    """Mends a text that comes in slices: a trailing first half waits for the next slice."""
+    """Mends a text that comes in slices: a trailing high surrogate waits for the next slice."""
 
     __slots__ = ("_waiting",)
 
@@ -45,7 +45,7 @@ class SurrogateJoiner:
         self._waiting = ""
 
     def feed(self, text: str) -> str:
-        """Return what can be said now."""
+        """Return the text that is complete now."""
         if not self._waiting and text.isascii():
             return text
         text = self._waiting + text
@@ -56,9 +56,9 @@ class SurrogateJoiner:
         return mend_surrogates(text)
 
     def end(self) -> str:
-        """Return the half that stayed alone, spelled as its escape, or nothing."""
-        rest, self._waiting = self._waiting, ""
-        return mend_surrogates(rest)
+        """Return the surrogate that stayed alone as its escape, or an empty text."""
+        surrogate, self._waiting = self._waiting, ""
+        return mend_surrogates(surrogate)
 
 
 def _join(match: re.Match[str]) -> str:

@@ -1,4 +1,4 @@
-"""Asynchronous iterators: batches, and closing what was not read to its end. Nothing here waits on its own."""
+"""Helpers for async iterators: batches, and closing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 async def abatch_iterate(size: int | None, iterable: AsyncIterable[T]) -> AsyncIterator[list[T]]:
-    """Return lists of `size` items, the last perhaps shorter; no size means one list."""
+    """Yield lists of `size` items, the last perhaps shorter; without a size, one list."""
     if size is not None and size <= 0:
         raise ValueError(f"a batch has at least one item, not {size}")
     batch: list[T] = []

@@ -1,6 +1,6 @@
-"""A calculator: evaluates arithmetic that a stranger wrote, and nothing else.
+"""A calculator: evaluates untrusted arithmetic, and nothing else.
 
-It knows no names but those listed, calls nothing else, and refuses numbers that take long to work out.
+It allows only the listed names and functions, and refuses numbers that take long to compute.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Number: TypeAlias = int | float
 LONGEST = 1000
 """Characters of an expression."""
 LARGEST_BITS = 4096
-"""Bits of a whole number on the way."""
+"""Bits of an integer in a computation."""
 OPERATORS: dict[type[ast.AST], Callable[[Number, Number], Number]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -55,7 +55,7 @@ def evaluate(expression: str) -> Number:
     except (SyntaxError, ArithmeticError, ValueError, TypeError, RecursionError) as error:
         if isinstance(error, UsageError):
             raise
-        raise UsageError(f"{text[:200]!r} cannot be worked out: {error}") from error
+        raise UsageError(f"{text[:200]!r} cannot be computed: {error}") from error
 
 
 def _value(node: ast.expr) -> Number:
@@ -74,7 +74,7 @@ def _value(node: ast.expr) -> Number:
         function = FUNCTIONS.get(node.func.id)
         if function is not None:
             return _bounded(function(*[_value(argument) for argument in node.args]))
-    raise UsageError(f"{ast.unparse(node)[:100]!r} is no arithmetic")
+    raise UsageError(f"{ast.unparse(node)[:100]!r} is not arithmetic")
 
 
 def _check_power(base: Number, exponent: Number) -> None:
@@ -86,7 +86,7 @@ def _check_power(base: Number, exponent: Number) -> None:
 
 def _bounded(number: Number) -> Number:
     if isinstance(number, complex):
-        raise UsageError("the result is no real number")
+        raise UsageError("the result is not a real number")
     if isinstance(number, int) and number.bit_length() > LARGEST_BITS:
-        raise UsageError("a number on the way is too large")
+        raise UsageError("a number in the computation is too large")
     return number

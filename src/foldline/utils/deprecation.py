@@ -1,4 +1,4 @@
-"""How a public name goes away: it warns for at least one minor version (docs/api-policy.md)."""
+"""Deprecation of public names: they warn for at least one minor version (docs/api-policy.md)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class FoldlineDeprecationWarning(DeprecationWarning):
 
 
 def warn_deprecated(name: str, *, since: str, instead: str, removal: str) -> None:
-    """Warn whoever called foldline that a name goes away: since when, what to use, and in which version it is gone."""
+    """Warn the caller of foldline that a name is deprecated: since when, what to use, and when it is removed."""
     warnings.warn(
         f"{name} is deprecated since foldline {since} and will be removed in {removal}: use {instead}",
         FoldlineDeprecationWarning,

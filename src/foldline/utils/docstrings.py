@@ -16,14 +16,14 @@ ARGUMENT = re.compile(r"\*{0,2}([A-Za-z_]\w*)\s*(?:\([^)]*\))?\s*:\s*(.*)\Z")
 
 
 class Docstring(NamedTuple):
-    """What a docstring says: the text before its sections, and about each argument."""
+    """A parsed docstring: the text before its sections, and the description of each argument."""
 
     description: str
     arguments: dict[str, str]
 
 
 def parse_docstring(text: str | None) -> Docstring:
-    """Take a docstring apart; anything but Google's sections is description.
+    """Parse a docstring; everything but Google's sections is description.
 
     ```python
     parse_docstring("Add.\\n\\nArgs:\\n    a: The first.")  # Docstring("Add.", {"a": "The first."})
@@ -36,7 +36,7 @@ def parse_docstring(text: str | None) -> Docstring:
     block: list[str] = []
     for line in lines:
         match = SECTION.match(line)
-        # Only a header that opens a block is one: "Returns: x" inside a sentence is indented or prefixed.
+        # Only a header on its own line is one: "Returns: x" in a sentence is indented or prefixed.
         if match is not None:
             arguments.update(_arguments(section, block))
             section, block = match[1], []

@@ -1,4 +1,4 @@
-"""Values from the environment, read when they are asked for and never at import."""
+"""Reads values from the environment when they are used, never at import."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["env_var_is_set", "from_env", "get_from_dict_or_env", "get_from_env",
 
 
 class _NoDefault:
-    """Says that there is no default, which None could not."""
+    """Marks that there is no default, because None may be one."""
 
     def __repr__(self) -> str:
         return "<no default>"
@@ -24,12 +24,12 @@ NO_DEFAULT: Final = _NoDefault()
 
 
 def env_var_is_set(env_var: str) -> bool:
-    """Say whether a variable is set to something that does not mean no."""
+    """Whether a variable is set to a value other than "no"."""
     return os.environ.get(env_var, "") not in ("", "0", "false", "False")
 
 
 def get_from_env(key: str, env_key: str, default: str | None = None) -> str:
-    """Read a variable; `key` is the name of the parameter it stands in for."""
+    """Read a variable; `key` is the name of the parameter that it replaces."""
     value = os.environ.get(env_key) or default
     if value is None:
         raise UsageError(f"no {key}: set the environment variable {env_key}, or pass {key}=...")
@@ -39,7 +39,7 @@ def get_from_env(key: str, env_key: str, default: str | None = None) -> str:
 def get_from_dict_or_env(
     data: Mapping[str, Any], key: str | list[str], env_key: str, default: str | None = None
 ) -> str:
-    """Take the first of the keys that has a value, else the environment's."""
+    """Return the first of the keys that has a value, else the environment's value."""
     keys = [key] if isinstance(key, str) else key
     for name in keys:
         if value := data.get(name):

@@ -1,8 +1,8 @@
-"""The one formatter of `{name}` templates: plain names, with a format spec or conversion where wanted (`{x:.2f}`).
+"""The formatter of `{name}` templates: plain names, optionally with a format spec or conversion (`{x:.2f}`).
 
-A template that reached into its values (`{user.__class__}`) would hand whoever writes templates the program's secrets,
-so an attribute, an index or a field inside a spec is refused when the template is compiled, and again whenever it is
-formatted. Values are inserted literally and once: braces inside them mean nothing.
+A template that reads attributes of its values (`{user.__class__}`) could expose the program's secrets to its author, so
+an attribute, an index or a field inside a spec is refused when the template is compiled, and again when it is
+formatted. Values are inserted literally and once: braces inside them have no meaning.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ __all__ = [
 PARSER = Formatter()
 NUMBERS = re.compile(r"\d{1,20}")
 MAX_WIDTH = 10_000
-"""A spec may not make text out of nothing beyond this."""
+"""The most characters that a format spec may add."""
 HINT = "write {{ and }} for braces that are text"
 
 
 class TemplateError(UsageError):
-    """A template is not written as templates are; the message says what to write."""
+    """A template is malformed; the message says what to write."""
 
 
 class MissingVariableError(TemplateError, KeyError):
@@ -53,11 +53,11 @@ class Template:
     def __init__(self, template: str) -> None:
         self.template: str = template
         self.variables: tuple[str, ...] = _checked_variables(template)
-        # Safe here: nothing but plain names is left, and format_map looks those up as keys.
+        # Safe here: only plain names are left, and format_map looks them up as keys.
         self._format = template.format_map
 
     def format(self, values: Mapping[str, object]) -> str:
-        """Put the values in; names the template does not have are ignored."""
+        """Insert the values; names that the template does not have are ignored."""
         try:
             return self._format(values)
         except KeyError:
@@ -83,11 +83,13 @@ class StrictFormatter:
     ) -> str:
         """Format with a mapping; positional values are refused."""
         if args:
-            raise TemplateError("values have no place by position: pass them by name, as keywords")
+            raise TemplateError(
+                "values cannot be passed by position: pass them by name, as keywords"
+            )
         return compile_template(format_string).format(kwargs)
 
     def validate_input_variables(self, format_string: str, input_variables: list[str]) -> None:
-        """Raise if the template wants a name that is not among these."""
+        """Raise if the template needs a name that is not among these."""
         template = compile_template(format_string)
         values = dict.fromkeys(input_variables)
         if any(name not in values for name in template.variables):
@@ -103,7 +105,7 @@ def _compiled(template: str) -> Template:
 
 
 def compile_template(template: str) -> Template:
-    """Check a template once; recent ones are remembered."""
+    """Compile a template; recent ones are cached."""
     if not isinstance(template, str):
         raise TemplateError(f"a template is text, not {type(template).__name__}")
     return _compiled(template) if len(template) < 10_000 else Template(template)

@@ -1,8 +1,8 @@
-"""Anything that can be called by a model, in the form models are told of it.
+"""Describes functions and tools in the form that models take.
 
 Functions, pydantic models, TypedDicts, dataclasses, tools, JSON Schemas and the tool dicts of OpenAI, Anthropic,
-Bedrock and MCP become one description: name, description, parameters. Dicts that name a tool of the provider's own
-(web search and the like) are nobody's function and pass through untouched.
+Bedrock and MCP become one description: name, description, parameters. Dicts for tools that the provider runs (web
+search and the like) are passed on unchanged.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ SINGLE_INPUT: Described = {
 def convert_to_openai_function(
     function: Mapping[str, Any] | type | Callable_ | object, *, strict: bool | None = None
 ) -> Described:
-    """Describe a function as OpenAI has it: name, description, parameters.
+    """Describe a function in OpenAI's form: name, description, parameters.
 
     `strict=True` also closes every object and requires every property; `strict=False` says so.
     """
@@ -91,7 +91,7 @@ def convert_to_openai_function(
 def convert_to_openai_tool(
     tool: Mapping[str, Any] | type | Callable_ | object, *, strict: bool | None = None
 ) -> Described:
-    """Describe a tool as OpenAI has it; OpenAI's own form and providers' own tools pass through."""
+    """Describe a tool in OpenAI's form; OpenAI's tools and tools of providers are returned unchanged."""
     if isinstance(tool, Mapping):
         if tool.get("type") == "function" and isinstance(tool.get("function"), Mapping):
             return dict(tool)
@@ -113,14 +113,14 @@ def convert_to_json_schema(
     if described.get("type") != "function":
         raise UsageError(f"{described.get('name')!r} takes free text: it has no JSON Schema")
     function = described["function"]
-    whole = {"title": function["name"]}
+    schema_fields = {"title": function["name"]}
     if "description" in function:
-        whole["description"] = function["description"]
-    return {**whole, **(function.get("parameters") or {})}
+        schema_fields["description"] = function["description"]
+    return {**schema_fields, **(function.get("parameters") or {})}
 
 
 def is_server_tool(tool: Mapping[str, Any]) -> bool:
-    """Say whether a dict names a tool that the provider runs, and so must be sent as it is."""
+    """Whether a dict names a tool that the provider runs, which must be sent unchanged."""
     if any(key in tool for key in FUNCTION_KEYS):
         return False
     kind = tool.get("type")
@@ -152,31 +152,33 @@ def _unsupported(function: object) -> UsageError:
     )
 
 
-def _from_dict(given: Mapping[str, Any]) -> Described:
-    if isinstance(given.get("toolSpec"), Mapping):  # Bedrock
-        spec = given["toolSpec"]
+def _from_dict(source: Mapping[str, Any]) -> Described:
+    if isinstance(source.get("toolSpec"), Mapping):  # Bedrock
+        spec = source["toolSpec"]
         return _assembled(spec, (spec.get("inputSchema") or {}).get("json"))
-    if given.get("type") == "function" and isinstance(given.get("function"), Mapping):
-        return dict(given["function"])
-    if "name" in given and "input_schema" in given:  # Anthropic
-        return _assembled(given, given["input_schema"])
-    if "name" in given and "inputSchema" in given:  # MCP
-        return _assembled(given, given["inputSchema"])
-    if "name" in given:  # OpenAI
+    if source.get("type") == "function" and isinstance(source.get("function"), Mapping):
+        return dict(source["function"])
+    if "name" in source and "input_schema" in source:  # Anthropic
+        return _assembled(source, source["input_schema"])
+    if "name" in source and "inputSchema" in source:  # MCP
+        return _assembled(source, source["inputSchema"])
+    if "name" in source:  # OpenAI
         return {
-            key: given[key]
+            key: source[key]
             for key in ("name", "description", "parameters", "strict")
-            if key in given
+            if key in source
         }
-    if "title" in given:  # JSON Schema
-        rest = {key: item for key, item in given.items() if key not in ("title", "description")}
-        return _assembled({"name": given["title"], **given}, rest or None)
-    if "properties" in given or given.get("type") == "object":
+    if "title" in source:  # JSON Schema
+        parameters = {
+            key: item for key, item in source.items() if key not in ("title", "description")
+        }
+        return _assembled({"name": source["title"], **source}, parameters or None)
+    if "properties" in source or source.get("type") == "object":
         raise UsageError(
-            f"{dict(given)!r:.200}: a JSON Schema must have a top-level 'title' key to be used as a function: "
+            f"{dict(source)!r:.200}: a JSON Schema must have a top-level 'title' key to be used as a function: "
             "the title is the function's name"
         )
-    raise _unsupported(dict(given))
+    raise _unsupported(dict(source))
 
 
 def _assembled(named: Mapping[str, Any], parameters: Mapping[str, Any] | None) -> Described:
@@ -254,7 +256,7 @@ def _from_schema(name: str, description: str, schema: Described) -> Described:
     return {"name": name, "description": description, "parameters": parameters}
 
 
-# The layer of messages is above this one; LangChain's path for the helper is here.
+# LangChain has this helper here; messages are a higher layer of foldline.
 __getattr__ = lazy_exports(
     __name__, {"foldline.messages.tool_examples": "tool_example_to_messages"}
 )

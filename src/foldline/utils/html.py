@@ -1,4 +1,4 @@
-"""Links out of HTML, found without parsing it."""
+"""Finds links in HTML without parsing it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ HREF = re.compile(r"""href=["']([^"'#][^"']*)["']""", re.IGNORECASE)
 
 def find_all_links(raw_html: str, *, pattern: str | re.Pattern[str] | None = None) -> list[str]:
     """List the links, each once, in order; scripts, mail addresses and assets are left out."""
-    found = dict.fromkeys(re.findall(pattern or HREF, raw_html))
-    return [link for link in found if pattern is not None or _is_page(link)]
+    links = dict.fromkeys(re.findall(pattern or HREF, raw_html))
+    return [link for link in links if pattern is not None or _is_page(link)]
 
 
 def extract_sub_links(
@@ -34,7 +34,7 @@ def extract_sub_links(
 ) -> list[str]:
     """List the links as absolute addresses, by default only those below `base_url` (or `url`)."""
     base = base_url or url
-    found: dict[str, None] = {}
+    addresses: dict[str, None] = {}
     for link in find_all_links(raw_html, pattern=pattern):
         try:
             address = urljoin(url, link.strip())
@@ -44,8 +44,8 @@ def extract_sub_links(
                 continue
             raise
         if not address.startswith(tuple(exclude_prefixes)) and (is_inside or not prevent_outside):
-            found[address] = None
-    return list(found)
+            addresses[address] = None
+    return list(addresses)
 
 
 def _is_page(link: str) -> bool:
@@ -55,5 +55,5 @@ def _is_page(link: str) -> bool:
 
 def _is_below(address: str, base: str) -> bool:
     """Compare host and path, not text: https://x.y.evil is not below https://x.y."""
-    one, other = urlparse(address), urlparse(base)
-    return one.netloc == other.netloc and address.startswith(base)
+    is_same_host = urlparse(address).netloc == urlparse(base).netloc
+    return is_same_host and address.startswith(base)

@@ -1,4 +1,4 @@
-"""Whether somebody is typing."""
+"""Whether Python runs interactively."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ __all__ = ["is_interactive_env"]
 
 
 def is_interactive_env() -> bool:
-    """Say whether this is a shell or notebook, where a prompt is shown."""
+    """Whether this is a shell or a notebook."""
     return hasattr(sys, "ps2")

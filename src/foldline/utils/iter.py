@@ -1,4 +1,4 @@
-"""Iterators: batches, and one iterator read by several."""
+"""Helpers for iterators: batches, and copies of an iterator."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def batch_iterate(size: int | None, iterable: Iterable[T]) -> Iterator[list[T]]:
-    """Return lists of `size` items, the last perhaps shorter; no size means one list."""
+    """Yield lists of `size` items, the last perhaps shorter; without a size, one list."""
     if size is not None and size <= 0:
         raise ValueError(f"a batch has at least one item, not {size}")
     items = iter(iterable)
@@ -21,5 +21,5 @@ def batch_iterate(size: int | None, iterable: Iterable[T]) -> Iterator[list[T]]:
 
 
 def safetee(iterable: Iterable[T], n: int = 2) -> tuple[Iterator[T], ...]:
-    """Let several read one iterator, each at its own pace."""
+    """Return copies of an iterator that are read independently."""
     return tee(iterable, n)

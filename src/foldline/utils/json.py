@@ -1,4 +1,4 @@
-"""JSON, strict, partial and repaired: the one door of foldline for text that should be JSON."""
+"""JSON parsing and writing: strict, partial and repaired."""
 
 from __future__ import annotations
 

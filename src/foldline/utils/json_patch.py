@@ -1,7 +1,6 @@
 """JSON Patch (RFC 6902): the operations that turn one value into another, and their application. No I/O.
 
-Used for streams that send only what changed. Values need not be JSON: whatever is neither a dict nor a list is replaced
-whole.
+Used for streams that send only changes. Values need not be JSON: values other than dicts and lists are replaced.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ def make_patch(old: object, new: object, path: str = "") -> list[Operation]:
 
 
 def _compare(old: object, new: object, path: str, operations: list[Operation]) -> None:
-    if old is new:  # results of one stream share what has not changed
+    if old is new:  # results of one stream share unchanged parts
         return
     if isinstance(old, dict) and isinstance(new, dict):
         _compare_dicts(old, new, path, operations)
@@ -59,7 +58,7 @@ def _compare_dicts(
 
 def _compare_lists(old: list[Any], new: list[Any], path: str, operations: list[Operation]) -> None:
     common = min(len(old), len(new))
-    # What streams grow at the end: the items before are the same objects, and are passed at C's speed.
+    # Streams grow at the end: the items before are the same objects, and `map` compares them at the speed of C.
     start = common - 1 if common and all(map(is_, old[: common - 1], new)) else 0
     for index in range(start, common):
         _compare(old[index], new[index], f"{path}/{index}", operations)
@@ -70,7 +69,7 @@ def _compare_lists(old: list[Any], new: list[Any], path: str, operations: list[O
 
 
 def apply_patch(state: object, operations: list[Operation]) -> Any:  # noqa: ANN401  the same kind of JSON as the state
-    """Return the state after some operations; what they touch is copied, the old state stays as it was."""
+    """Return the state after some operations; changed parts are copied, and the old state stays unchanged."""
     for operation in operations:
         keys = _read_pointer(operation["path"])
         state = _apply(state, keys, operation) if keys else operation.get("value")
@@ -82,7 +81,7 @@ def _apply(state: object, keys: list[str], operation: Operation) -> object:
     if isinstance(state, list):
         return _apply_to_list(state, key, keys_below, operation)
     if not isinstance(state, dict) or (keys_below and key not in state):
-        raise UsageError(f"nothing is at {operation['path']!r}: apply patches in their order")
+        raise UsageError(f"there is nothing at {operation['path']!r}: apply patches in their order")
     state = dict(state)
     if keys_below:
         state[key] = _apply(state[key], keys_below, operation)

@@ -1,7 +1,7 @@
 """JSON Schema: references, titles, the strict form and a small validator.
 
 The validator is hand-written because the core of foldline has three dependencies and `jsonschema` is not one of them;
-the tests hold it against `jsonschema`. It checks draft 2020-12's assertions on types, values, objects and arrays;
+the tests compare it with `jsonschema`. It checks draft 2020-12's assertions on types, values, objects and arrays;
 `format` and the `unevaluated*` keywords are not checked.
 """
 
@@ -35,32 +35,32 @@ def dereference_refs(
     full_schema: Schema | None = None,
     skip_keys: Sequence[str] | None = None,
 ) -> Schema:
-    """Put what references point to in their place; the schema given is not changed.
+    """Return a schema with its references replaced by their targets.
 
-    The definitions stay in the result as they were (`skip_keys=()` replaces the references in them too). A reference
-    inside what it refers to (a tree of trees) has no end: there `{}`, which admits anything, takes its place;
-    `inline_refs` keeps it. Keys beside a `$ref` win over what it refers to.
+    The definitions stay unchanged (`skip_keys=()` replaces the references in them too). A recursive reference (a tree
+    of trees) becomes `{}`, which admits anything; `inline_refs` keeps it. Keys next to a `$ref` take precedence over
+    its target.
     """
     root = schema_obj if full_schema is None else full_schema
     skipped = frozenset(("$defs",) if skip_keys is None else skip_keys)
-    whole: Schema = _Dereference(root, skipped, keeps_cycles=False).replace(schema_obj, ())
-    return whole
+    result: Schema = _Dereference(root, skipped, keeps_cycles=False).replace(schema_obj, ())
+    return result
 
 
 def inline_refs(schema: Schema) -> Schema:
-    """Return the schema without definitions, what references point to in their place.
+    """Return a schema without definitions: references are replaced by their targets.
 
-    A reference inside what it refers to (a tree of trees) stays, together with its definition: the schema says what
-    it said before. Keys beside a `$ref` win over what it refers to.
+    A recursive reference (a tree of trees) stays, together with its definition, so the meaning is unchanged. Keys next
+    to a `$ref` take precedence over its target.
     """
     work = _Dereference(schema, frozenset(), keeps_cycles=True)
     top = {key: item for key, item in schema.items() if key not in ("$defs", "definitions")}
-    whole: Schema = work.replace(top, ())
+    result: Schema = work.replace(top, ())
     for name in ("$defs", "definitions"):
-        kept = work.kept_definitions(name)
-        if kept:
-            whole[name] = kept
-    return whole
+        definitions = work.recursive_definitions(name)
+        if definitions:
+            result[name] = definitions
+    return result
 
 
 class _Dereference:
@@ -93,20 +93,20 @@ class _Dereference:
         }
 
     def _replace_ref(self, ref: str, node: Schema, above: tuple[str, ...]) -> object:
-        beside = self._replace_items(
+        siblings = self._replace_items(
             {key: item for key, item in node.items() if key != "$ref"}, above
         )
         target = resolve_ref(ref, self._root)
         if ref in above or ref == "#":
             self._recursive.add(ref)
-            return {"$ref": ref, **beside} if self._keeps_cycles else beside
+            return {"$ref": ref, **siblings} if self._keeps_cycles else siblings
         inlined = self.replace(target, (*above, ref))
-        if not beside:
+        if not siblings:
             return inlined
-        return {**inlined, **beside} if isinstance(inlined, dict) else beside
+        return {**inlined, **siblings} if isinstance(inlined, dict) else siblings
 
-    def kept_definitions(self, name: str) -> Schema:
-        """Return the definitions that recursive references still need, and those these need."""
+    def recursive_definitions(self, name: str) -> Schema:
+        """Return the definitions that recursive references need, directly or indirectly."""
         needed: Schema = {}
         definitions = self._root.get(name)
         if not isinstance(definitions, dict):
@@ -126,32 +126,32 @@ def _refs_in(node: object) -> list[str]:
         return [ref for item in node for ref in _refs_in(item)]
     if not isinstance(node, dict):
         return []
-    own = [node["$ref"]] if isinstance(node.get("$ref"), str) else []
-    return own + [ref for item in node.values() for ref in _refs_in(item)]
+    own_refs = [node["$ref"]] if isinstance(node.get("$ref"), str) else []
+    return own_refs + [ref for item in node.values() for ref in _refs_in(item)]
 
 
 def remove_titles(schema: object, *, is_name_map: bool = False) -> Any:  # noqa: ANN401  the same kind of JSON as was given
-    """Leave out the titles pydantic writes; a property named "title" stays."""
+    """Remove the titles that pydantic writes; a property named "title" stays."""
     if isinstance(schema, list):
         return [remove_titles(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    kept: Schema = {}
+    result: Schema = {}
     for key, item in schema.items():
         if not is_name_map and key == "title" and isinstance(item, str):
             continue
         if not is_name_map and key in ("default", "const", "enum", "examples"):
-            kept[key] = item
+            result[key] = item
         else:
             names = key in ("properties", "$defs", "definitions", "patternProperties")
-            kept[key] = remove_titles(item, is_name_map=names and not is_name_map)
-    return kept
+            result[key] = remove_titles(item, is_name_map=names and not is_name_map)
+    return result
 
 
 def strict_schema(schema: Schema, *, optional_as_nullable: bool = True) -> Schema:
-    """Return the form OpenAI's strict mode wants: objects closed, every property required.
+    """Return the form of OpenAI's strict mode: closed objects, every property required.
 
-    What was optional becomes nullable, unless told otherwise. The schema given is not changed.
+    Optional properties become nullable, by default.
     """
     strict: Schema = _strict(schema, nullable=optional_as_nullable)
     return strict
@@ -198,7 +198,7 @@ def _nullable(schema: object) -> object:
 
 
 def _admits_null(schema: Schema) -> bool:
-    """Say whether null fits, as far as the schema itself shows; references are not followed."""
+    """Whether null fits, as far as the schema itself shows; references are not followed."""
     kind = schema.get("type")
     if kind is not None:
         return kind == "null" or (isinstance(kind, list) and "null" in kind)

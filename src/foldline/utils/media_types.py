@@ -1,4 +1,4 @@
-"""What a file is, by its first bytes. Pure."""
+"""Detects the media type of a file by its first bytes. Pure."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ BOX_BRANDS: Final = {
     b"M4A ": "audio/mp4",
     b"qt  ": "video/quicktime",
 }
-"""What an ISO media file says it is; any other brand is a film."""
+"""Brand of an ISO media file -> its media type; other brands are videos."""
 HEAD: Final = re.compile(r"(?:[A-Za-z0-9+/]{4}){0,16}")
-"""The characters of base64 that show the first bytes."""
+"""The number of base64 characters that are decoded for the first bytes."""
 TYPED_KINDS: Final = frozenset({"image", "audio", "video"})
 
 
@@ -52,18 +52,18 @@ def media_type_of_bytes(data: bytes) -> str | None:
 
 
 def media_type_of_block(block: Mapping[str, Any]) -> str | None:
-    """Return the MIME type that a block says, else what its bytes are; None where neither tells.
+    """Return the MIME type of a block, else that of its bytes; None where neither is known.
 
-    Raise `UsageError` where the bytes are of another kind than the block: a film in an image block.
+    Raise `UsageError` where the bytes are of another kind than the block: a video in an image block.
     """
     if block.get("mime_type") or not isinstance(block.get("base64"), str):
         return block.get("mime_type") or None
-    found, kind = media_type_of_bytes(_first_bytes(block["base64"])), str(block.get("type"))
-    if found and kind in TYPED_KINDS and not found.startswith(f"{kind}/"):
+    detected, kind = media_type_of_bytes(_first_bytes(block["base64"])), str(block.get("type"))
+    if detected and kind in TYPED_KINDS and not detected.startswith(f"{kind}/"):
         raise UsageError(
-            f"a block of the type {kind!r} without mime_type holds {found}: say its mime_type, or use another type"
+            f"a block of the type {kind!r} without mime_type holds {detected}: set its mime_type, or use another type"
         )
-    return found
+    return detected
 
 
 def _first_bytes(encoded: str) -> bytes:

@@ -18,11 +18,11 @@ def merge_dicts(left: dict[str, Any], *others: dict[str, Any]) -> dict[str, Any]
     merged = dict(left)
     for other in others:
         for key, item in other.items():
-            old = merged.get(key)
-            if old is None:
+            current = merged.get(key)
+            if current is None:
                 merged[key] = item
             elif item is not None and key not in IDENTITIES:
-                merged[key] = _merge(old, item, key)
+                merged[key] = _merge(current, item, key)
     return merged
 
 

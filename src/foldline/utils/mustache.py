@@ -1,8 +1,8 @@
-"""Mustache templates as prompts use them: names, sections, inverted sections, comments, raw names.
+"""Mustache templates for prompts: names, sections, inverted sections, comments, raw names.
 
-Names reach into mappings by key and into lists by position, never into attributes; there are no partials and no
-lambdas. Compiling is linear in the template; rendering is bounded in depth and in steps, so that sections nested over
-the same list cannot run for ever.
+Names read mappings by key and lists by position, never attributes; there are no partials and no lambdas. Compiling is
+linear in the template; rendering is bounded in depth and in steps, so that sections nested over the same list cannot
+run for ever.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ MISSING: Final = object()
 
 
 class ChevronError(TemplateError, SyntaxError):
-    """A mustache template is not written as mustache is."""
+    """A mustache template is malformed."""
 
-    __str__ = Exception.__str__  # SyntaxError's own wants a place in a file
+    __str__ = Exception.__str__  # SyntaxError's own needs a place in a file
 
 
 class Name(NamedTuple):
@@ -37,7 +37,7 @@ class Name(NamedTuple):
 
 
 class Section(NamedTuple):
-    """A part shown per item, or (inverted) when there is none."""
+    """A part that is rendered per item, or (inverted) when there is none."""
 
     path: tuple[str, ...]
     is_inverted: bool
@@ -48,7 +48,7 @@ Part = str | Name | Section
 
 
 class MustacheTemplate:
-    """A compiled template: `variables`, the names it wants at the top, and `format`."""
+    """A compiled template: `variables`, its names at the top level, and `format`."""
 
     __slots__ = ("_parts", "template", "variables")
 
@@ -64,17 +64,17 @@ class MustacheTemplate:
 
 @lru_cache(maxsize=256)
 def compile_mustache(template: str) -> MustacheTemplate:
-    """Compile once; recent ones are remembered."""
+    """Compile a template; recent ones are cached."""
     return MustacheTemplate(template)
 
 
 def render(template: str, data: Mapping[str, Any] | None = None, *, escape: bool = True) -> str:
-    """Render a template; a missing name is nothing, as mustache has it."""
+    """Render a template; a missing name is empty, as in mustache."""
     return compile_mustache(template).format(data or {}, escape=escape)
 
 
 def get_variables(template: str) -> list[str]:
-    """List the names wanted at the top, each once; names inside a section belong to its items."""
+    """List the names at the top level, each once; names inside a section belong to its items."""
     return list(compile_mustache(template).variables)
 
 
@@ -118,14 +118,14 @@ class _Compiler:
         return kind, body[len(kind) :].strip(), end
 
     def _take_literal(self, literal: str, kind: str, end: int) -> int:
-        """Put the text before a tag; a tag that is no value and stands alone takes its line along."""
-        before, newline, last_line = literal.rpartition("\n")
+        """Add the text before a tag; a tag that is not a value and is alone on its line removes the line."""
+        earlier_lines, newline, last_line = literal.rpartition("\n")
         starts_line = (bool(newline) or self._is_line_start) and not last_line.strip(" \t")
         self._is_line_start = False
-        if kind and kind != "&" and starts_line and (rest := ALONE.match(self._template, end)):
-            self._put(before + newline)
+        if kind and kind != "&" and starts_line and (line_end := ALONE.match(self._template, end)):
+            self._put(earlier_lines + newline)
             self._is_line_start = True
-            return rest.end()
+            return line_end.end()
         self._put(literal)
         return end
 
@@ -150,10 +150,10 @@ class _Compiler:
             self._stack[-1][1].append(Name(_path(name), kind == "&"))
 
     def _take_delimiters(self, name: str) -> None:
-        words = name.removesuffix("=").split()
-        if len(words) != 2:
+        delimiters = name.removesuffix("=").split()
+        if len(delimiters) != 2:
             raise self._error(f"delimiters are written {{{{=<% %>=}}}}, not {name!r}")
-        self._open, self._close = words
+        self._open, self._close = delimiters
 
     def _close_section(self, name: str) -> None:
         if len(self._stack) == 1:

@@ -1,4 +1,4 @@
-"""Where foldline keeps a user's data: conversations, traces, datasets. Nothing here makes a file or connects."""
+"""The places of a user's data: conversations, traces, datasets. Nothing here makes a file or connects."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ OFF = ("", "0", "false", "no", "off")
 
 
 def data_dir() -> Path:
-    """Return where the user's data goes: `FOLDLINE_DATA_DIR`, or this platform's folder."""
-    if chosen := os.environ.get("FOLDLINE_DATA_DIR"):
-        return Path(chosen).expanduser()
+    """Return the folder of the user's data: `FOLDLINE_DATA_DIR`, or this platform's folder."""
+    if folder := os.environ.get("FOLDLINE_DATA_DIR"):
+        return Path(folder).expanduser()
     if sys.platform == "win32":
         local = os.environ.get("LOCALAPPDATA")
         return (Path(local) if local else Path.home() / "AppData" / "Local") / "foldline"
@@ -39,7 +39,7 @@ def data_dir() -> Path:
 
 
 def sessions_file() -> Path:
-    """Return where the conversations of `foldline chat` are: in the file of the traces, which logs and sessions share.
+    """Return the file of the conversations of `foldline chat`: that of the traces.
 
     Where traces go to a PostgreSQL database, conversations stay in a file of this machine.
     """
@@ -48,9 +48,9 @@ def sessions_file() -> Path:
 
 
 def traces_variable() -> TracePlace | None:
-    """Return the file or the URL that `FOLDLINE_TRACES` asks to trace into; None where it does not.
+    """Return the file or the URL for traces that `FOLDLINE_TRACES` names; None where it names none.
 
-    `1` (or true, yes, on) is the usual file, `0` (or nothing) is off, anything else is a path or a URL.
+    `1` (or true, yes, on) is the default file, `0` (or nothing) is off, anything else is a path or a URL.
     """
     value = os.environ.get(VARIABLE, "").strip()
     if value.lower() in OFF:
@@ -58,10 +58,10 @@ def traces_variable() -> TracePlace | None:
     return data_dir() / "traces.db" if value.lower() in ON else _place(value)
 
 
-def traces_place(chosen: TracePlace | None = None) -> TracePlace:
-    """Return where traces are: as chosen, `FOLDLINE_TRACES`, or in the data folder."""
-    if chosen:
-        return _place(chosen)
+def traces_place(place: TracePlace | None = None) -> TracePlace:
+    """Return the place of traces: `place`, `FOLDLINE_TRACES`, or a file in the data folder."""
+    if place:
+        return _place(place)
     return traces_variable() or data_dir() / "traces.db"
 
 
@@ -70,12 +70,12 @@ def _place(place: TracePlace) -> TracePlace:
 
 
 def is_url(place: TracePlace) -> bool:
-    """Whether a place is a database by its URL, and no file."""
+    """Whether a place is the URL of a database, not a file."""
     return isinstance(place, str) and place.startswith(URLS)
 
 
 def place_name(place: TracePlace) -> str:
-    """Return what to call a place where others may read it: a path as it is, a URL without password and options."""
+    """Return a place as text without secrets: a path unchanged, a URL without password and options."""
     if not is_url(place):
         return str(place)
     scheme, _, address = str(place).partition("://")

@@ -1,4 +1,4 @@
-"""Files and folders that only their owner may read (F-Y12). What is there already keeps its mode."""
+"""Files and folders that only their owner may read (F-Y12). Existing ones keep their mode."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["make_private_folder", "open_private"]
 
 
 def make_private_folder(folder: str | Path) -> None:
-    """Make a folder and those above it that are not there, each with mode 0700."""
+    """Make a folder and its missing parents, each with mode 0700."""
     path = Path(folder)
     if path.is_dir():
         return
@@ -20,7 +20,7 @@ def make_private_folder(folder: str | Path) -> None:
 
 
 def open_private(path: str | Path, mode: str, **options: Any) -> IO[Any]:
-    """Open a file as `open` does; one that is made has mode 0600."""
+    """Open a file as `open` does; a new one has mode 0600."""
     return open(path, mode, opener=_open_for_owner, **options)
 
 

@@ -1,7 +1,7 @@
-"""How far a long piece of work is: a bar of rich at a terminal, a widget in a notebook, plain lines elsewhere.
+"""Shows the progress of long work: a bar of rich in a terminal, a widget in a notebook, plain lines elsewhere.
 
-Nothing is shown for work that is over at once, and whoever shows it never fails the work: a terminal that goes away
-ends the showing only. The rule of the file: no clock but `clock`, no stream but `stream`, so that tests can give both.
+Nothing is shown for short work, and a failure of the display never fails the work: a terminal that is closed only ends
+the display. Time comes from `clock` and output goes to `stream`, so that tests can replace both.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from foldline.exceptions import UsageError
 __all__ = ["Progress", "ProgressCallback", "ProgressOption", "show_progress"]
 
 ProgressCallback: TypeAlias = Callable[[int, int | None], object]
-"""Called with what is done and what there is in all (None where that is not known)."""
+"""Called with the amount done and the total (None where it is not known)."""
 ProgressOption: TypeAlias = bool | ProgressCallback | None
 """What `progress=` takes: true, a function of (done, total), or nothing."""
 
@@ -31,23 +31,23 @@ WIDGET_PERIOD = 0.1
 
 class _View(Protocol):
     details: str
-    """What is shown beside the numbers."""
+    """Text that is shown next to the numbers."""
 
     def update(self, done: int, total: int | None) -> None: ...
     def close(self, done: int, total: int | None) -> None: ...
 
 
 class Progress:
-    """Shows how far a piece of work is.
+    """Shows the progress of work.
 
     ```python
     from foldline.utils.progress import Progress
 
-    told = []
-    with Progress(3, "copying", show=lambda done, total: told.append(f"{done}/{total}")) as progress:
+    lines = []
+    with Progress(3, "copying", show=lambda done, total: lines.append(f"{done}/{total}")) as progress:
         for _ in range(3):
             progress.advance()
-    print(told)
+    print(lines)
     #> ['0/3', '1/3', '2/3', '3/3']
     ```
     """
@@ -62,7 +62,7 @@ class Progress:
         clock: Callable[[], float] = time.monotonic,
         is_bytes: bool = False,
     ) -> None:
-        """Begin at 0 of `total`; `show` is true for a view that fits the place, or a function of (done, total)."""
+        """Begin at 0 of `total`; `show` is True for the usual display, or a function of (done, total)."""
         if not (show is None or isinstance(show, bool) or callable(show)):
             raise UsageError(
                 f"progress is True, False or a function of (done, total), not {show!r:.60}"
@@ -97,27 +97,25 @@ class Progress:
                 view.close(self.done, self.total)
 
     def advance(self, count: int = 1) -> None:
-        """Say that so much more is done."""
+        """Add to the amount done."""
         if self._view is not None:
             self.update(self.done + count)
         else:
             self.done += count
 
     def update(self, done: int, total: int | None = None, *, details: str = "") -> None:
-        """Say how much is done, and if it is known now, of how much; `details` are shown beside the numbers."""
+        """Set the amount done, and the total if it is known; `details` are shown next to the numbers."""
         self.done = done
         self.total = self.total if total is None else total
         if self._view is None:
             return
         self._view.details = details
         if isinstance(self._view, _CallbackView):
-            self._view.update(
-                self.done, self.total
-            )  # what a caller's function raises is the caller's
+            self._view.update(self.done, self.total)  # errors of the caller's function are raised
             return
         try:
             self._view.update(self.done, self.total)
-        except (OSError, ValueError):  # nobody looks any more
+        except (OSError, ValueError):  # the display is gone
             self._view = None
 
     def _choose(self) -> _View | None:
@@ -132,7 +130,7 @@ class Progress:
 
 
 def show_progress(show: ProgressOption, total: int | None, label: str) -> Progress:
-    """Return the progress that a caller's `progress=` asks for; one that shows nothing where it asks for none."""
+    """Return the `Progress` for a caller's `progress=`; one that shows nothing for None or False."""
     return Progress(total, label, show=show)
 
 
@@ -144,7 +142,7 @@ def _is_terminal(stream: TextIO) -> bool:
 
 
 def _is_notebook() -> bool:
-    """Say whether this runs in a notebook, without importing IPython where nobody has."""
+    """Whether this runs in a notebook, without importing IPython."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return shell is not None and type(shell).__name__ == "ZMQInteractiveShell"
@@ -160,11 +158,11 @@ class _CallbackView:
         self._callback(done, total)
 
     def close(self, done: int, total: int | None) -> None:
-        """The function has been told of every step."""
+        """Do nothing: the function has been called for every step."""
 
 
 class _LineView:
-    """A line now and then, the last one when the work is over; none for work that is over at once."""
+    """Prints a line at intervals, and one at the end; none for short work."""
 
     details = ""
 
@@ -175,7 +173,7 @@ class _LineView:
         self._stream = stream
         self._clock = clock
         self._is_bytes = is_bytes
-        self._began = self._last = clock()
+        self._start_time = self._last = clock()
         self._has_written = False
 
     def update(self, done: int, total: int | None) -> None:
@@ -183,7 +181,7 @@ class _LineView:
             self._write(done, total)
 
     def close(self, done: int, total: int | None) -> None:
-        if self._has_written or self._clock() - self._began >= LINE_PERIOD:
+        if self._has_written or self._clock() - self._start_time >= LINE_PERIOD:
             self._write(done, total)
 
     def _write(self, done: int, total: int | None) -> None:
@@ -194,7 +192,7 @@ class _LineView:
             if total is not None
             else ""
         )
-        seconds = self._last - self._began
+        seconds = self._last - self._start_time
         details = f" · {self.details}" if self.details else ""
         self._stream.write(f"{self._label}: {self._amount(done)}{of}, {seconds:.0f} s{details}\n")
         self._stream.flush()

@@ -41,7 +41,7 @@ def __getattr__(name: str) -> object:
     if name != "PYDANTIC_VERSION":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        from packaging.version import Version  # noqa: PLC0415  no dependency: who compares versions has it
+        from packaging.version import Version  # noqa: PLC0415  not a dependency: programs that compare versions have it
     except ImportError as error:
         raise MissingExtraError(
             "PYDANTIC_VERSION is a version to compare with: `pip install packaging`"
@@ -50,12 +50,12 @@ def __getattr__(name: str) -> object:
 
 
 def get_pydantic_major_version() -> int:
-    """Say which pydantic is installed: 2."""
+    """Return the major version of pydantic: 2."""
     return PYDANTIC_MAJOR_VERSION
 
 
 def is_basemodel_subclass(cls: type) -> TypeGuard[type[BaseModel]]:
-    """Say whether this is a model class (and a class at all, not `list[int]`)."""
+    """Whether this is a model class (and a class at all, not `list[int]`)."""
     return inspect.isclass(cls) and not hasattr(cls, "__origin__") and issubclass(cls, BaseModel)
 
 
@@ -63,7 +63,7 @@ is_pydantic_v2_subclass = is_basemodel_subclass
 
 
 def is_pydantic_v1_subclass(cls: type) -> bool:
-    """Say whether this is a model class of `pydantic.v1`: taken as a schema of answers and tools, nowhere else."""
+    """Whether this is a model class of `pydantic.v1`, which is accepted only as a schema of answers and tools."""
     names = (base.__module__ for base in getattr(cls, "__mro__", ()))
     return any(name.startswith("pydantic.v1") for name in names)
 
@@ -77,7 +77,7 @@ def v1_schema(model: Any) -> dict[str, Any]:  # noqa: ANN401  a class of `pydant
 
 
 def is_basemodel_instance(obj: object) -> bool:
-    """Say whether this is a model."""
+    """Whether this is a model."""
     return isinstance(obj, BaseModel)
 
 
@@ -141,8 +141,8 @@ def pre_init(func: Callable[[Any, dict[str, Any]], Any]) -> Any:  # noqa: ANN401
     def with_defaults(cls: type[BaseModel], values: dict[str, Any]) -> object:
         filled = dict(values)
         for name, field in cls.model_fields.items():
-            given = name in filled or (field.alias is not None and field.alias in filled)
-            if not given and not field.is_required():
+            is_set = name in filled or (field.alias is not None and field.alias in filled)
+            if not is_set and not field.is_required():
                 filled[name] = field.get_default(call_default_factory=True, validated_data=filled)
         return func(cls, filled)
 

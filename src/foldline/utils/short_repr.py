@@ -1,4 +1,4 @@
-"""`short_repr`: what an object is, in a line: its class, and the plain arguments that differ from their defaults."""
+"""`short_repr`: an object in one line: its class, and the plain arguments that differ from their defaults."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LONGEST = 60
 
 
 def short_repr(self: object) -> str:
-    """Return `Class(name=value)`; stands in the body of a class as its `__repr__`.
+    """Return `Class(name=value)`; assign it to `__repr__` in the body of a class.
 
     ```python
     from foldline.rate_limiters import InMemoryRateLimiter
@@ -40,15 +40,15 @@ def short_repr(self: object) -> str:
         if other is not short_repr:  # a second base class, Pydantic's for one, shows more
             text: str = other(self)
             return text
-    shown = []
+    arguments = []
     for name, default in _parameters(type(self)):  # type: ignore[arg-type] # a class has a hash
         value = _value(self, name)
         if isinstance(value, str | int | float | PurePath) and value != default:
-            shown.append(f"{name}={_short(value)}")
-    return f"{type(self).__name__}({', '.join(shown)})"
+            arguments.append(f"{name}={_shorten(value)}")
+    return f"{type(self).__name__}({', '.join(arguments)})"
 
 
-def _short(value: str | float | PurePath) -> str:
+def _shorten(value: str | float | PurePath) -> str:
     if isinstance(value, PurePath):
         return repr(str(value))
     is_long = isinstance(value, str) and len(value) > LONGEST
@@ -57,21 +57,21 @@ def _short(value: str | float | PurePath) -> str:
 
 @cache
 def _parameters(cls: type[Any]) -> tuple[tuple[str, Any], ...]:
-    """Return what the constructors of a class and of those above it take by name, with defaults."""
-    known: dict[str, Any] = {}
+    """Return the named parameters of the constructors of a class and its bases, with defaults."""
+    defaults: dict[str, Any] = {}
     for kind in cls.__mro__[:-1]:
         if inspect.isfunction(init := kind.__dict__.get("__init__")):
             parameters = list(inspect.signature(init).parameters.values())[1:]
-            for one in parameters:
-                if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD):
-                    known.setdefault(one.name, one.default)
-            if not any(one.kind is one.VAR_KEYWORD for one in parameters):
+            for parameter in parameters:
+                if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+                    defaults.setdefault(parameter.name, parameter.default)
+            if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
                 break
-    hidden = {name for name in known if any(part in name.lower() for part in HIDDEN)}
-    return tuple((name, default) for name, default in known.items() if name not in hidden)
+    hidden = {name for name in defaults if any(part in name.lower() for part in HIDDEN)}
+    return tuple((name, default) for name, default in defaults.items() if name not in hidden)
 
 
 def _value(target: object, name: str) -> object:
     # Not by `getattr`: a property may open a file or a connection.
-    own = getattr(target, "__dict__", {})
-    return own.get(name, own.get(f"_{name}"))
+    attributes = getattr(target, "__dict__", {})
+    return attributes.get(name, attributes.get(f"_{name}"))

@@ -1,6 +1,6 @@
 """The signature of a Pydantic class, shown before the class is built: its fields and their defaults.
 
-Most of foldline's classes are built when they are first used (`defer_build`), and until then Python shows `**data`.
+Most of foldline's classes are built at their first use (`defer_build`), and until then Python shows `**data`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["SIGNATURE", "ClassSignature", "class_signature", "keep_signature"]
 
 
 class ClassSignature:
-    """`__signature__` of a class, worked out when it is asked for; an instance has none."""
+    """`__signature__` of a class, computed at each access; an instance has none."""
 
     def __get__(self, instance: object, owner: type[BaseModel]) -> inspect.Signature:
         if instance is not None:
@@ -27,11 +27,11 @@ class ClassSignature:
 
 
 SIGNATURE = ClassSignature()
-"""Stands in the body of a class: `__signature__: ClassVar[ClassSignature] = SIGNATURE`."""
+"""For the body of a class: `__signature__: ClassVar[ClassSignature] = SIGNATURE`."""
 
 
 def keep_signature(cls: type[BaseModel]) -> None:
-    """Keep ours when a class is built (`__pydantic_on_complete__`): Pydantic's would be shown for subclasses too."""
+    """Restore ours when a class is built (`__pydantic_on_complete__`): Pydantic's would be shown for subclasses too."""
     type.__setattr__(cls, "__signature__", SIGNATURE)
 
 
@@ -44,21 +44,21 @@ FROM_FACTORY = _FromFactory()
 
 
 def class_signature(cls: type[BaseModel]) -> inspect.Signature:
-    """Return what the constructor takes: its own parameters, then each field by name, then anything where it may be."""
-    own = list(inspect.signature(cls.__init__).parameters.values())[1:]
-    named = [one for one in own if one.kind is not one.VAR_KEYWORD]
-    if len(named) == len(own):  # it says all that it takes
-        return inspect.Signature(named)
-    known = {parameter.name for parameter in named}
-    shown = [
+    """Return the constructor's own parameters, then each field by name, then `**kwargs` where it takes them."""
+    parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]
+    explicit = [item for item in parameters if item.kind is not item.VAR_KEYWORD]
+    if len(explicit) == len(parameters):  # the constructor takes nothing else
+        return inspect.Signature(explicit)
+    names = {parameter.name for parameter in explicit}
+    fields = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, **_described(field))
         for name, field in _arguments(cls)
-        if name not in known
-        and not (named and field.is_required())  # the constructor finds those itself
+        if name not in names
+        and not (explicit and field.is_required())  # the constructor finds those itself
     ]
     if cls.model_config.get("extra") == "allow":
-        shown.append(inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD))
-    return inspect.Signature([*named, *shown])
+        fields.append(inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD))
+    return inspect.Signature([*explicit, *fields])
 
 
 def _arguments(cls: type[BaseModel]) -> list[tuple[str, FieldInfo]]:

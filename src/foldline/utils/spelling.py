@@ -1,4 +1,4 @@
-"""Names in both spellings: `snake_case` as Python writes them, `camelCase` as JSON from TypeScript does. Pure."""
+"""Converts names between `snake_case` (Python) and `camelCase` (JSON from TypeScript). Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["in_snake_case", "snake_case", "snake_keys"]
 
 
 def snake_case(name: str) -> str:
-    """Return a camelCase name in snake_case; one that is already written so is returned as it is.
+    """Return a camelCase name in snake_case; a snake_case name is returned unchanged.
 
     ```python
     from foldline.utils.spelling import snake_case
@@ -26,19 +26,19 @@ def snake_case(name: str) -> str:
 
 
 def snake_keys(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a mapping with its own keys in snake_case; what is inside its values stays as written."""
+    """Return a mapping with its own keys in snake_case; its values are unchanged."""
     return {snake_case(str(key)): value for key, value in values.items()}
 
 
 def in_snake_case(fields: Mapping[str, Any], values: object) -> Any:  # noqa: ANN401  as a validator gets it
-    """Return the arguments of a constructor with those in camelCase under the field's own name."""
+    """Return the arguments of a constructor, with camelCase names replaced by those of the fields."""
     if not isinstance(values, dict) or all(map(str.islower, values)):
         return values
-    read: dict[str, Any] = {}
+    renamed: dict[str, Any] = {}
     for name, value in values.items():
         spelled = snake_case(name)
-        known = spelled if name not in fields and spelled in fields else name
-        if known in read:
-            raise UsageError(f"{name} and {known} mean the same: give one")
-        read[known] = value
-    return read
+        field_name = spelled if name not in fields and spelled in fields else name
+        if field_name in renamed:
+            raise UsageError(f"{name} and {field_name} mean the same: give one")
+        renamed[field_name] = value
+    return renamed

@@ -1,8 +1,7 @@
-"""`SQLDatabase`: a database that a model may look into, by SQLAlchemy (extra `sql`). It reads; it writes where told so.
+"""`SQLDatabase`: a database that a model may query, by SQLAlchemy (extra `sql`). Read-only by default.
 
-Read-only is held three times: one statement that begins as one that reads, a connection that the database itself holds
-to reading (SQLite, PostgreSQL, MySQL), and a rollback at the end. A user of the database with no right to write is
-better still.
+Read-only is enforced three times: by the first word of the one statement, by a read-only connection (SQLite,
+PostgreSQL, MySQL), and by a rollback at the end. A database user without the right to write is better still.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ READ_ONLY = {
     "postgresql": "SET TRANSACTION READ ONLY",
     "mysql": "SET TRANSACTION READ ONLY",
 }
-"""Dialect -> what makes a connection, or the transaction that begins, read-only."""
+"""Dialect -> the statement that makes a connection or a transaction read-only."""
 READING_WORDS = (
     "select",
     "with",
@@ -32,7 +31,7 @@ READING_WORDS = (
     "table",
     "pragma",
 )
-"""What a statement that reads begins with."""
+"""The first words of statements that read."""
 Fetch = Literal["all", "one", "cursor"]
 
 
@@ -47,7 +46,7 @@ def _sqlalchemy() -> Any:  # noqa: ANN401  an optional package
 
 
 class SQLDatabase:
-    """Tables that a model may be told of, and statements that are run in them.
+    """Describes the tables of a database to a model, and runs its statements.
 
     ```python
     from foldline.utils.sql_database import SQLDatabase
@@ -76,7 +75,7 @@ class SQLDatabase:
         *,
         read_only: bool = True,
     ) -> None:
-        """Look into an engine; `read_only=False` lets statements change it, as LangChain's may."""
+        """Use an engine; `read_only=False` lets statements change the database, as in LangChain."""
         if include_tables and ignore_tables:
             raise ValueError("Cannot specify both include_tables and ignore_tables")
         self._engine = engine
@@ -91,23 +90,23 @@ class SQLDatabase:
         inspector = self._sql.inspect(engine)
         names = list(inspector.get_table_names(schema=schema))
         names += inspector.get_view_names(schema=schema) if view_support else []
-        self._all = sorted(names)
+        self._table_names = sorted(names)
         self._check(include_tables or (), "include_tables")
         self._check(ignore_tables or (), "ignore_tables")
-        kept = set(include_tables) if include_tables else set(names) - set(ignore_tables or ())
-        self._usable = sorted(kept)
+        usable = set(include_tables) if include_tables else set(names) - set(ignore_tables or ())
+        self._usable = sorted(usable)
         self._has_views = view_support
 
     @classmethod
     def from_uri(
         cls, database_uri: str, engine_args: dict[str, Any] | None = None, **kwargs: Any
     ) -> Self:
-        """Connect to the database of an address of SQLAlchemy's."""
+        """Connect to the database of a SQLAlchemy URL."""
         return cls(_sqlalchemy().create_engine(database_uri, **(engine_args or {})), **kwargs)
 
     @property
     def dialect(self) -> str:
-        """The kind of SQL that the database speaks."""
+        """The SQL dialect of the database."""
         return str(self._engine.dialect.name)
 
     def get_usable_table_names(self) -> Iterable[str]:
@@ -116,11 +115,11 @@ class SQLDatabase:
 
     @property
     def table_info(self) -> str:
-        """How all usable tables are made, with some of their rows."""
+        """The CREATE statements of all usable tables, with some of their rows."""
         return self.get_table_info()
 
     def get_context(self) -> dict[str, Any]:
-        """Return what prompts are told."""
+        """Return the variables for prompts."""
         return {"table_info": self.table_info, "table_names": ", ".join(self._usable)}
 
     def get_table_info(
@@ -128,7 +127,7 @@ class SQLDatabase:
         table_names: list[str] | None = None,
         get_col_comments: bool = False,  # noqa: FBT001, FBT002  LangChain's signature
     ) -> str:
-        """Return how tables are made, with some of their rows."""
+        """Return the CREATE statements of tables, with some of their rows."""
         names = self._usable if table_names is None else table_names
         unknown = sorted(set(names) - set(self._usable))
         if unknown:
@@ -137,7 +136,7 @@ class SQLDatabase:
         return "\n\n".join(parts)
 
     def get_table_info_no_throw(self, table_names: list[str] | None = None) -> str:
-        """Return how tables are made; where that fails, what went wrong, for a model to read."""
+        """Return the CREATE statements of tables, or the text of an error for a model to read."""
         try:
             return self.get_table_info(table_names)
         except (ValueError, self._sql.exc.SQLAlchemyError) as error:
@@ -158,13 +157,13 @@ class SQLDatabase:
         rows, columns, result = self._execute(command, fetch, parameters, execution_options)
         if fetch == "cursor":
             return result
-        shown: list[Any] = [tuple(self._shorten(value) for value in row) for row in rows]
+        values: list[Any] = [tuple(self._shorten(value) for value in row) for row in rows]
         if include_columns:
-            shown = [dict(zip(columns, row, strict=True)) for row in shown]
-        return str(shown) if shown else ""
+            values = [dict(zip(columns, row, strict=True)) for row in values]
+        return str(values) if values else ""
 
     def run_no_throw(self, command: str, fetch: Fetch = "all", **kwargs: Any) -> Any:  # noqa: ANN401
-        """Run one statement; where it fails, return what went wrong, for a model to read."""
+        """Run one statement; return its rows, or the text of an error for a model to read."""
         try:
             return self.run(command, fetch, **kwargs)
         except self._sql.exc.SQLAlchemyError as error:
@@ -207,8 +206,10 @@ class SQLDatabase:
         text = str(self._sql.schema.CreateTable(table).compile(self._engine)).rstrip()
         extras = []
         if self._has_indexes:
-            found = self._sql.inspect(self._engine).get_indexes(name, schema=self._schema)
-            lines = [f"Name: {one['name']}, Columns: {one['column_names']}" for one in found]
+            indexes = self._sql.inspect(self._engine).get_indexes(name, schema=self._schema)
+            lines = [
+                f"Name: {index['name']}, Columns: {index['column_names']}" for index in indexes
+            ]
             extras.append("Table Indexes:\n" + "\n".join(lines))
         if self._samples:
             extras.append(self._sample(name, table))
@@ -226,17 +227,17 @@ class SQLDatabase:
         return value[: self._longest - 3].rsplit(" ", 1)[0] + "..."
 
     def _check(self, names: Iterable[str], option: str) -> None:
-        missing = sorted(set(names) - set(self._all))
+        missing = sorted(set(names) - set(self._table_names))
         if missing:
             raise ValueError(f"{option} {set(missing)} not found in database")
 
 
 def _check_reading(command: str) -> None:
     text = command.strip().rstrip("; \n\t")
-    word = text.lstrip("( \n").partition(" ")[0].partition("\n")[0].lower()
-    if word not in READING_WORDS:
+    first_word = text.lstrip("( \n").partition(" ")[0].partition("\n")[0].lower()
+    if first_word not in READING_WORDS:
         raise UsageError(
-            f"this database is read-only, and {word[:40]!r} begins no statement that reads: "
+            f"this database is read-only, and {first_word[:40]!r} does not begin a statement that reads: "
             "make it with read_only=False where statements may change it"
         )
     if ";" in text:

@@ -20,7 +20,7 @@ MAX_DEPTH = 200
 
 
 def stringify_value(val: object, *, max_depth: int = MAX_DEPTH) -> str:
-    """Write a value: lists and dicts a line per item, the rest as `str` has it."""
+    """Return a value as text: lists and dicts with a line per item, others by `str`."""
     if max_depth <= 0:
         return "..."
     if isinstance(val, Mapping):
@@ -31,7 +31,7 @@ def stringify_value(val: object, *, max_depth: int = MAX_DEPTH) -> str:
 
 
 def stringify_dict(data: Mapping[Any, Any], *, max_depth: int = MAX_DEPTH) -> str:
-    """Write a dict, a line per key."""
+    """Return a dict as text, with a line per key."""
     lines = (
         f"{key}: {stringify_value(item, max_depth=max_depth - 1)}\n" for key, item in data.items()
     )
@@ -54,6 +54,6 @@ def sanitize_for_postgres(text: str, replacement: str = "") -> str:
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """Return " (did you mean 'x'?)" where a word is at most two letters away from one that is known, else nothing."""
-    near = nearest(word, known)
-    return f" (did you mean {near!r}?)" if near else ""
+    """Return " (did you mean 'x'?)" for a word at most two letters away from a known one, else an empty text."""
+    match = nearest(word, known)
+    return f" (did you mean {match!r}?)" if match else ""

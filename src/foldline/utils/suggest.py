@@ -1,4 +1,4 @@
-"""Names that were mistyped: the known name that is nearest, and a warning that is given once."""
+"""Suggestions for mistyped names: the nearest known name, and a warning that is shown once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from foldline._traceback import HOME
 __all__ = ["callers_level", "nearest", "warn_of_typo"]
 
 LONGEST = 64
-"""A longer name is no mistyped one; the comparison takes the square of the length."""
+"""Longer names are not compared: the time grows with the square of the length."""
 
 _warned: set[tuple[str, str]] = set()
 
@@ -33,14 +33,14 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     best: tuple[int, str] | None = None
     for candidate in known:
         if abs(len(candidate) - len(name)) <= limit and len(candidate) > 2:
-            found = (_distance(name.lower(), candidate.lower()), candidate)
-            if found[0] <= limit and (best is None or found < best):
-                best = found
+            match = (_distance(name.lower(), candidate.lower()), candidate)
+            if match[0] <= limit and (best is None or match < best):
+                best = match
     return None if best is None else best[1]
 
 
 def warn_of_typo(where: str, name: str, known: Iterable[str], otherwise: str) -> None:
-    """Warn once of a name that is near a known one; `otherwise` says what is done with it as it is written."""
+    """Warn once of a name that is near a known one; `otherwise` says how the name is treated."""
     if (where, name) in _warned:
         return
     _warned.add((where, name))
@@ -66,7 +66,7 @@ def _is_machinery(file: str) -> bool:
 
 
 def _distance(first: str, second: str) -> int:
-    """Count the letters to change, add, leave out or swap with their neighbour."""
+    """Count the letters to change, add, omit or swap with their neighbour."""
     before: list[int] = []
     row = list(range(len(second) + 1))
     for place, letter in enumerate(first, start=1):

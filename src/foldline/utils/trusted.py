@@ -1,4 +1,4 @@
-"""Pydantic models made without validation, from values that are known to be right: for the path of every call.
+"""Makes Pydantic models without validation, from values that are known to be valid, for the hot path.
 
 A validated message costs three to five microseconds, one made here under one. The slots of a model are set directly:
 four calls of `object.__setattr__` take three times as long.
@@ -20,19 +20,19 @@ set_fields_set: Final = _slots["__pydantic_fields_set__"].__set__
 set_extra: Final = _slots["__pydantic_extra__"].__set__
 set_private: Final = _slots["__pydantic_private__"].__set__
 bare: Final = BaseModel.__new__
-"""Makes an instance with nothing set; asked of the class itself, its metaclass makes the asking dearer than this."""
+"""Makes an instance with nothing set. Cheaper than `cls.__new__`, which the metaclass looks up."""
 
 
 def build_trusted(
     cls: type[Model],
     fields: dict[str, Any],
-    said: set[str] | None = None,
+    fields_set: set[str] | None = None,
     extra: dict[str, Any] | None = None,
 ) -> Model:
-    """Make a model of all its fields; `said` are those that count as given, all of them unless told."""
-    made = bare(cls)
-    set_dict(made, fields)
-    set_fields_set(made, set(fields) if said is None else said)
-    set_extra(made, extra)
-    set_private(made, None)
-    return made
+    """Make a model from all its fields; `fields_set` are those that count as set, by default all."""
+    model = bare(cls)
+    set_dict(model, fields)
+    set_fields_set(model, set(fields) if fields_set is None else fields_set)
+    set_extra(model, extra)
+    set_private(model, None)
+    return model

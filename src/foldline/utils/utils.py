@@ -42,16 +42,16 @@ class _Response(Protocol):
 
 
 def xor_args(*arg_groups: tuple[str, ...]) -> Callable[..., Any]:
-    """Make a decorator that wants exactly one keyword of each group."""
+    """Return a decorator that requires exactly one keyword of each group."""
 
     def decorator(func: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(func)
         def wrapper(*args: object, **kwargs: object) -> object:
             for group in arg_groups:
-                given = [name for name in group if kwargs.get(name) is not None]
-                if len(given) != 1:
+                names = [name for name in group if kwargs.get(name) is not None]
+                if len(names) != 1:
                     raise UsageError(
-                        f"pass exactly one of {', '.join(group)}; got {given or 'none'}"
+                        f"pass exactly one of {', '.join(group)}; got {names or 'none'}"
                     )
             return func(*args, **kwargs)
 
@@ -61,7 +61,7 @@ def xor_args(*arg_groups: tuple[str, ...]) -> Callable[..., Any]:
 
 
 def raise_for_status_with_text(response: _Response) -> None:
-    """Raise for an HTTP error with what the server said."""
+    """Raise for an HTTP error, with the text of the answer."""
     try:
         response.raise_for_status()
     except Exception as error:
@@ -91,7 +91,7 @@ def mock_now(dt_value: datetime.datetime) -> Iterator[type]:
 def guard_import(
     module_name: str, *, pip_name: str | None = None, package: str | None = None
 ) -> ModuleType:
-    """Import an optional module, or say how to install it."""
+    """Import an optional module; raise with how to install it."""
     try:
         return importlib.import_module(module_name, package)
     except ImportError as error:
@@ -129,25 +129,25 @@ def get_pydantic_field_names(pydantic_cls: type[BaseModel]) -> set[str]:
 def build_extra_kwargs(
     extra_kwargs: dict[str, Any], values: dict[str, Any], all_required_field_names: set[str]
 ) -> dict[str, Any]:
-    """Gather what is no field of a model, telling of each."""
+    """Collect the arguments that are not fields of a model, with a warning for each."""
     gathered = dict(extra_kwargs)
     for name in [name for name in values if name not in all_required_field_names]:
         if name in gathered:
             raise UsageError(f"{name!r} is given twice, directly and in model_kwargs")
-        warnings.warn(f"{name!r} is no parameter; it goes into model_kwargs", stacklevel=3)
+        warnings.warn(f"{name!r} is not a parameter; it goes into model_kwargs", stacklevel=3)
         gathered[name] = values.pop(name)
-    if wrong := sorted(all_required_field_names.intersection(gathered)):
-        raise UsageError(f"{wrong} are parameters: pass them directly, not in model_kwargs")
+    if field_names := sorted(all_required_field_names.intersection(gathered)):
+        raise UsageError(f"{field_names} are parameters: pass them directly, not in model_kwargs")
     return gathered
 
 
 def convert_to_secret_str(value: SecretStr | str) -> SecretStr:
-    """Wrap a text so that it is not shown."""
+    """Wrap a text in a `SecretStr`."""
     return value if isinstance(value, SecretStr) else SecretStr(value)
 
 
 def ensure_id(id_val: str | None) -> str:
-    """Return the id, or a new one that says that we made it."""
+    """Return the id, or a new one with the prefix of generated ids."""
     return f"lc_{uuid4()}" if id_val is None else id_val
 
 

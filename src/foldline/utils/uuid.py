@@ -8,7 +8,7 @@ import time
 from uuid import UUID, SafeUUID
 
 _last = 0
-# Its own, seeded by the system: a program that seeds `random` does not repeat our ids.
+# A separate generator, seeded by the system: a program that seeds `random` does not repeat our ids.
 _random = random.Random()
 _getrandbits = _random.getrandbits
 if hasattr(os, "register_at_fork"):
@@ -22,21 +22,21 @@ def _number(nanoseconds: int | None) -> int:
         if nanoseconds < _last + 256:
             nanoseconds = _last + 256
         _last = nanoseconds
-    millis, rest = divmod(nanoseconds, 1_000_000)
-    ordered = (millis & 0xFFFF_FFFF_FFFF) << 16 | 0x7000 | rest * 4096 // 1_000_000
+    millis, fraction = divmod(nanoseconds, 1_000_000)
+    ordered = (millis & 0xFFFF_FFFF_FFFF) << 16 | 0x7000 | fraction * 4096 // 1_000_000
     return ordered << 64 | 0x8000_0000_0000_0000 | _getrandbits(62)
 
 
 _set_int, _set_safety = vars(UUID)["int"].__set__, vars(UUID)["is_safe"].__set__
-_bare, _UNKNOWN = object.__new__, SafeUUID.unknown
+_new, _UNKNOWN = object.__new__, SafeUUID.unknown
 
 
 def uuid7(nanoseconds: int | None = None) -> UUID:
-    """Make an id whose order is the order of making."""
-    made = _bare(UUID)  # past the constructor, which would check what is right by construction
-    _set_int(made, _number(nanoseconds))
-    _set_safety(made, _UNKNOWN)
-    return made
+    """Make an id; ids sort by their creation."""
+    id = _new(UUID)  # without the constructor and its checks
+    _set_int(id, _number(nanoseconds))
+    _set_safety(id, _UNKNOWN)
+    return id
 
 
 def new_id() -> str:

@@ -1,6 +1,6 @@
-"""Vector stores: documents found by meaning. In memory, in a SQLite file, in PostgreSQL.
+"""Vector stores: search documents by vector similarity. In memory, in an SQLite file, in PostgreSQL.
 
-The stores need NumPy (extra `vectors`), but only when one is made.
+The stores need NumPy (extra `vectors`), which is imported when one is made.
 """
 
 from __future__ import annotations

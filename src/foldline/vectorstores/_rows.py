@@ -1,4 +1,4 @@
-"""How stored rows spell documents: JSON, and what is said when one cannot be spelled or read."""
+"""Encodes documents as JSON for stored rows, and decodes them."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ logger: logging.Logger = logging.getLogger("foldline.vectorstores")
 
 
 def metadata_json(document: Document) -> str:
-    """Write metadata as JSON, or say which value is none."""
+    """Return the metadata as JSON; raise `UsageError` if it cannot be encoded."""
     for key in document.metadata:
         if not isinstance(key, str):
-            raise UsageError(f"document {document.id!r}: metadata keys are texts, not {key!r}")
+            raise UsageError(f"document {document.id!r}: metadata keys must be text, not {key!r}")
     try:
         return json.dumps(document.metadata, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise UsageError(
-            f"document {document.id!r}: metadata of a stored document is JSON ({error}): "
-            "write dates as text, and leave out what is no value"
+            f"document {document.id!r}: metadata of a stored document must be JSON ({error}): "
+            "write dates as text, and remove values that JSON does not have"
         ) from error
 
 
 def pack(document: Document) -> bytes:
-    """Write a document's text and metadata as bytes; any text can be written, half surrogate pairs too."""
+    """Encode a document's text and metadata as bytes; text may contain lone surrogates."""
     text = json.dumps(document.page_content, ensure_ascii=False)
-    joined = f'{{"text": {text}, "metadata": {metadata_json(document)}}}'
-    return joined.encode("utf-8", "surrogatepass")
+    entry = f'{{"text": {text}, "metadata": {metadata_json(document)}}}'
+    return entry.encode("utf-8", "surrogatepass")
 
 
-def unpack(value: bytes, name: str, where: str) -> Document | None:
-    """Read a document; one that is damaged is reported and left out."""
+def unpack(value: bytes, name: str, path: str) -> Document | None:
+    """Decode a document; a damaged one is logged and None is returned."""
     try:
         entry: Any = json.loads(value.decode("utf-8", "surrogatepass"))
         if not isinstance(entry["text"], str) or not isinstance(entry["metadata"], Mapping):
             raise TypeError("not a text with metadata")
         return Document(entry["text"], metadata=entry["metadata"], id=name)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        logger.warning("%s: document %r is damaged and left out (%s)", where, name, error)
+        logger.warning("%s: document %r is damaged and left out (%s)", path, name, error)
         return None

@@ -1,6 +1,6 @@
-"""Filters as SQL for PostgreSQL's `jsonb`: pieces that are constants of this file, and values that are always bound.
+"""Compiles filters to SQL for PostgreSQL's `jsonb`: text from constants of this file, and bound values.
 
-It means exactly what `filters.matches` means; a test holds the two equal.
+The result is equivalent to `filters.matches`; a test compares the two.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from foldline.vectorstores.filters import AllOf, AnyOf, Compare, Condition, Exis
 __all__ = ["compile_filter", "fits"]
 
 Compiled = tuple[str, list[Any]]
-NOTHING: Compiled = ("FALSE", [])
+NO_MATCH: Compiled = ("FALSE", [])
 
-NUMBERS: dict[Order, str] = {
+NUMBER_COMPARISONS: dict[Order, str] = {
     order: f"CASE WHEN jsonb_typeof(metadata -> %s::text) = 'number' "
     f"THEN (metadata ->> %s::text)::numeric {order} %s::numeric ELSE FALSE END"
     for order in ("<", "<=", ">", ">=")
 }
-TEXTS: dict[Order, str] = {
+TEXT_COMPARISONS: dict[Order, str] = {
     order: f"CASE WHEN jsonb_typeof(metadata -> %s::text) = 'string' "
     f'THEN (metadata ->> %s::text) COLLATE "C" {order} %s::text ELSE FALSE END'
     for order in ("<", "<=", ">", ">=")
@@ -36,42 +36,42 @@ def compile_filter(condition: Condition) -> Compiled:
         return _compare(condition)
     if isinstance(condition, Exists):
         if not fits(condition.key):
-            return NOTHING
+            return NO_MATCH
         return "jsonb_exists(metadata, %s::text)", [condition.key]
     if isinstance(condition, Not):
         text, values = compile_filter(condition.part)
         return f"NOT ({text})", values
     if isinstance(condition, AllOf):
-        return _joined(condition.parts, " AND ", "TRUE")
+        return _join(condition.parts, " AND ", "TRUE")
     if isinstance(condition, AnyOf):
-        return _joined(condition.parts, " OR ", "FALSE")
+        return _join(condition.parts, " OR ", "FALSE")
     assert_never(condition)
 
 
-def _joined(parts: tuple[Condition, ...], between: str, none: str) -> Compiled:
+def _join(parts: tuple[Condition, ...], separator: str, if_empty: str) -> Compiled:
     compiled = [compile_filter(part) for part in parts]
     if not compiled:
-        return none, []
-    text = between.join(f"({piece})" for piece, _ in compiled)
+        return if_empty, []
+    text = separator.join(f"({piece})" for piece, _ in compiled)
     return text, [value for _, values in compiled for value in values]
 
 
 def _compare(condition: Compare) -> Compiled:
     key, value = condition.key, condition.value
     if not fits(key) or not fits(value):
-        return NOTHING  # no stored document can have it
+        return NO_MATCH  # no stored document can contain it
     if condition.order == "=":
         return "COALESCE(metadata -> %s::text = %s::jsonb, FALSE)", [key, _json(key, value)]
     if isinstance(value, bool):
-        return NOTHING
+        return NO_MATCH
     if isinstance(value, int | float):
         if isinstance(value, float) and not math.isfinite(value):
-            raise UsageError(f"the filter on {key!r} compares with {value!r}: give a number")
-        return NUMBERS[condition.order], [key, key, _json(key, value)]
+            raise UsageError(f"the filter on {key!r} compares with {value!r}: use a finite number")
+        return NUMBER_COMPARISONS[condition.order], [key, key, _json(key, value)]
     if isinstance(value, str):
-        return TEXTS[condition.order], [key, key, value]
+        return TEXT_COMPARISONS[condition.order], [key, key, value]
     if value is None or isinstance(value, list | tuple | Mapping):
-        return NOTHING
+        return NO_MATCH
     raise UsageError(
         f"the filter on {key!r} compares with {type(value).__name__}: a stored document has numbers and texts"
     )
@@ -85,9 +85,11 @@ def _json(key: str, value: object) -> str:
 
 
 def fits(value: object) -> bool:
-    """Whether PostgreSQL can hold a value: no NUL, no half of a surrogate pair in a text."""
+    """Whether PostgreSQL can store a value: no NUL and no lone surrogate in its texts."""
     if isinstance(value, str):
-        return "\0" not in value and not any("\ud800" <= sign <= "\udfff" for sign in value)
+        return "\0" not in value and not any(
+            "\ud800" <= character <= "\udfff" for character in value
+        )
     if isinstance(value, Mapping):
         return all(fits(part) for item in value.items() for part in item)
     return all(map(fits, value)) if isinstance(value, list | tuple) else True

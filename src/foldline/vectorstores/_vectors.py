@@ -1,7 +1,7 @@
-"""The arithmetic of vector stores, on NumPy (extra `vectors`): a contiguous float32 matrix that grows, and its search.
+"""The arithmetic of vector stores, with NumPy (extra `vectors`): a growing float32 matrix, and the search over it.
 
-Rows are kept at unit length, so that the cosine of all of them with a question is one matrix product. Rows are only
-ever added at the end or marked dead, so a search needs no lock: it looks at the rows that were there when it began.
+Rows have unit length, so that the cosine similarity of all rows to a query is one matrix product. Rows are only added
+at the end or marked as removed, so a search needs no lock: it uses the rows that existed when it began.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ except ImportError as error:
 __all__ = ["Floats", "Rows", "as_query", "as_rows", "check_size", "diverse", "top"]
 
 Floats = NDArray[np.float32]
-SMALLEST = 256
-"""Rows a matrix has room for at first."""
-WIDENING = 4
-"""How many times more candidates each round of a filtered search looks at."""
+INITIAL_ROWS = 256
+"""Rows that a new matrix has room for."""
+GROWTH_FACTOR = 4
+"""How many times more candidates each round of a filtered search considers."""
 
 
 def as_rows(vectors: Sequence[Sequence[float]], dimension: int | None, *, what: str) -> Floats:
-    """Check vectors and give them as a matrix; `what` begins the sentence of an error."""
+    """Return vectors as a matrix; raise `UsageError`, whose text begins with `what`, if they are not valid."""
     try:
         with np.errstate(over="ignore"):
             rows: Floats = np.asarray(vectors, dtype=np.float32)
@@ -47,7 +47,7 @@ def as_rows(vectors: Sequence[Sequence[float]], dimension: int | None, *, what: 
 
 
 def check_size(rows: Floats, dimension: int | None, *, what: str) -> None:
-    """Refuse vectors that are longer or shorter than those of the store."""
+    """Raise `UsageError` if the vectors have another size than those of the store."""
     if dimension is not None and rows.shape[1] != dimension:
         raise UsageError(
             f"{what}: the store holds vectors of {dimension} numbers, got one of {rows.shape[1]}: "
@@ -56,8 +56,8 @@ def check_size(rows: Floats, dimension: int | None, *, what: str) -> None:
 
 
 def as_query(vector: Sequence[float], dimension: int | None) -> Floats:
-    """Check a question's vector."""
-    row: Floats = as_rows([vector], dimension, what="the question's vector")[0]
+    """Return a query vector as an array; raise `UsageError` if it is not valid."""
+    row: Floats = as_rows([vector], dimension, what="the query vector")[0]
     return row
 
 
@@ -68,14 +68,14 @@ def lengths(rows: Floats) -> NDArray[np.float64]:
 
 
 def unit(rows: Floats) -> Floats:
-    """Scale rows to length one; a row of zeros stays, and is like nothing."""
+    """Scale rows to length one; a row of zeros stays zero."""
     norms = lengths(rows)
     norms[norms == 0] = 1.0
     return np.asarray(rows / norms[:, None], dtype=np.float32)
 
 
 def top(scores: Floats, count: int) -> NDArray[np.intp]:
-    """Return the places of the highest scores, highest first; of equal ones the earlier place first."""
+    """Return the places of the highest scores, highest first; equal scores in the order of places."""
     size = len(scores)
     if count >= size:
         return np.argsort(-scores, kind="stable")
@@ -88,90 +88,90 @@ def top(scores: Floats, count: int) -> NDArray[np.intp]:
 
 
 def diverse(query: Floats, rows: Floats, *, count: int, weight: float) -> list[int]:
-    """Choose rows that are near to a query (by `weight`) and unlike each other (by the rest of it), in order."""
+    """Return rows near a query (`weight`) and unlike each other (`1 - weight`), in order of selection."""
     if count <= 0 or len(rows) == 0:
         return []
     rows = unit(rows)
-    nearness = rows @ unit(query[None])[0]
-    likeness = np.full(len(rows), -np.inf, dtype=np.float32)
-    chosen = [int(np.argmax(nearness))]
+    query_similarity = rows @ unit(query[None])[0]
+    chosen_similarity = np.full(len(rows), -np.inf, dtype=np.float32)
+    chosen = [int(np.argmax(query_similarity))]
     while len(chosen) < min(count, len(rows)):
-        np.maximum(likeness, rows @ rows[chosen[-1]], out=likeness)
-        worth = weight * nearness - (1 - weight) * likeness
-        worth[chosen] = -np.inf
-        chosen.append(int(np.argmax(worth)))
+        np.maximum(chosen_similarity, rows @ rows[chosen[-1]], out=chosen_similarity)
+        scores = weight * query_similarity - (1 - weight) * chosen_similarity
+        scores[chosen] = -np.inf
+        chosen.append(int(np.argmax(scores)))
     return chosen
 
 
 class Rows:
-    """Unit vectors by place, and the search over them. One writer at a time, any number of searches."""
+    """Unit vectors by place (row number), and their search. One writer at a time, any number of searches."""
 
     def __init__(self, dimension: int) -> None:
         self.dimension = dimension
         self.count = 0
-        """Places in use, the dead ones included."""
-        self.dead = 0
-        self._units: Floats = np.empty((SMALLEST, dimension), dtype=np.float32)
-        self._norms: Floats = np.empty(SMALLEST, dtype=np.float32)
-        self._alive = np.zeros(SMALLEST, dtype=np.bool_)
+        """Places in use, including removed rows."""
+        self.removed_count = 0
+        self._units: Floats = np.empty((INITIAL_ROWS, dimension), dtype=np.float32)
+        self._norms: Floats = np.empty(INITIAL_ROWS, dtype=np.float32)
+        self._is_active = np.zeros(INITIAL_ROWS, dtype=np.bool_)
 
     @property
-    def alive(self) -> int:
-        """How many rows count."""
-        return self.count - self.dead
+    def active_count(self) -> int:
+        """How many rows are not removed."""
+        return self.count - self.removed_count
 
     def append(self, rows: Floats) -> range:
-        """Add rows at the end; gives their places."""
+        """Append rows; return their places."""
         begin, end = self.count, self.count + len(rows)
         if end > len(self._units):
             self._grow(max(end, 2 * len(self._units)))
         self._units[begin:end] = unit(rows)
         self._norms[begin:end] = lengths(rows)
-        self._alive[begin:end] = True
+        self._is_active[begin:end] = True
         self.count = end
         return range(begin, end)
 
     def _grow(self, size: int) -> None:
         units: Floats = np.empty((size, self.dimension), dtype=np.float32)
         norms: Floats = np.empty(size, dtype=np.float32)
-        alive = np.zeros(size, dtype=np.bool_)
+        active = np.zeros(size, dtype=np.bool_)
         units[: self.count] = self._units[: self.count]
         norms[: self.count] = self._norms[: self.count]
-        alive[: self.count] = self._alive[: self.count]
-        self._units, self._norms, self._alive = units, norms, alive
+        active[: self.count] = self._is_active[: self.count]
+        self._units, self._norms, self._is_active = units, norms, active
 
-    def kill(self, places: Iterable[int]) -> None:
-        """Take rows out of every later search."""
+    def remove(self, places: Iterable[int]) -> None:
+        """Exclude rows from later searches."""
         for place in places:
-            if self._alive[place]:
-                self._alive[place] = False
-                self.dead += 1
+            if self._is_active[place]:
+                self._is_active[place] = False
+                self.removed_count += 1
 
     def vectors(self, places: Sequence[int]) -> Floats:
-        """Return rows at their own length."""
-        chosen = np.asarray(places, dtype=np.intp)
-        return np.asarray(self._units[chosen] * self._norms[chosen, None], dtype=np.float32)
+        """Return rows at their original length."""
+        indexes = np.asarray(places, dtype=np.intp)
+        return np.asarray(self._units[indexes] * self._norms[indexes, None], dtype=np.float32)
 
-    def without_dead(self, places: Sequence[int]) -> Rows:
+    def copy_rows(self, places: Sequence[int]) -> Rows:
         """Copy some rows into a new matrix."""
         copy = Rows(self.dimension)
         copy.append(self.vectors(places))
         return copy
 
     def nearest(self, query: Floats, first: int) -> Iterator[tuple[int, float]]:
-        """Return places and cosines, nearest first; `first` is how many will probably be read."""
-        units, alive, count = self._units, self._alive, self.count
+        """Yield places and cosine similarities, nearest first; `first` is how many the caller expects to read."""
+        units, active, count = self._units, self._is_active, self.count
         if count > len(units):  # the matrix grew between the reads
-            units, alive = self._units, self._alive
+            units, active = self._units, self._is_active
         scores: Any = units[:count] @ unit(query[None])[0]
-        if self.dead:
-            scores[~alive[:count]] = -np.inf
-        given, wanted = 0, max(1, first)
-        while given < count:
-            places = top(scores, wanted)[given:]
+        if self.removed_count:
+            scores[~active[:count]] = -np.inf
+        yielded, limit = 0, max(1, first)
+        while yielded < count:
+            places = top(scores, limit)[yielded:]
             for place in places.tolist():
                 score = float(scores[place])
                 if score == -np.inf:
                     return
                 yield place, score
-            given, wanted = wanted, wanted * WIDENING
+            yielded, limit = limit, limit * GROWTH_FACTOR

@@ -1,8 +1,8 @@
-"""`VectorStore`: documents found by the nearness of their vectors, with LangChain's whole surface.
+"""`VectorStore`: the interface of vector stores, with LangChain's methods.
 
-An author writes at least `from_texts`, `similarity_search` and one of `add_texts` and `add_documents`. What was not
-written is derived: one from the other, and every awaited twin from its blocking method, in a thread. The stores of
-foldline write each behaviour once for both colours: see `_embedded`.
+A subclass implements at least `from_texts`, `similarity_search` and one of `add_texts` and `add_documents`, which the
+other one calls. An async method that is not implemented runs the sync method in a thread. foldline's stores implement
+sync and async calls in one body: see `_embedded`.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ logger: logging.Logger = logging.getLogger("foldline.vectorstores")
 
 
 class VectorStore(ABC):
-    """Documents found by meaning."""
+    """A store of documents that searches by vector similarity."""
 
     __repr__ = short_repr
 
     @property
     def embeddings(self) -> Embeddings | None:
-        """What makes the vectors, where the store knows it."""
+        """The embedding model, if the store knows it."""
         return None
 
-    # -- adding and taking away
+    # -- adding and deleting
 
     def add_texts(
         self,
@@ -49,7 +49,7 @@ class VectorStore(ABC):
         ids: list[str] | None = None,
         **kwargs: object,
     ) -> list[str]:
-        """Add texts, or replace those with the same id; gives their ids."""
+        """Add texts, or replace those with the same id; return their ids."""
         if type(self).add_documents is VectorStore.add_documents:
             self._raise_not_implemented("add_texts", "add_documents")
         return self.add_documents(as_documents(texts, metadatas, ids), **kwargs)
@@ -62,43 +62,45 @@ class VectorStore(ABC):
         ids: list[str] | None = None,
         **kwargs: object,
     ) -> list[str]:
-        """Add texts, or replace those with the same id; gives their ids."""
+        """Add texts, or replace those with the same id; return their ids."""
         if type(self).aadd_documents is not VectorStore.aadd_documents:
             return await self.aadd_documents(as_documents(texts, metadatas, ids), **kwargs)
-        given = {} if ids is None else {"ids": ids}
-        added: list[str] = await ASYNC.call(self.add_texts, texts, metadatas, **given, **kwargs)
-        return added
+        id_option = {} if ids is None else {"ids": ids}
+        new_ids: list[str] = await ASYNC.call(
+            self.add_texts, texts, metadatas, **id_option, **kwargs
+        )
+        return new_ids
 
     def add_documents(self, documents: list[Document], **kwargs: Any) -> list[str]:
-        """Add documents, or replace those with the same id; gives their ids."""
+        """Add documents, or replace those with the same id; return their ids."""
         if type(self).add_texts is VectorStore.add_texts:
             self._raise_not_implemented("add_documents", "add_texts")
         return self.add_texts(*as_texts(documents), **_with_ids(documents, kwargs))
 
     async def aadd_documents(self, documents: list[Document], **kwargs: Any) -> list[str]:
-        """Add documents, or replace those with the same id; gives their ids."""
+        """Add documents, or replace those with the same id; return their ids."""
         if type(self).aadd_texts is not VectorStore.aadd_texts:
             return await self.aadd_texts(*as_texts(documents), **_with_ids(documents, kwargs))
-        added: list[str] = await ASYNC.call(self.add_documents, documents, **kwargs)
-        return added
+        new_ids: list[str] = await ASYNC.call(self.add_documents, documents, **kwargs)
+        return new_ids
 
     def delete(self, ids: list[str] | None = None, **kwargs: object) -> bool | None:
-        """Forget documents."""
+        """Delete documents."""
         self._raise_not_implemented("delete")
 
     async def adelete(self, ids: list[str] | None = None, **kwargs: object) -> bool | None:
-        """Forget documents."""
-        gone: bool | None = await ASYNC.call(self.delete, ids, **kwargs)
-        return gone
+        """Delete documents."""
+        is_deleted: bool | None = await ASYNC.call(self.delete, ids, **kwargs)
+        return is_deleted
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
-        """Return the documents with these ids; those that are not there are left out."""
+        """Return the documents with these ids; unknown ids are skipped."""
         self._raise_not_implemented("get_by_ids")
 
     async def aget_by_ids(self, ids: Sequence[str], /) -> list[Document]:
-        """Return the documents with these ids; those that are not there are left out."""
-        found: list[Document] = await ASYNC.call(self.get_by_ids, ids)
-        return found
+        """Return the documents with these ids; unknown ids are skipped."""
+        documents: list[Document] = await ASYNC.call(self.get_by_ids, ids)
+        return documents
 
     @classmethod
     @abstractmethod
@@ -124,11 +126,11 @@ class VectorStore(ABC):
         **kwargs: object,
     ) -> Self:
         """Make a store and add texts."""
-        given = {} if ids is None else {"ids": ids}
-        made: Self = await ASYNC.call(
-            cls.from_texts, texts, embedding, metadatas, **given, **kwargs
+        id_option = {} if ids is None else {"ids": ids}
+        store: Self = await ASYNC.call(
+            cls.from_texts, texts, embedding, metadatas, **id_option, **kwargs
         )
-        return made
+        return store
 
     @classmethod
     def from_documents(
@@ -146,25 +148,25 @@ class VectorStore(ABC):
         texts, metadatas = as_texts(documents)
         return await cls.afrom_texts(texts, embedding, metadatas, **_with_ids(documents, kwargs))
 
-    # -- finding
+    # -- searching
 
     @abstractmethod
     def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
-        """Return the documents nearest to a question."""
+        """Return the documents nearest to a query."""
 
     async def asimilarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
-        """Return the documents nearest to a question."""
-        found: list[Document] = await ASYNC.call(self.similarity_search, query, k=k, **kwargs)
-        return found
+        """Return the documents nearest to a query."""
+        documents: list[Document] = await ASYNC.call(self.similarity_search, query, k=k, **kwargs)
+        return documents
 
     def similarity_search_with_score(self, *args: Any, **kwargs: Any) -> Scored:
-        """Return the documents nearest to a question, with the store's own measure of nearness."""
+        """Return the documents nearest to a query, with the scores of the store."""
         self._raise_not_implemented("similarity_search_with_score")
 
     async def asimilarity_search_with_score(self, *args: Any, **kwargs: Any) -> Scored:
-        """Return the documents nearest to a question, with the store's own measure of nearness."""
-        found: Scored = await ASYNC.call(self.similarity_search_with_score, *args, **kwargs)
-        return found
+        """Return the documents nearest to a query, with the scores of the store."""
+        scored: Scored = await ASYNC.call(self.similarity_search_with_score, *args, **kwargs)
+        return scored
 
     def similarity_search_by_vector(
         self, embedding: list[float], k: int = 4, **kwargs: Any
@@ -176,24 +178,26 @@ class VectorStore(ABC):
         self, embedding: list[float], k: int = 4, **kwargs: Any
     ) -> list[Document]:
         """Return the documents nearest to a vector."""
-        found: list[Document] = await ASYNC.call(
+        documents: list[Document] = await ASYNC.call(
             self.similarity_search_by_vector, embedding, k=k, **kwargs
         )
-        return found
+        return documents
 
     def max_marginal_relevance_search(
         self, query: str, k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, **kwargs: Any
     ) -> list[Document]:
-        """Return documents near to a question and different from each other, chosen from the `fetch_k` nearest."""
+        """Return documents that are near a query and different from each other, chosen from the `fetch_k` nearest."""
         self._raise_not_implemented("max_marginal_relevance_search")
 
     async def amax_marginal_relevance_search(
         self, query: str, k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, **kwargs: Any
     ) -> list[Document]:
-        """Return documents near to a question and different from each other, chosen from the `fetch_k` nearest."""
-        given = {"k": k, "fetch_k": fetch_k, "lambda_mult": lambda_mult, **kwargs}
-        found: list[Document] = await ASYNC.call(self.max_marginal_relevance_search, query, **given)
-        return found
+        """Return documents that are near a query and different from each other, chosen from the `fetch_k` nearest."""
+        options = {"k": k, "fetch_k": fetch_k, "lambda_mult": lambda_mult, **kwargs}
+        documents: list[Document] = await ASYNC.call(
+            self.max_marginal_relevance_search, query, **options
+        )
+        return documents
 
     def max_marginal_relevance_search_by_vector(
         self,
@@ -203,7 +207,7 @@ class VectorStore(ABC):
         lambda_mult: float = 0.5,
         **kwargs: Any,
     ) -> list[Document]:
-        """Return documents near to a vector and different from each other, chosen from the `fetch_k` nearest."""
+        """Return documents that are near a vector and different from each other, chosen from the `fetch_k` nearest."""
         self._raise_not_implemented("max_marginal_relevance_search_by_vector")
 
     async def amax_marginal_relevance_search_by_vector(
@@ -214,15 +218,15 @@ class VectorStore(ABC):
         lambda_mult: float = 0.5,
         **kwargs: Any,
     ) -> list[Document]:
-        """Return documents near to a vector and different from each other, chosen from the `fetch_k` nearest."""
-        given = {"k": k, "fetch_k": fetch_k, "lambda_mult": lambda_mult, **kwargs}
-        found: list[Document] = await ASYNC.call(
-            self.max_marginal_relevance_search_by_vector, embedding, **given
+        """Return documents that are near a vector and different from each other, chosen from the `fetch_k` nearest."""
+        options = {"k": k, "fetch_k": fetch_k, "lambda_mult": lambda_mult, **kwargs}
+        documents: list[Document] = await ASYNC.call(
+            self.max_marginal_relevance_search_by_vector, embedding, **options
         )
-        return found
+        return documents
 
     def search(self, query: str, search_type: str, **kwargs: Any) -> list[Document]:
-        """Find in one of the three ways: similarity, similarity_score_threshold or mmr."""
+        """Search by `search_type`: similarity, similarity_score_threshold or mmr."""
         if search_type == "similarity":
             return self.similarity_search(query, **kwargs)
         if search_type == "similarity_score_threshold":
@@ -230,10 +234,10 @@ class VectorStore(ABC):
             return [document for document, _ in scored]
         if search_type == "mmr":
             return self.max_marginal_relevance_search(query, **kwargs)
-        raise _unknown(search_type)
+        raise _unknown_search_type(search_type)
 
     async def asearch(self, query: str, search_type: str, **kwargs: Any) -> list[Document]:
-        """Find in one of the three ways: similarity, similarity_score_threshold or mmr."""
+        """Search by `search_type`: similarity, similarity_score_threshold or mmr."""
         if search_type == "similarity":
             return await self.asimilarity_search(query, **kwargs)
         if search_type == "similarity_score_threshold":
@@ -241,10 +245,10 @@ class VectorStore(ABC):
             return [document for document, _ in scored]
         if search_type == "mmr":
             return await self.amax_marginal_relevance_search(query, **kwargs)
-        raise _unknown(search_type)
+        raise _unknown_search_type(search_type)
 
     def as_retriever(self, **kwargs: object) -> VectorStoreRetriever:
-        """Return a retriever over this store; `search_type` and `search_kwargs` say how it looks."""
+        """Return a retriever over this store; `search_type` and `search_kwargs` configure its search."""
         tags = kwargs.pop("tags", None) or self._get_retriever_tags()
         return VectorStoreRetriever(vectorstore=self, tags=tags, **kwargs)
 
@@ -254,7 +258,7 @@ class VectorStore(ABC):
             tags.append(type(self.embeddings).__name__)
         return tags
 
-    # -- scores from 0 (unlike) to 1 (alike)
+    # -- scores from 0 (different) to 1 (equal)
 
     def similarity_search_with_relevance_scores(
         self, query: str, k: int = 4, **kwargs: Any
@@ -262,7 +266,7 @@ class VectorStore(ABC):
         """Return documents with scores from 0 to 1; those below `score_threshold` are left out."""
         threshold = kwargs.pop("score_threshold", None)
         scored = self._similarity_search_with_relevance_scores(query, k=k, **kwargs)
-        return _above(threshold, scored)
+        return _apply_threshold(threshold, scored)
 
     async def asimilarity_search_with_relevance_scores(
         self, query: str, k: int = 4, **kwargs: Any
@@ -270,7 +274,7 @@ class VectorStore(ABC):
         """Return documents with scores from 0 to 1; those below `score_threshold` are left out."""
         threshold = kwargs.pop("score_threshold", None)
         scored = await self._asimilarity_search_with_relevance_scores(query, k=k, **kwargs)
-        return _above(threshold, scored)
+        return _apply_threshold(threshold, scored)
 
     def _similarity_search_with_relevance_scores(
         self, query: str, k: int = 4, **kwargs: object
@@ -306,15 +310,15 @@ class VectorStore(ABC):
         return 1.0 - distance if distance > 0 else -1.0 * distance
 
     def _raise_not_implemented(self, *names: str) -> NoReturn:
-        either = " nor ".join(f"`{name}`" for name in names)
-        what = f"implements neither {either}" if len(names) > 1 else f"has no {either}"
-        raise NotImplementedError(f"{type(self).__name__} {what}")
+        methods = " nor ".join(f"`{name}`" for name in names)
+        problem = f"implements neither {methods}" if len(names) > 1 else f"has no {methods}"
+        raise NotImplementedError(f"{type(self).__name__} {problem}")
 
 
 def as_documents(
     texts: Iterable[str], metadatas: Sequence[dict[str, Any]] | None, ids: Sequence[str] | None
 ) -> list[Document]:
-    """Make documents of texts, checking that there is one metadata and one id for each."""
+    """Make documents from texts; raise `UsageError` unless there is one metadata and one id for each."""
     texts = [texts] if isinstance(texts, str) else list(texts)
     if metadatas is not None and len(metadatas) != len(texts):
         raise UsageError(
@@ -325,15 +329,15 @@ def as_documents(
     return [
         Document(
             text,
-            metadata=(metadatas[place] if metadatas else None) or {},
-            id=ids[place] if ids is not None else None,
+            metadata=(metadatas[index] if metadatas else None) or {},
+            id=ids[index] if ids is not None else None,
         )
-        for place, text in enumerate(texts)
+        for index, text in enumerate(texts)
     ]
 
 
 def as_texts(documents: Iterable[Document]) -> tuple[list[str], list[dict[str, Any]]]:
-    """Take documents apart."""
+    """Return the texts and the metadata of documents."""
     documents = list(documents)
     return (
         [document.page_content for document in documents],
@@ -347,7 +351,7 @@ def _with_ids(documents: Sequence[Document], kwargs: dict[str, Any]) -> dict[str
     return {**kwargs, "ids": [document.id for document in documents]}
 
 
-def _above(threshold: float | None, scored: Scored) -> Scored:
+def _apply_threshold(threshold: float | None, scored: Scored) -> Scored:
     if any(not 0.0 <= score <= 1.0 for _, score in scored):
         logger.warning("relevance scores must be between 0 and 1, got %s", [s for _, s in scored])
     if threshold is None:
@@ -355,7 +359,7 @@ def _above(threshold: float | None, scored: Scored) -> Scored:
     return [(document, score) for document, score in scored if score >= threshold]
 
 
-def _unknown(search_type: str) -> UsageError:
+def _unknown_search_type(search_type: str) -> UsageError:
     return UsageError(
         f"search_type is similarity, similarity_score_threshold or mmr, not {search_type!r}"
     )

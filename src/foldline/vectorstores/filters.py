@@ -1,15 +1,15 @@
-"""Filters on metadata: a dict is read once into a small tree, which Python can ask and a database can be given.
+"""Filters on metadata: a dict is parsed once into a tree, which Python evaluates or which is compiled to SQL.
 
 ```
-{"colour": "red"}                              the value is red
+{"color": "red"}                               the value is red
 {"price": {"$gt": 3, "$lte": 9}}               all of them
-{"colour": {"$in": ["red", "blue"]}}           any of them
+{"color": {"$in": ["red", "blue"]}}            any of them
 {"$or": [{"a": 1}, {"b": {"$exists": True}}]}  also $and, $not
 ```
 
-A key is a name at the top of the metadata, whatever signs are in it; never a path, and never part of a statement.
-Values are equal as JSON has it: 1 is 1.0 but not true. A missing key is equal to nothing, not even to null. Only
-numbers with numbers and texts with texts are greater or less.
+A key is a top-level name of the metadata with any characters; it is never a path, and never part of a statement.
+Values compare as in JSON: 1 equals 1.0 but not true. A missing key equals no value, not even null. Only two numbers or
+two texts can be ordered.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ __all__ = [
 ]
 
 Filter: TypeAlias = Mapping[str, Any] | Callable[[Document], bool]
-"""What users give: a dict as above, or a function of the document."""
+"""A filter as users write it: a dict as above, or a function of the document."""
 Order: TypeAlias = Literal["=", "<", "<=", ">", ">="]
 
-DEEPEST = 32
-"""How deep filters may be nested; they may come from strangers."""
+MAX_DEPTH = 32
+"""How deep filters may be nested; they may come from untrusted users."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """The value of a key, compared."""
+    """Compares the value of a key with another value."""
 
     key: str
     order: Order
@@ -54,28 +54,28 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class Exists:
-    """The key is there."""
+    """True if the metadata has the key."""
 
     key: str
 
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """The opposite."""
+    """Negates a condition."""
 
     part: Condition
 
 
 @dataclass(frozen=True, slots=True)
 class AllOf:
-    """All of them; none is true."""
+    """True if all parts are true; also if there are none."""
 
     parts: tuple[Condition, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """At least one of them; none is false."""
+    """True if at least one part is true; false if there are none."""
 
     parts: tuple[Condition, ...]
 
@@ -85,22 +85,22 @@ Condition: TypeAlias = Compare | Exists | Not | AllOf | AnyOf
 ORDERS: dict[str, Order] = {"$eq": "=", "$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 
 
-def parse_filter(given: Mapping[str, Any]) -> Condition:
-    """Read a dict into a tree."""
-    return _parse(given, 0)
+def parse_filter(filter: Mapping[str, Any]) -> Condition:
+    """Parse a dict into a tree."""
+    return _parse(filter, 0)
 
 
-def _parse(given: object, depth: int) -> Condition:
-    if depth > DEEPEST:
-        raise UsageError(f"a filter is nested deeper than {DEEPEST} levels")
-    if not isinstance(given, Mapping):
-        raise UsageError(f"a filter is a dict of keys and values, not {type(given).__name__}")
-    return _all_of(_parse_item(key, value, depth) for key, value in given.items())
+def _parse(filter: object, depth: int) -> Condition:
+    if depth > MAX_DEPTH:
+        raise UsageError(f"a filter is nested deeper than {MAX_DEPTH} levels")
+    if not isinstance(filter, Mapping):
+        raise UsageError(f"a filter is a dict of keys and values, not {type(filter).__name__}")
+    return _all_of(_parse_item(key, value, depth) for key, value in filter.items())
 
 
 def _all_of(parts: Iterable[Any]) -> Condition:
-    listed = tuple(parts)
-    return cast("Condition", listed[0]) if len(listed) == 1 else AllOf(listed)
+    conditions = tuple(parts)
+    return cast("Condition", conditions[0]) if len(conditions) == 1 else AllOf(conditions)
 
 
 def _parse_item(key: str, value: object, depth: int) -> Condition:
@@ -128,16 +128,16 @@ def _parse_operator(key: str, name: str, operand: object) -> Condition:
     if name in ("$in", "$nin"):
         if not isinstance(operand, list | tuple | set | frozenset):
             raise UsageError(f"{name} takes a list of values, not {type(operand).__name__}")
-        anything = AnyOf(tuple(Compare(key, "=", value) for value in operand))
-        return anything if name == "$in" else Not(anything)
+        is_in = AnyOf(tuple(Compare(key, "=", value) for value in operand))
+        return is_in if name == "$in" else Not(is_in)
     if name == "$exists":
         return Exists(key) if operand else Not(Exists(key))
-    known = ", ".join([*ORDERS, "$ne", "$in", "$nin", "$exists"])
-    raise UsageError(f"the filter on {key!r} has {name!r}: an operator is one of {known}")
+    operators = ", ".join([*ORDERS, "$ne", "$in", "$nin", "$exists"])
+    raise UsageError(f"the filter on {key!r} has {name!r}: an operator is one of {operators}")
 
 
 def matches(condition: Condition, metadata: Mapping[str, Any]) -> bool:
-    """Ask a tree about metadata."""
+    """Whether metadata fulfils a condition."""
     if isinstance(condition, Compare):
         return condition.key in metadata and _compare(
             metadata[condition.key], condition.order, condition.value
@@ -153,13 +153,13 @@ def matches(condition: Condition, metadata: Mapping[str, Any]) -> bool:
     assert_never(condition)
 
 
-def predicate(given: Filter | None) -> Callable[[Document], bool] | None:
-    """Return a function of the document for any filter; None where there is nothing to filter."""
-    if given is None:
+def predicate(filter: Filter | None) -> Callable[[Document], bool] | None:
+    """Return a function of the document for any filter; None for no filter."""
+    if filter is None:
         return None
-    if callable(given):
-        return given
-    condition = parse_filter(given)
+    if callable(filter):
+        return filter
+    condition = parse_filter(filter)
     return lambda document: matches(condition, document.metadata)
 
 
@@ -190,7 +190,7 @@ def _is_equal(left: Any, right: Any) -> bool:  # noqa: ANN401  values of metadat
 
 def _kind(value: object) -> str:
     if value is None or isinstance(value, bool):
-        return "truth" if isinstance(value, bool) else "null"
+        return "boolean" if isinstance(value, bool) else "null"
     if isinstance(value, int | float):
         return "number"
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""`InMemoryVectorStore`: documents and their vectors in this process, searched by one matrix product."""
+"""`InMemoryVectorStore`: documents and vectors in memory, searched by one matrix product."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["InMemoryVectorStore"]
 
 
 class InMemoryVectorStore(EmbeddedVectorStore):
-    """Documents in this process, found by meaning.
+    """Documents in memory, searched by vector.
 
     ```python
     from foldline.embeddings import DeterministicFakeEmbedding
@@ -45,31 +45,31 @@ class InMemoryVectorStore(EmbeddedVectorStore):
         self._contents = _Contents(None, [], {})
 
     @classmethod
-    def _build(cls, embedding: Embeddings, given: dict[str, Any]) -> Self:
-        # What other stores take (`collection_name`, `persist_directory`) says nothing to one in memory.
+    def _build(cls, embedding: Embeddings, options: dict[str, Any]) -> Self:
+        # Options of other stores (`collection_name`, `persist_directory`) are ignored.
         is_plain = cls.__init__ is InMemoryVectorStore.__init__
-        return cls(embedding) if is_plain else cls(embedding, **given)
+        return cls(embedding) if is_plain else cls(embedding, **options)
 
     def __len__(self) -> int:
         return len(self._contents.places)
 
     @property
     def store(self) -> dict[str, dict[str, Any]]:
-        """A copy of everything: id -> id, vector, text, metadata."""
+        """A copy of the contents: id -> id, vector, text, metadata."""
         with self._lock:
             contents = self._contents
-            named = list(contents.places.items())
-            if contents.rows is None or not named:
+            entries = list(contents.places.items())
+            if contents.rows is None or not entries:
                 return {}
-            vectors = contents.rows.vectors([place for _, place in named]).tolist()
+            vectors = contents.rows.vectors([place for _, place in entries]).tolist()
         return {
-            name: {
-                "id": name,
+            id_: {
+                "id": id_,
                 "vector": vector,
                 "text": contents.documents[place].page_content,
                 "metadata": contents.documents[place].metadata,
             }
-            for (name, place), vector in zip(named, vectors, strict=True)
+            for (id_, place), vector in zip(entries, vectors, strict=True)
         }
 
     # -- the four operations
@@ -78,7 +78,7 @@ class InMemoryVectorStore(EmbeddedVectorStore):
         rows = self._contents.rows
         return rows.dimension if rows is not None and len(self) else None
 
-    def _keep(self, documents: Sequence[Document], vectors: Floats) -> None:
+    def _upsert(self, documents: Sequence[Document], vectors: Floats) -> None:
         from foldline.vectorstores._vectors import Rows, check_size  # noqa: PLC0415  NumPy is an extra
 
         with self._lock:
@@ -88,57 +88,59 @@ class InMemoryVectorStore(EmbeddedVectorStore):
                 contents = _Contents(rows, [], {})
             check_size(
                 vectors, rows.dimension, what="the store"
-            )  # another thread may have been first
+            )  # another thread may have set the dimension
             replaced = [
-                contents.places[str(one.id)] for one in documents if one.id in contents.places
+                contents.places[str(document.id)]
+                for document in documents
+                if document.id in contents.places
             ]
             contents.documents.extend(documents)
             for document, place in zip(documents, rows.append(vectors), strict=True):
                 contents.places[str(document.id)] = place
-            rows.kill(replaced)
-            self._contents = contents.tidied()
+            rows.remove(replaced)
+            self._contents = contents.compacted()
 
-    def _drop(self, ids: Sequence[str]) -> None:
+    def _remove(self, ids: Sequence[str]) -> None:
         with self._lock:
             contents = self._contents
-            places = [contents.places.pop(name) for name in ids if name in contents.places]
+            places = [contents.places.pop(id_) for id_ in ids if id_ in contents.places]
             if contents.rows is not None:
-                contents.rows.kill(places)
-                self._contents = contents.tidied()
+                contents.rows.remove(places)
+                self._contents = contents.compacted()
 
     def _get(self, ids: Sequence[str]) -> list[Document]:
         with self._lock:
             contents = self._contents
-            found = [
-                contents.documents[contents.places[name]] for name in ids if name in contents.places
+            documents = [
+                contents.documents[contents.places[id_]] for id_ in ids if id_ in contents.places
             ]
-        return [_copy(document) for document in found]
+        return [_copy(document) for document in documents]
 
     def _nearest(
         self, vector: Floats, k: int, filter: Filter | None, *, with_vectors: bool
     ) -> list[Hit]:
-        passes = predicate(filter)
+        accepts = predicate(filter)
         contents = self._contents
         rows, documents = contents.rows, contents.documents
         if rows is None:
             return []
-        found: list[tuple[int, float]] = []
+        matches: list[tuple[int, float]] = []
         for place, score in rows.nearest(vector, k):
-            if passes is None or passes(documents[place]):
-                found.append((place, score))
-                if len(found) == k:
+            if accepts is None or accepts(documents[place]):
+                matches.append((place, score))
+                if len(matches) == k:
                     break
-        places = [place for place, _ in found]
+        places = [place for place, _ in matches]
         vectors = rows.vectors(places) if with_vectors else [None] * len(places)
         return [
             Hit(_copy(documents[place]), score, row)
-            for (place, score), row in zip(found, vectors, strict=True)
+            for (place, score), row in zip(matches, vectors, strict=True)
         ]
 
     # -- files
 
     def dump(self, path: str | Path) -> None:
-        """Write everything to a file, whole or not at all; folders on the way are made."""
+        """Write the contents to a file atomically; missing folders are created."""
         import numpy as np  # noqa: PLC0415  an extra
 
         with self._lock:
@@ -149,8 +151,12 @@ class InMemoryVectorStore(EmbeddedVectorStore):
         try:
             text = json.dumps(
                 [
-                    {"id": one.id, "text": one.page_content, "metadata": one.metadata}
-                    for one in documents
+                    {
+                        "id": document.id,
+                        "text": document.page_content,
+                        "metadata": document.metadata,
+                    }
+                    for document in documents
                 ],
                 allow_nan=False,
             )
@@ -158,24 +164,24 @@ class InMemoryVectorStore(EmbeddedVectorStore):
             raise UsageError(f"metadata that is not JSON cannot be written: {error}") from error
         target = Path(path)
         make_private_folder(target.parent)
-        beside = target.with_name(f".{target.name}.{uuid4().hex}")
+        temporary = target.with_name(f".{target.name}.{uuid4().hex}")
         try:
-            with open_private(beside, "wb") as file:
+            with open_private(temporary, "wb") as file:
                 rows = np.zeros((0, 1), dtype=np.float32) if vectors is None else vectors
                 data = np.frombuffer(text.encode(), dtype=np.uint8)
                 np.savez(file, vectors=rows, documents=data)
                 file.flush()
                 os.fsync(file.fileno())
-            beside.replace(target)
+            temporary.replace(target)
         finally:
-            beside.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
 
     @classmethod
     def load(cls, path: str | Path, embedding: Embeddings, **kwargs: object) -> Self:
-        """Read a file that `dump` wrote, here or in LangChain; nothing in it is ever run."""
+        """Load a file that `dump` wrote, here or in LangChain; no code in it is executed."""
         from foldline.vectorstores._vectors import as_rows  # noqa: PLC0415  NumPy is an extra
 
-        made = cls(embedding, **kwargs)
+        store = cls(embedding, **kwargs)
         try:
             entries, vectors = _read(Path(path))
             documents = [
@@ -190,12 +196,12 @@ class InMemoryVectorStore(EmbeddedVectorStore):
                 f"{path}: not a file that InMemoryVectorStore.dump wrote, or damaged ({error})"
             ) from error
         if rows is not None:
-            made._keep(documents, rows)
-        return made
+            store._upsert(documents, rows)
+        return store
 
 
 class _Contents:
-    """Documents by place, the places by id, and the matrix; replaced as a whole when it is tidied up."""
+    """Documents by place (row number), the places by id, and the matrix; compaction makes a new object."""
 
     def __init__(
         self, rows: Rows | None, documents: list[Document], places: dict[str, int]
@@ -204,22 +210,22 @@ class _Contents:
         self.documents = documents
         self.places = places
 
-    def tidied(self) -> _Contents:
-        """Return contents without dead rows once most of them are dead."""
+    def compacted(self) -> _Contents:
+        """Return contents without removed rows once most rows are removed, else this object."""
         rows = self.rows
-        if rows is None or rows.dead <= max(64, rows.alive):
+        if rows is None or rows.removed_count <= max(64, rows.active_count):
             return self
-        kept = list(self.places.items())
-        places = [place for _, place in kept]
+        entries = list(self.places.items())
+        places = [place for _, place in entries]
         return _Contents(
-            rows.without_dead(places) if kept else None,
+            rows.copy_rows(places) if entries else None,
             [self.documents[place] for place in places],
-            {name: place for place, (name, _) in enumerate(kept)},
+            {id_: place for place, (id_, _) in enumerate(entries)},
         )
 
 
 def _copy(document: Document) -> Document:
-    """Return a document that its reader may change."""
+    """Return a copy that the caller may change."""
     return document.model_copy(update={"metadata": dict(document.metadata)})
 
 
@@ -227,8 +233,8 @@ def _read(path: Path) -> tuple[list[Any], Any]:
     import numpy as np  # noqa: PLC0415  an extra
 
     with path.open("rb") as file:
-        beginning = file.read(1)
-    if beginning == b"{":
+        first_byte = file.read(1)
+    if first_byte == b"{":
         entries = list(json.loads(path.read_bytes()).values())
         return entries, [entry["vector"] for entry in entries]
     with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:

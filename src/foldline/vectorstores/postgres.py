@@ -1,8 +1,8 @@
 """`PostgresVectorStore`: documents and vectors in PostgreSQL (extras `postgres` and `vectors`).
 
-With the pgvector extension distances are its `<=>`, and `create_index` makes searches approximate and fast. Without it
-vectors are plain `real[]` and the search is exact SQL: right, and slow beyond some ten thousand documents. The store
-looks which of the two there is when it makes its table.
+With the pgvector extension the distance operator is `<=>`, and `create_index` makes searches approximate and fast.
+Without it vectors are plain `real[]` and the search is exact SQL, which is slow beyond some ten thousand documents. The
+store detects the extension when it creates its table.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["PostgresVectorStore"]
 
 LOCK = "SELECT pg_advisory_xact_lock(7364503)"
-"""Keeps two processes from making the tables at once, which PostgreSQL answers with an error."""
+"""Prevents two processes from creating the tables at the same time, which is an error in PostgreSQL."""
 TABLES = """
 CREATE TABLE IF NOT EXISTS foldline_vector_collections (name TEXT PRIMARY KEY, dimension INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS foldline_vectors (
@@ -40,11 +40,11 @@ CREATE TABLE IF NOT EXISTS foldline_vectors (
     PRIMARY KEY (collection, id)
 )
 """
-COLUMN = """
+COLUMN_TYPE = """
 SELECT format_type(atttypid, NULL) FROM pg_attribute
 WHERE attrelid = to_regclass('foldline_vectors') AND attname = 'embedding' AND NOT attisdropped
 """
-KEEP = """
+UPSERT = """
 INSERT INTO foldline_vectors (collection, id, content, metadata, norm, embedding)
 VALUES (%s, %s, %s, %s::jsonb, %s, {vector})
 ON CONFLICT (collection, id) DO UPDATE SET content = excluded.content, metadata = excluded.metadata,
@@ -53,16 +53,16 @@ ON CONFLICT (collection, id) DO UPDATE SET content = excluded.content, metadata 
 COSINE = """
 (SELECT sum(a::float8 * b::float8) FROM unnest(embedding, %s::real[]) AS pair(a, b)) / NULLIF(norm * %s::float8, 0)
 """
-DIMENSION = """
+SELECT_DIMENSION = """
 SELECT dimension FROM foldline_vector_collections WHERE name = %s
 AND EXISTS (SELECT 1 FROM foldline_vectors WHERE collection = name)
 """
 PAGE = 200
-"""Rows read at once while a filter written in Python looks at them."""
+"""Rows fetched at a time for a filter that is a Python function."""
 
 
 class PostgresVectorStore(EmbeddedVectorStore):
-    """Documents in PostgreSQL, found by meaning."""
+    """Documents in PostgreSQL, searched by vector."""
 
     def __init__(
         self,
@@ -72,13 +72,13 @@ class PostgresVectorStore(EmbeddedVectorStore):
         collection: str = "documents",
         pgvector: bool | None = None,
     ) -> None:
-        """Open a collection, making the tables where they are not there.
+        """Open a collection; create the tables if they do not exist.
 
-        `pgvector` says whether to use that extension; left out, it is used where the server has it.
+        `pgvector`: whether to use that extension; None uses it if the server has it.
         """
         if not fits(collection) or not collection:
             raise UsageError(
-                f"a collection has a name that PostgreSQL can hold, not {collection!r}"
+                f"the name of a collection must be text that PostgreSQL can store, not {collection!r}"
             )
         self.embedding = embedding
         self.collection = collection
@@ -87,15 +87,17 @@ class PostgresVectorStore(EmbeddedVectorStore):
             if isinstance(conninfo, PostgresServer)
             else PostgresServer(conninfo, "SELECT 1")
         )
-        self.has_pgvector: bool = self._server.run(lambda one: _prepare(one, pgvector))
-        """Whether vectors are pgvector's, else plain arrays."""
+        self.has_pgvector: bool = self._server.run(
+            lambda connection: _prepare(connection, pgvector)
+        )
+        """Whether vectors are stored as pgvector's type, else as plain arrays."""
 
     @classmethod
-    def _build(cls, embedding: Embeddings, given: dict[str, Any]) -> Self:
-        if "connection" in given:  # as LangChain's PGVector has it
-            given = {"conninfo": given["connection"], **given}
-            del given["connection"]
-        return cls(embedding, **given)
+    def _build(cls, embedding: Embeddings, options: dict[str, Any]) -> Self:
+        if "connection" in options:  # the name of LangChain's PGVector
+            options = {"conninfo": options["connection"], **options}
+            del options["connection"]
+        return cls(embedding, **options)
 
     def close(self) -> None:
         """Close connections."""
@@ -104,34 +106,36 @@ class PostgresVectorStore(EmbeddedVectorStore):
     # -- the four operations
 
     def _dimension(self) -> int | None:
-        row = self._server.run(lambda one: one.execute(DIMENSION, (self.collection,)).fetchone())
+        row = self._server.run(
+            lambda connection: connection.execute(SELECT_DIMENSION, (self.collection,)).fetchone()
+        )
         return int(row[0]) if row else None
 
-    def _keep(self, documents: Sequence[Document], vectors: Floats) -> None:
+    def _upsert(self, documents: Sequence[Document], vectors: Floats) -> None:
         from foldline.vectorstores._vectors import lengths  # noqa: PLC0415  NumPy is an extra
 
         rows = [
-            (self.collection, *_columns(document), float(norm), self._spelled(vector))
+            (self.collection, *_columns(document), float(norm), self._encode_vector(vector))
             for document, vector, norm in zip(documents, vectors, lengths(vectors), strict=True)
         ]
-        statement = KEEP.format(vector="%s::vector" if self.has_pgvector else "%s::real[]")
+        statement = UPSERT.format(vector="%s::vector" if self.has_pgvector else "%s::real[]")
 
         def write(connection: PostgresConnection) -> None:
-            self._hold_dimension(connection, int(vectors.shape[1]))
+            self._set_dimension(connection, int(vectors.shape[1]))
             with connection.cursor() as cursor:
                 cursor.executemany(statement, rows)
 
         self._server.run(write)
 
-    def _hold_dimension(self, connection: PostgresConnection, dimension: int) -> None:
-        # One writer at a time per collection, so that two of them cannot wait for each other's rows.
+    def _set_dimension(self, connection: PostgresConnection, dimension: int) -> None:
+        # One writer at a time per collection: two could deadlock on each other's rows.
         connection.execute(
             "SELECT pg_advisory_xact_lock(hashtextextended(%s, 7364503))", (self.collection,)
         )
-        known = connection.execute(DIMENSION, (self.collection,)).fetchone()
-        if known and known[0] != dimension:
+        row = connection.execute(SELECT_DIMENSION, (self.collection,)).fetchone()
+        if row and row[0] != dimension:
             raise UsageError(
-                f"PostgreSQL: the collection {self.collection!r} holds vectors of {known[0]} numbers, got one of "
+                f"PostgreSQL: the collection {self.collection!r} holds vectors of {row[0]} numbers, got one of "
                 f"{dimension}: use the embedding model that it was filled with"
             )
         connection.execute(
@@ -140,28 +144,28 @@ class PostgresVectorStore(EmbeddedVectorStore):
             (self.collection, dimension),
         )
 
-    def _drop(self, ids: Sequence[str]) -> None:
-        names = [name for name in ids if fits(name)]
+    def _remove(self, ids: Sequence[str]) -> None:
+        storable_ids = [id_ for id_ in ids if fits(id_)]
         self._server.run(
-            lambda one: one.execute(
+            lambda connection: connection.execute(
                 "DELETE FROM foldline_vectors WHERE collection = %s AND id = ANY(%s::text[])",
-                (self.collection, names),
+                (self.collection, storable_ids),
             )
         )
 
     def _get(self, ids: Sequence[str]) -> list[Document]:
-        names = [name for name in ids if fits(name)]
+        storable_ids = [id_ for id_ in ids if fits(id_)]
         rows = self._server.run(
-            lambda one: one.execute(
+            lambda connection: connection.execute(
                 "SELECT id, content, metadata FROM foldline_vectors "
                 "WHERE collection = %s AND id = ANY(%s::text[])",
-                (self.collection, names),
+                (self.collection, storable_ids),
             ).fetchall()
         )
-        found = {
-            name: Document(content, metadata=metadata, id=name) for name, content, metadata in rows
+        documents = {
+            id_: Document(content, metadata=metadata, id=id_) for id_, content, metadata in rows
         }
-        return [found[name] for name in ids if name in found]
+        return [documents[id_] for id_ in ids if id_ in documents]
 
     def _nearest(
         self, vector: Floats, k: int, filter: Filter | None, *, with_vectors: bool
@@ -169,7 +173,7 @@ class PostgresVectorStore(EmbeddedVectorStore):
         nearest, values = self._query(vector, filter, with_vectors=with_vectors)
 
         def read(connection: PostgresConnection) -> list[Hit]:
-            # Equal ones in the order they were added; the index cannot give them so.
+            # Equal scores in the order of addition, which the index does not support.
             statement = nearest + ("" if self._tune(connection, k, len(vector)) else ", place")
             if not callable(filter):
                 rows = connection.execute(statement + " LIMIT %s", [*values, k]).fetchall()
@@ -191,53 +195,55 @@ class PostgresVectorStore(EmbeddedVectorStore):
     ) -> tuple[str, list[Any]]:
         size = len(vector)
         if self.has_pgvector:
-            # The length is a number of ours; with it the statement fits the index that `create_index` makes.
+            # The size is an integer from our code; with it the statement matches the index of `create_index`.
             same_size = f"vector_dims(embedding) = {size}"
-            order, bound = (
+            order, vector_values = (
                 f"embedding::vector({size}) <=> %s::vector({size})",
-                [self._spelled(vector)],
+                [self._encode_vector(vector)],
             )
             score = f"1 - ({order})"
         else:
-            score, bound = (
+            score, vector_values = (
                 COSINE,
-                [self._spelled(vector), math.sqrt(sum(float(x) ** 2 for x in vector))],
+                [self._encode_vector(vector), math.sqrt(sum(float(x) ** 2 for x in vector))],
             )
             same_size = "TRUE"
             order = f"COALESCE(({score}), 0) * -1"
-        condition, values = (
+        condition, filter_values = (
             compile_filter(parse_filter(filter))
             if filter is not None and not callable(filter)
             else ("TRUE", [])
         )
-        shown = "embedding::real[]" if with_vectors else "NULL"
+        vector_column = "embedding::real[]" if with_vectors else "NULL"
         statement = (
-            f"SELECT id, content, metadata, {score}, {shown} FROM foldline_vectors "
+            f"SELECT id, content, metadata, {score}, {vector_column} FROM foldline_vectors "
             f"WHERE {same_size} AND collection = %s AND ({condition}) ORDER BY {order}"
         )
-        return statement, [*bound, self.collection, *values, *bound]
+        return statement, [*vector_values, self.collection, *filter_values, *vector_values]
 
     def _tune(self, connection: PostgresConnection, k: int, size: int) -> bool:
-        """Set up the index, if there is one for vectors of this size."""
+        """Configure the index for this search; return whether there is one for vectors of this size."""
         if not self.has_pgvector:
             return False
         index = f"foldline_vectors_hnsw_{size}"
         if connection.execute("SELECT to_regclass(%s)", (index,)).fetchone()[0] is None:
             return False
         connection.execute(f"SET LOCAL hnsw.ef_search = {min(1000, max(100, 2 * k))}")
-        # So that a filter does not leave fewer than k.
+        # Without it, a filter could leave fewer than k rows.
         connection.execute("SET LOCAL hnsw.iterative_scan = 'strict_order'")
         return True
 
     # -- the index
 
     def create_index(self) -> None:
-        """Make an index (HNSW): searches become fast, and no longer exact. Needs pgvector 0.8.
+        """Create an HNSW index: searches become fast and approximate. Needs pgvector 0.8.
 
-        It serves all collections whose vectors are as long as this one's.
+        All collections whose vectors have the same size use it.
         """
         if not self.has_pgvector:
-            raise UsageError("an index needs the pgvector extension, which this server has not")
+            raise UsageError(
+                "an index needs the pgvector extension, which this server does not have"
+            )
         dimension = self._dimension()
         if dimension is None:
             raise UsageError(f"the collection {self.collection!r} is empty: add documents first")
@@ -250,40 +256,42 @@ class PostgresVectorStore(EmbeddedVectorStore):
             )
             connection.execute(
                 "ANALYZE foldline_vectors"
-            )  # else the planner does not know that it pays
+            )  # without it the planner may not use the index
 
         self._server.run(make)
 
-    def _spelled(self, vector: Floats) -> object:
+    def _encode_vector(self, vector: Floats) -> object:
         numbers = vector.tolist()
         return f"[{','.join(map(repr, numbers))}]" if self.has_pgvector else numbers
 
 
-def _prepare(connection: PostgresConnection, wanted: bool | None) -> bool:  # noqa: FBT001  a choice of three
+def _prepare(connection: PostgresConnection, pgvector: bool | None) -> bool:  # noqa: FBT001  a choice of three
     connection.execute(LOCK)
-    row = connection.execute(COLUMN).fetchone()
+    row = connection.execute(COLUMN_TYPE).fetchone()
     if row is None:
-        kind = "vector" if wanted is not False and _extension(connection) else "real[]"
+        kind = "vector" if pgvector is not False and _enable_extension(connection) else "real[]"
         connection.execute(TABLES.format(kind=kind))
         row = (kind,)
     has_pgvector = "vector" in str(row[0])
-    if wanted is not None and has_pgvector is not wanted:
-        what = "pgvector's vectors" if has_pgvector else "plain arrays"
+    if pgvector is not None and has_pgvector is not pgvector:
+        storage = "pgvector's vectors" if has_pgvector else "plain arrays"
         hint = "" if has_pgvector else ", or the server has no pgvector extension"
-        raise UsageError(f"pgvector={wanted}, but the table foldline_vectors holds {what}{hint}")
+        raise UsageError(
+            f"pgvector={pgvector}, but the table foldline_vectors holds {storage}{hint}"
+        )
     return has_pgvector
 
 
-def _extension(connection: PostgresConnection) -> bool:
+def _enable_extension(connection: PostgresConnection) -> bool:
     if connection.execute("SELECT 1 FROM pg_extension WHERE extname = 'vector'").fetchone():
         return True
-    offered = (
+    is_available = (
         "SELECT 1 FROM pg_available_extension_versions WHERE name = 'vector' AND (trusted OR %s)"
     )
     is_superuser = connection.execute(
         "SELECT rolsuper FROM pg_roles WHERE rolname = current_user"
     ).fetchone()[0]
-    if not connection.execute(offered, (is_superuser,)).fetchone():
+    if not connection.execute(is_available, (is_superuser,)).fetchone():
         return False
     connection.execute("CREATE EXTENSION vector")
     return True
@@ -293,13 +301,13 @@ def _columns(document: Document) -> tuple[str, str, str]:
     for part in (document.id, document.page_content, document.metadata):
         if not fits(part):
             raise UsageError(
-                f"document {document.id!r} has a NUL or half a surrogate pair, which PostgreSQL cannot hold: remove it"
+                f"document {document.id!r} has a NUL or half a surrogate pair, which PostgreSQL cannot store: remove it"
             )
     return str(document.id), document.page_content, metadata_json(document)
 
 
 def _hit(row: tuple[Any, ...]) -> Hit:
     name, content, metadata, score, vector = row
-    # A vector of zeros has no direction: pgvector says NaN, our own SQL says NULL.
-    nearness = 0.0 if score is None or math.isnan(score) else float(score)
-    return Hit(Document(content, metadata=metadata, id=name), nearness, vector)
+    # A vector of zeros has no direction: pgvector returns NaN, our SQL returns NULL.
+    similarity = 0.0 if score is None or math.isnan(score) else float(score)
+    return Hit(Document(content, metadata=metadata, id=name), similarity, vector)

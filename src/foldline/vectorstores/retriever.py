@@ -1,4 +1,4 @@
-"""`VectorStoreRetriever`: a vector store as a retriever. It knows the store only by its methods."""
+"""`VectorStoreRetriever`: a vector store as a retriever. It accepts any object with the store's methods."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ __all__ = ["VectorStoreRetriever"]
 
 
 class VectorStoreRetriever(BaseRetriever):
-    """Looks for documents in a vector store."""
+    """Searches a vector store."""
 
     vectorstore: Any
     """The `VectorStore`."""
     search_type: str = "similarity"
-    """How to look: "similarity", "similarity_score_threshold" or "mmr"."""
+    """The kind of search: "similarity", "similarity_score_threshold" or "mmr"."""
     search_kwargs: dict[str, Any] = Field(default_factory=dict)
-    """What the search is called with: `k`, `filter`, `score_threshold`, `fetch_k`, `lambda_mult`, …"""
+    """Options of the search: `k`, `filter`, `score_threshold`, `fetch_k`, `lambda_mult`, …"""
 
     allowed_search_types: ClassVar[tuple[str, ...]] = (
         "similarity",
@@ -36,7 +36,7 @@ class VectorStoreRetriever(BaseRetriever):
     model_config: ClassVar[ConfigDict] = ConfigDict(arbitrary_types_allowed=True)
 
     @model_validator(mode="after")
-    def _is_searchable(self) -> Self:
+    def _check_search(self) -> Self:
         if not callable(getattr(self.vectorstore, "similarity_search", None)):
             raise ValueError(f"vectorstore is a VectorStore, not {type(self.vectorstore).__name__}")
         if self.search_type not in self.allowed_search_types:
@@ -61,30 +61,30 @@ class VectorStoreRetriever(BaseRetriever):
                 params["ls_embedding_model"] = model
         return params
 
-    async def _find(self, query: str, io: IO, kwargs: dict[str, Any]) -> list[Document]:
+    async def _search(self, query: str, io: IO, kwargs: dict[str, Any]) -> list[Document]:
         store = self.vectorstore
-        given = {**self.search_kwargs, **kwargs}
-        found: list[Document] = await io.call(
-            store.search if io.blocking else store.asearch, query, self.search_type, **given
+        options = {**self.search_kwargs, **kwargs}
+        documents: list[Document] = await io.call(
+            store.search if io.blocking else store.asearch, query, self.search_type, **options
         )
-        return found
+        return documents
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **kwargs: object
     ) -> list[Document]:
-        return drive(self._find(query, BLOCKING, kwargs))
+        return drive(self._search(query, BLOCKING, kwargs))
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **kwargs: object
     ) -> list[Document]:
-        return await self._find(query, ASYNC, kwargs)
+        return await self._search(query, ASYNC, kwargs)
 
     def add_documents(self, documents: list[Document], **kwargs: Any) -> list[str]:
         """Add documents to the store."""
-        added: list[str] = self.vectorstore.add_documents(documents, **kwargs)
-        return added
+        new_ids: list[str] = self.vectorstore.add_documents(documents, **kwargs)
+        return new_ids
 
     async def aadd_documents(self, documents: list[Document], **kwargs: Any) -> list[str]:
         """Add documents to the store."""
-        added: list[str] = await self.vectorstore.aadd_documents(documents, **kwargs)
-        return added
+        new_ids: list[str] = await self.vectorstore.aadd_documents(documents, **kwargs)
+        return new_ids

@@ -1,8 +1,8 @@
 """`SQLiteVectorStore`: documents and vectors in one SQLite file, searched in memory.
 
-The file is the truth: a change is in it before it is acknowledged. Each process keeps the vectors of its collection in
-one matrix and, before a search, asks the collection's counter whether others have changed anything; only the rows
-that are new are read. Places never come back, so what has gone is known by its place alone.
+Every change is committed to the file before the call returns. Each process caches the vectors of its collection in one
+matrix. Before a search it compares the collection's change counter, and reads only the new rows. A place (row number)
+is never used twice, so a missing place means a deleted row.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ BATCH = 4096
 
 
 class SQLiteVectorStore(EmbeddedVectorStore):
-    """Documents in a SQLite file, found by meaning; processes may share it.
+    """Documents in an SQLite file, searched by vector; several processes may share the file.
 
     ```python
     import tempfile
@@ -63,7 +63,7 @@ class SQLiteVectorStore(EmbeddedVectorStore):
     def __init__(
         self, embedding: Embeddings, path: str | Path, *, collection: str = "documents"
     ) -> None:
-        """Open or make the file; collections in one file know nothing of each other."""
+        """Open or create the file; it can hold several independent collections."""
         self.embedding = embedding
         self.collection = collection
         self._name = _bytes(collection)
@@ -72,8 +72,8 @@ class SQLiteVectorStore(EmbeddedVectorStore):
         self._cache = _Cache()
 
     @classmethod
-    def _build(cls, embedding: Embeddings, given: dict[str, Any]) -> Self:
-        return cls(embedding, **given)
+    def _build(cls, embedding: Embeddings, options: dict[str, Any]) -> Self:
+        return cls(embedding, **options)
 
     def close(self) -> None:
         """Close the file."""
@@ -89,28 +89,28 @@ class SQLiteVectorStore(EmbeddedVectorStore):
         )
         return int(rows[0][0]) if rows else None
 
-    def _keep(self, documents: Sequence[Document], vectors: Floats) -> None:
-        packed = [
+    def _upsert(self, documents: Sequence[Document], vectors: Floats) -> None:
+        rows = [
             (self._name, _bytes(str(document.id)), pack(document), vector.astype("<f4").tobytes())
             for document, vector in zip(documents, vectors, strict=True)
         ]
         with self._database.write() as connection:
-            self._changed(connection, int(vectors.shape[1]))
-            # REPLACE gives a row a new place, by which others see that it is new.
+            self._record_change(connection, int(vectors.shape[1]))
+            # REPLACE assigns a new place, which tells other processes that the row is new.
             connection.executemany(
                 "INSERT OR REPLACE INTO vectors (collection, id, document, vector) VALUES (?, ?, ?, ?)",
-                packed,
+                rows,
             )
 
-    def _changed(self, connection: Connection, dimension: int) -> None:
-        known = connection.execute(
+    def _record_change(self, connection: Connection, dimension: int) -> None:
+        row = connection.execute(
             "SELECT dimension, EXISTS (SELECT 1 FROM vectors WHERE collection = name) "
             "FROM collections WHERE name = ?",
             (self._name,),
         ).fetchone()
-        if known and known[1] and known[0] != dimension:
+        if row and row[1] and row[0] != dimension:
             raise UsageError(
-                f"{self._database.path}: the collection {self.collection!r} holds vectors of {known[0]} numbers, "
+                f"{self._database.path}: the collection {self.collection!r} holds vectors of {row[0]} numbers, "
                 f"got one of {dimension}: use the embedding model that it was filled with"
             )
         connection.execute(
@@ -119,54 +119,54 @@ class SQLiteVectorStore(EmbeddedVectorStore):
             (self._name, dimension),
         )
 
-    def _drop(self, ids: Sequence[str]) -> None:
+    def _remove(self, ids: Sequence[str]) -> None:
         with self._database.write() as connection:
             connection.executemany(
                 "DELETE FROM vectors WHERE collection = ? AND id = ?",
-                [(self._name, _bytes(name)) for name in ids],
+                [(self._name, _bytes(id_)) for id_ in ids],
             )
             connection.execute(
                 "UPDATE collections SET changes = changes + 1 WHERE name = ?", (self._name,)
             )
 
     def _get(self, ids: Sequence[str]) -> list[Document]:
-        found = []
+        documents = []
         with self._database.read() as connection:
-            for name in ids:
+            for id_ in ids:
                 row = connection.execute(
                     "SELECT document FROM vectors WHERE collection = ? AND id = ?",
-                    (self._name, _bytes(name)),
+                    (self._name, _bytes(id_)),
                 ).fetchone()
-                document = unpack(row[0], name, self._database.path) if row else None
-                found += [document] if document is not None else []
-        return found
+                document = unpack(row[0], id_, self._database.path) if row else None
+                documents += [document] if document is not None else []
+        return documents
 
     def _nearest(
         self, vector: Floats, k: int, filter: Filter | None, *, with_vectors: bool
     ) -> list[Hit]:
-        passes = predicate(filter)
-        cache = self._fresh()
+        accepts = predicate(filter)
+        cache = self._refresh_cache()
         if cache.rows is None or cache.rows.dimension != len(vector):
             return []
         hits: list[Hit] = []
         candidates = cache.rows.nearest(vector, k)
-        wanted = k
-        while len(hits) < k and (batch := list(islice(candidates, wanted))):
+        batch_size = k
+        while len(hits) < k and (batch := list(islice(candidates, batch_size))):
             documents = self._documents([cache.places[row] for row, _ in batch])
             for row, score in batch:
                 document = documents.get(cache.places[row])
-                if document is None or not (passes is None or passes(document)):
+                if document is None or not (accepts is None or accepts(document)):
                     continue
                 hits.append(
                     Hit(document, score, cache.rows.vectors([row])[0] if with_vectors else None)
                 )
                 if len(hits) == k:
                     break
-            wanted *= 4
+            batch_size *= 4
         return hits
 
     def _documents(self, places: list[int]) -> dict[int, Document]:
-        found: dict[int, Document] = {}
+        documents: dict[int, Document] = {}
         with self._database.read() as connection:
             for place in places:
                 row = connection.execute(
@@ -174,13 +174,13 @@ class SQLiteVectorStore(EmbeddedVectorStore):
                 ).fetchone()
                 document = unpack(row[1], _text(row[0]), self._database.path) if row else None
                 if document is not None:
-                    found[place] = document
-        return found
+                    documents[place] = document
+        return documents
 
     # -- the matrix
 
-    def _fresh(self) -> _Cache:
-        """Return the matrix as the file has it now."""
+    def _refresh_cache(self) -> _Cache:
+        """Return the cache after reading the changes in the file."""
         with self._lock, self._database.read() as connection:
             row = connection.execute(
                 "SELECT changes, dimension FROM collections WHERE name = ?", (self._name,)
@@ -189,8 +189,8 @@ class SQLiteVectorStore(EmbeddedVectorStore):
             if changes != self._cache.changes:
                 self._cache = self._cache.usable_for(dimension)
                 self._read_new(connection, dimension)
-                self._forget_deleted(connection)
-                # Rows that came meanwhile are read already or come next time: the counter is the older one.
+                self._remove_deleted(connection)
+                # The counter was read first: rows added since then are already read, or are read next time.
                 self._cache.changes = changes
             return self._cache
 
@@ -215,21 +215,21 @@ class SQLiteVectorStore(EmbeddedVectorStore):
                     _text(name),
                 )
 
-    def _forget_deleted(self, connection: Connection) -> None:
+    def _remove_deleted(self, connection: Connection) -> None:
         count = connection.execute(
             "SELECT count(*) FROM vectors WHERE collection = ?", (self._name,)
         ).fetchone()[0]
-        if self._cache.rows is None or count == self._cache.rows.alive:
+        if self._cache.rows is None or count == self._cache.rows.active_count:
             return
         rows = connection.execute("SELECT place FROM vectors WHERE collection = ?", (self._name,))
-        there = {place for (place,) in rows}
-        self._cache.rows.kill(
-            row for row, place in enumerate(self._cache.places) if place not in there
+        existing = {place for (place,) in rows}
+        self._cache.rows.remove(
+            row for row, place in enumerate(self._cache.places) if place not in existing
         )
 
 
 class _Cache:
-    """The matrix of a collection, the place in the file of each of its rows, and how new it is."""
+    """The matrix of a collection, the place in the file of each row, and the change counter it was read at."""
 
     def __init__(self) -> None:
         self.rows: Rows | None = None
@@ -241,9 +241,11 @@ class _Cache:
         return self.places[-1] if self.places else 0
 
     def usable_for(self, dimension: int) -> _Cache:
-        """Return this one, or an empty one where most rows are dead or of another length."""
+        """Return this cache, or an empty one if most rows are removed or vectors have another size."""
         rows = self.rows
-        if rows is None or (rows.dimension == dimension and rows.dead <= max(64, rows.alive)):
+        if rows is None or (
+            rows.dimension == dimension and rows.removed_count <= max(64, rows.active_count)
+        ):
             return self
         return _Cache()
 
@@ -259,7 +261,7 @@ class _Cache:
             self.rows = Rows(dimension)
         matrix = np.frombuffer(b"".join(vector for _, vector in pairs), dtype="<f4")
         finite = np.nan_to_num(matrix.astype(np.float32), nan=0.0, posinf=0.0, neginf=0.0)
-        # The places first: a search never sees a row that it cannot name.
+        # The places first: a concurrent search must find a place for every row.
         self.places.extend(place for place, _ in pairs)
         self.rows.append(finite.reshape(len(pairs), dimension))
 

@@ -1,4 +1,4 @@
-"""Choosing diverse vectors, under LangChain's names; needs NumPy (extra `vectors`)."""
+"""Selecting diverse vectors, under LangChain's names; needs NumPy (extra `vectors`)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def maximal_marginal_relevance(
     lambda_mult: float = 0.5,
     k: int = 4,
 ) -> list[int]:
-    """Return the places of vectors that are near to a query and unlike each other.
+    """Return the indexes of vectors that are near a query and unlike each other.
 
-    `lambda_mult` 1 asks for nearness alone, 0 for difference alone.
+    With `lambda_mult` 1 only nearness counts, with 0 only difference.
     """
     from foldline.vectorstores._vectors import as_query, as_rows, diverse  # noqa: PLC0415  an extra
 
@@ -31,11 +31,11 @@ def maximal_marginal_relevance(
 
 
 def check_weight(lambda_mult: float) -> None:
-    """Refuse a weight that is no share."""
+    """Raise `UsageError` unless the weight is between 0 and 1."""
     if not 0.0 <= lambda_mult <= 1.0:
         raise UsageError(f"lambda_mult is between 0 and 1, not {lambda_mult!r}")
 
 
 def _nested(vector: Any) -> Sequence[Sequence[float]]:  # noqa: ANN401  one vector or several
-    """LangChain accepts a vector, and a matrix of one row."""
+    """Return a matrix; LangChain accepts a vector, or a matrix of one row."""
     return vector if len(vector) and hasattr(vector[0], "__len__") else [vector]

@@ -1,4 +1,4 @@
-"""Flows in plain Python that survive: `step` keeps a result, `workflow` goes on where it was."""
+"""Durable flows in plain Python: `step` stores a result, `workflow` continues an interrupted run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run a body that says things from wherever it is (threads, tasks, a user's code), and give them out as a stream."""
+"""Runs a body that emits events from any thread or task, and yields the events as a stream."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DONE = object()
 async def run_in_background(
     io: IO, body: Callable[[Emit], Awaitable[object]]
 ) -> AsyncGenerator[FlowEvent, None]:
-    """Run a body beside the reader; give what it says, then raise what it raised. Closing this stops the body."""
+    """Run a body in the background; yield its events, then raise its error. Closing the generator stops the body."""
     channel = io.channel()
     failures: list[BaseException] = []
 

@@ -1,6 +1,6 @@
 """`DbosDurability` (extra `dbos`): the steps of agents and flows in DBOS, over SQLite or PostgreSQL.
 
-DBOS runs in this process. When a program starts again, the runs that were under way go on by themselves.
+DBOS runs in this process. When a program restarts, unfinished runs continue automatically.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from foldline._io import ASYNC, BLOCKING, IO, PrivateLoop, mutex
 from foldline._io.drive import drive
 from foldline.exceptions import MissingExtraError, UsageError
 from foldline.utils.short_repr import short_repr
-from foldline.workflows.durability import Durability, KeptStep
+from foldline.workflows.durability import Durability, StepBody
 
 __all__ = ["DbosDurability"]
 
 
 class DbosDurability(Durability):
-    """Keeps runs in DBOS. One per process, for DBOS itself is; it may serve many agents and flows."""
+    """Stores runs in DBOS. One per process, like DBOS; it can serve many agents and flows."""
 
     __repr__ = short_repr
 
@@ -30,7 +30,7 @@ class DbosDurability(Durability):
         name: str = "foldline",
         **config: Any,
     ) -> None:
-        """Name the database of DBOS (`sqlite:///file` or `postgresql://…`); `config` goes to `DBOSConfig`."""
+        """Set the database of DBOS (`sqlite:///file` or `postgresql://…`); `config` is passed to `DBOSConfig`."""
         super().__init__()
         try:
             dbos: Any = import_module("dbos")
@@ -42,7 +42,7 @@ class DbosDurability(Durability):
         self._lock = mutex()
         self._is_launched = False
         self._loop: PrivateLoop | None = None
-        # The version is ours to name: by default DBOS takes the hash of our code, and an upgrade would strand runs.
+        # Set the version: by default DBOS uses the hash of the code, and an upgrade would orphan runs.
         settings = {
             "name": name,
             "system_database_url": database,
@@ -61,13 +61,13 @@ class DbosDurability(Durability):
         self._run_async = dbos.DBOS.workflow(name="foldline.arun")(run_async)
 
     def launch(self) -> None:
-        """Start DBOS, once all agents and flows are made: unfinished runs go on. The first run does it too."""
+        """Start DBOS after all agents and flows are created: unfinished runs continue. The first run starts it too."""
         with self._lock:
             if not self._is_launched:
                 self._dbos.DBOS.launch()
                 self._is_launched = True
 
-    async def _start(self, name: str, run_id: str, payload: Any, io: IO) -> dict[str, Any]:  # noqa: ANN401  JSON, as `pack` wrote it
+    async def _start(self, name: str, run_id: str, payload: Any, io: IO) -> dict[str, Any]:  # noqa: ANN401  JSON as `pack` returned it
         await io.call(self.launch)
         text = json.dumps(payload)
         if io.blocking:
@@ -79,7 +79,7 @@ class DbosDurability(Durability):
         return envelope
 
     async def _start_async(self, name: str, run_id: str, text: str) -> str:
-        """Run on a loop of our own: DBOS gives its threads to the loop it runs on, and they end with that loop."""
+        """Run on a private loop: DBOS binds its threads to the loop it runs on, and they end with it."""
         with self._lock:
             if self._loop is None:
                 self._loop = PrivateLoop()
@@ -92,14 +92,14 @@ class DbosDurability(Durability):
 
         return await self._loop.run(run(), blocking=False)
 
-    async def step(self, name: str, kept: KeptStep, io: IO) -> dict[str, Any]:
-        """Run a step of DBOS."""
+    async def step(self, name: str, body: StepBody, io: IO) -> dict[str, Any]:
+        """Run a step in DBOS."""
         if io.blocking:
-            result = self._dbos.DBOS.run_step({"name": name}, lambda: json.dumps(drive(kept())))
+            result = self._dbos.DBOS.run_step({"name": name}, lambda: json.dumps(drive(body())))
         else:
 
             async def run() -> str:
-                return json.dumps(await kept())
+                return json.dumps(await body())
 
             result = await self._dbos.DBOS.run_step_async({"name": name}, run)
         envelope: dict[str, Any] = json.loads(result)

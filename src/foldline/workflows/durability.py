@@ -1,7 +1,7 @@
-"""`Durability`: an engine that keeps the steps of agents and flows, in place of our own journal.
+"""`Durability`: an engine that stores the steps of agents and flows, instead of foldline's journal.
 
-A run is one workflow of the engine; a model call, a tool call and a `step` are each one of its steps. What a step gave
-is written as JSON, its error included, so a run that is taken up again comes to the same place.
+A run is one workflow of the engine; each model call, tool call and `step` is one of its steps. The result or error of a
+step is stored as JSON, so that a resumed run reaches the same place.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = [
     "ENGINE",
     "Body",
     "Durability",
-    "KeptStep",
+    "StepBody",
     "check_call_option",
     "check_engine",
     "durable_step",
@@ -29,44 +29,44 @@ __all__ = [
 
 T = TypeVar("T")
 Body = Callable[[Any, IO], Coroutine[Any, Any, Any]]
-"""What a run does: its input as JSON -> its result as JSON."""
-KeptStep = Callable[[], Coroutine[Any, Any, dict[str, Any]]]
-"""A step whose result is JSON."""
+"""The body of a run: its input as JSON -> its result as JSON."""
+StepBody = Callable[[], Coroutine[Any, Any, dict[str, Any]]]
+"""The body of a step, whose result is JSON."""
 
 
 class Durability(ABC):
-    """An engine that keeps steps. Give it to `create_agent` or `@workflow` as `durability=`."""
+    """An engine that stores steps. Pass it to `create_agent` or `@workflow` as `durability=`."""
 
     def __init__(self) -> None:
         self._bodies: dict[str, Body] = {}
 
     def register(self, name: str, body: Body) -> None:
-        """Take on an agent or a flow, under the name that its runs have in the engine."""
+        """Register an agent or a flow under the name that its runs have in the engine."""
         if name in self._bodies:
             raise UsageError(
-                f"{type(self).__name__} has something named {name!r} already: each agent and flow needs its own name"
+                f"{type(self).__name__} already has an agent or flow named {name!r}: each needs its own name"
             )
         self._bodies[name] = body
 
-    async def invoke(self, name: str, run_id: object, payload: object, io: IO) -> Any:  # noqa: ANN401  JSON that the engine kept
-        """Run under an id, or wait for the run that has it; return its result."""
-        known = str(run_id) if run_id is not None else new_id()
-        envelope = await self._start(name, f"{name}/{known}", payload, io)
+    async def invoke(self, name: str, run_id: object, payload: object, io: IO) -> Any:  # noqa: ANN401  JSON that the engine stored
+        """Run under an id, or wait for the run that has this id; return its result."""
+        thread_id = str(run_id) if run_id is not None else new_id()
+        envelope = await self._start(name, f"{name}/{thread_id}", payload, io)
         if envelope.get("input") != payload:
             raise UsageError(
-                f"the thread {known!r} of {name} is a run with another input: a durable thread is one run. Give "
+                f"the thread {thread_id!r} of {name} is a run with another input: a durable thread is one run. Pass "
                 "another thread_id"
             )
         if "error" in envelope:
-            raise decode_error(envelope["error"], f"{name}/{known}")
+            raise decode_error(envelope["error"], f"{name}/{thread_id}")
         return envelope["value"]
 
     async def perform(self, name: str, payload: object, io: IO) -> dict[str, Any]:
-        """Run a body inside the engine; called by its workflow. What it raises is part of what it gives."""
+        """Run a body inside the engine; called by its workflow. An error is returned as part of the result."""
         body = self._bodies.get(name)
         if body is None:
             raise FlowError(
-                f"the engine has a run of {name!r}, and this program has made no agent or flow of that name yet"
+                f"the engine has a run of {name!r}, and this program has not created an agent or flow of that name yet"
             )
         token = ENGINE.set(self)
         try:
@@ -81,19 +81,19 @@ class Durability(ABC):
 
     @abstractmethod
     async def _start(self, name: str, run_id: str, payload: object, io: IO) -> dict[str, Any]:
-        """Start a workflow, or find the one of this id; return what `perform` gave."""
+        """Start a workflow, or find the one with this id; return the result of `perform`."""
 
     @abstractmethod
-    async def step(self, name: str, kept: KeptStep, io: IO) -> dict[str, Any]:
-        """Run a step of the workflow around it, unless the engine has its result."""
+    async def step(self, name: str, body: StepBody, io: IO) -> dict[str, Any]:
+        """Run a step of the current workflow, unless the engine has its result."""
 
     @abstractmethod
     def close(self) -> None:
-        """Leave the engine; runs that are not finished wait for the next process."""
+        """Disconnect from the engine; unfinished runs wait for the next process."""
 
 
 ENGINE: ContextVar[Durability | None] = ContextVar("foldline_engine", default=None)
-"""The engine whose workflow this code runs in."""
+"""The engine whose workflow is running this code."""
 
 
 async def durable_step(
@@ -103,49 +103,49 @@ async def durable_step(
     decode: Callable[[Any], T],
     io: IO,
 ) -> T:
-    """Run a body as a step of the engine around it; where there is none, just run it."""
+    """Run a body as a step of the current engine; without an engine, just run it."""
     engine = ENGINE.get()
     if engine is None:
         return await body()
     failures: list[Exception] = []
 
-    async def kept() -> dict[str, Any]:
-        token = ENGINE.set(None)  # what runs inside is part of this step
+    async def step_body() -> dict[str, Any]:
+        token = ENGINE.set(None)  # nested steps are part of this step
         try:
             return {"value": encode(await body())}
-        except Exception as error:  # noqa: BLE001  kept, and raised below
+        except Exception as error:  # noqa: BLE001  stored, and raised below
             failures.append(error)
             return {"error": encode_error(error)}
         finally:
             ENGINE.reset(token)
 
-    envelope = await engine.step(name, kept, io)
+    envelope = await engine.step(name, step_body, io)
     if "error" in envelope:
         raise failures[0] if failures else decode_error(envelope["error"], name)
     return decode(envelope["value"])
 
 
 def check_engine(durability: object, checkpointer: object) -> None:
-    """Refuse what is no engine as `durability=` of an agent or a flow, and an engine beside a checkpointer."""
+    """Raise `UsageError` if `durability=` is not an engine, or is combined with a checkpointer."""
     if durability is None:
         return
     if isinstance(durability, str):
         raise UsageError(
-            f"durability={durability!r} says when a checkpointer writes: pass it to invoke or stream. Here it is the "
-            "engine that keeps the run: DbosDurability(…) or TemporalDurability(…)"
+            f"durability={durability!r} sets when a checkpointer writes: pass it to invoke or stream. Here it is the "
+            "engine that stores the run: DbosDurability(…) or TemporalDurability(…)"
         )
     if not isinstance(durability, Durability):
         raise UsageError(
-            f"durability= is an engine (DbosDurability, TemporalDurability), not {type(durability).__name__}"
+            f"durability= must be an engine (DbosDurability, TemporalDurability), not {type(durability).__name__}"
         )
     if checkpointer is not None:
-        raise UsageError("give a checkpointer or durability, not both: each keeps the steps")
+        raise UsageError("pass a checkpointer or durability, not both: each stores the steps")
 
 
 def check_call_option(name: str, engine: Durability, option: object) -> None:
-    """Refuse `durability=` of a call where an engine keeps the run: it would say when a checkpointer writes."""
+    """Raise `UsageError` if a call has `durability=` but an engine stores the run: it is for checkpointers."""
     if option is not None:
         raise UsageError(
-            f"{name} is kept by {type(engine).__name__}, which writes every step before the next: "
-            f"durability={option!r} of a call says when a checkpointer writes. Leave it out"
+            f"{name} is stored by {type(engine).__name__}, which writes every step before the next: "
+            f"durability={option!r} of a call is for checkpointers. Leave it out"
         )

@@ -1,4 +1,4 @@
-"""`EventOutput`: what a run says, on its way to whoever streams it."""
+"""`EventOutput`: collects the events of a run and passes them to its reader."""
 
 from __future__ import annotations
 
@@ -13,52 +13,52 @@ __all__ = ["EventOutput"]
 
 
 class EventOutput:
-    """Takes events from anywhere inside a run; gives those that somebody wants to the run's reader."""
+    """Receives events from any code inside a run; passes the requested ones to the run's reader."""
 
     def __init__(self, io: IO, namespace: tuple[str, ...], wants: frozenset[str]) -> None:
         self.io = io
         self.namespace = namespace
         self.wants = wants
         self._emit: Emit | None = None
-        self._held: list[FlowEvent] = []
+        self._buffer: list[FlowEvent] = []
 
     def send(self, event: FlowEvent) -> None:
-        """Send an event to the reader; while nobody reads, it is held back."""
+        """Send an event to the reader; while there is none, buffer it."""
         if self._emit is not None:
             self._emit(event)
         else:
-            self._held.append(event)
+            self._buffer.append(event)
 
     def publish(self, method: Method, node: str | None, data: object) -> None:
-        """Say what happened, if somebody wants to know."""
+        """Send an event if its channel was requested."""
         if method in self.wants:
             self.send(FlowEvent(method, self.namespace, node, data))
 
     def write(self, chunk: object, node: str | None = None) -> None:
-        """Say something of a user's (`stream_mode="custom"`)."""
+        """Send a user's chunk (`stream_mode="custom"`)."""
         self.publish("custom", node, {"payload": chunk})
 
-    def take_waiting(self) -> list[FlowEvent]:
-        """Return what was held back."""
-        held, self._held = self._held, []
-        return held
+    def take_buffered(self) -> list[FlowEvent]:
+        """Return and clear the buffered events."""
+        events, self._buffer = self._buffer, []
+        return events
 
-    async def during(
+    async def run_body(
         self, body: Callable[[], Awaitable[object]], *, is_live: bool
     ) -> AsyncGenerator[FlowEvent, None]:
-        """Run a body; give what it says: at once where that is asked for, else when it is done."""
+        """Run a body; yield its events, while it runs if `is_live`, else when it is done."""
         if not is_live:
             await body()
         else:
             async with aclosing(run_in_background(self.io, self._live(body))) as events:
                 async for event in events:
                     yield event
-        for event in self.take_waiting():
+        for event in self.take_buffered():
             yield event
 
     def _live(self, body: Callable[[], Awaitable[object]]) -> Callable[[Emit], Awaitable[object]]:
         async def run(emit: Emit) -> None:
-            for event in self.take_waiting():
+            for event in self.take_buffered():
                 emit(event)
             self._emit = emit
             try:

@@ -1,7 +1,7 @@
-"""What a run says while it works, and the two forms in which it is given out. Pure.
+"""The events of a run, with Python values and in the form of the published protocol. No I/O.
 
-`FlowEvent` is what happened, with Python values. `envelope` gives it in the form of the published protocol: a dict of
-JSON with `type`, `method` and `params`, which front ends of that protocol read.
+`FlowEvent` is an event with Python values. `envelope` converts it to the form of the published protocol: a JSON dict
+with `type`, `method` and `params`, which front ends of that protocol read.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ Method = Literal[
     "custom",
 ]
 CHANNELS: frozenset[Method] = frozenset(get_args(Method)) - {"tasks", "tokens"}
-"""The channels of the published protocol that a run fills; the others serve `stream_mode` alone."""
+"""The channels of the published protocol; the other methods are only for `stream_mode`."""
 
 
 class FlowEvent(NamedTuple):
-    """One thing that happened in a run."""
+    """An event of a run."""
 
     method: Method
     namespace: tuple[str, ...]
@@ -46,7 +46,7 @@ Emit = Callable[[FlowEvent], None]
 
 
 def envelope(event: FlowEvent, seq: int) -> dict[str, Any]:
-    """Return what happened as an event of the protocol."""
+    """Return an event in the form of the protocol."""
     params: dict[str, Any] = {
         "namespace": list(event.namespace),
         "timestamp": int(time.time() * 1000),
@@ -64,13 +64,13 @@ def _data(event: FlowEvent) -> object:
 
 
 def jsonable(value: object) -> object:  # noqa: PLR0911  one line per kind
-    """Return a value as JSON; what JSON cannot say is given as text."""
+    """Return a value as JSON; what JSON does not have becomes text."""
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, Mapping):
-        return {str(key): jsonable(one) for key, one in value.items()}
+        return {str(key): jsonable(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [jsonable(one) for one in value]
+        return [jsonable(item) for item in value]
     if isinstance(value, BaseMessage):
         return jsonable(value.model_dump(exclude_none=True))
     if isinstance(value, BaseModel):

@@ -1,6 +1,6 @@
-"""`workflow`: a function whose steps are kept, so that it can stop for a person, or be killed, and go on later.
+"""`workflow`: a function whose steps are stored, so that it can stop for a person, or be killed, and continue later.
 
-When a flow goes on, its function is called again from the beginning. Finished steps give their results from the
+When a flow continues, its function is called again from the beginning. Finished steps return their results from the
 journal; the code between them runs again.
 """
 
@@ -53,7 +53,7 @@ class JournalRecord:
 
 @dataclass(frozen=True, slots=True)
 class FlowState:
-    """Where a thread of a flow stands."""
+    """The state of a thread of a flow."""
 
     status: str
     """`new`, `running` (or killed), `interrupted`, `failed`, `undone` or `done`."""
@@ -65,10 +65,10 @@ class FlowState:
 
 
 class Workflow(Runnable[Any, Any], Generic[P, R]):
-    """A function whose steps are kept. Made by `workflow`."""
+    """A function whose steps are stored. Made by `workflow`."""
 
-    starts_anew = False
-    """Whether an input begins a new run although the last one is unfinished."""
+    replaces_unfinished_run = False
+    """Whether an input begins a new run even if the last one is unfinished."""
 
     def __init__(
         self,
@@ -103,11 +103,11 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
         if durability is not None:
             durability.register(self.flow_name, self._durable_body)
 
-    async def _durable_body(self, payload: Any, io: IO) -> object:  # noqa: ANN401  JSON, as `_durably` wrote it
-        """Run inside the engine: arguments and result as JSON."""
+    async def _durable_body(self, payload: Any, io: IO) -> object:  # noqa: ANN401  JSON as `_run_in_engine` packs it
+        """Run inside the engine; arguments and result are JSON."""
         args = tuple(
-            unpack(item, "an argument", self.parameter_types.get(place, Any))
-            for place, item in enumerate(payload[0])
+            unpack(item, "an argument", self.parameter_types.get(index, Any))
+            for index, item in enumerate(payload[0])
         )
         kwargs = {
             name: unpack(item, "an argument", self.parameter_types.get(name, Any))
@@ -119,12 +119,12 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
             raise FlowInterrupt(flow_run.interrupts)
         return pack(output, f"the result of {self.flow_name}", self.returns)
 
-    async def _durably(self, durability: Durability, value: object, run: Run) -> object:
+    async def _run_in_engine(self, durability: Durability, value: object, run: Run) -> object:
         check_call_option(self.flow_name, durability, run.kwargs.get("durability"))
         args, kwargs = self.arguments(value)
         types = self.parameter_types
         payload = [
-            [pack(item, "an argument", types.get(place, Any)) for place, item in enumerate(args)],
+            [pack(item, "an argument", types.get(index, Any)) for index, item in enumerate(args)],
             {
                 name: pack(item, "an argument", types.get(name, Any))
                 for name, item in kwargs.items()
@@ -136,7 +136,7 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
 
     @property
     def _engine(self) -> Durability | None:
-        """The engine that keeps a run that begins here; inside a run of it, it has begun already."""
+        """The engine for a run that begins here; None inside a run of an engine."""
         return self.durability if ENGINE.get() is None else None
 
     def _read_types(self) -> dict[int | str, Any]:
@@ -149,14 +149,14 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
             types[number] = types[parameter.name] = hints.get(parameter.name, Any)
         return types
 
-    # -- what a subclass for LangGraph's names changes
+    # -- what the subclass for LangGraph's API overrides
 
-    def injected(self, context: FlowContext, run: Run) -> dict[str, Any]:
-        """Return the arguments that the caller does not give."""
+    def injected_arguments(self, context: FlowContext, run: Run) -> dict[str, Any]:
+        """Return the arguments that the caller does not pass."""
         return {}
 
-    def ending(self, output: object) -> tuple[Any, Any]:
-        """Return what the caller gets, and what the thread keeps for the next run."""
+    def split_output(self, output: object) -> tuple[Any, Any]:
+        """Return the result for the caller, and the value that is saved for the next run."""
         return output, output
 
     def arguments(self, value: object) -> Arguments:
@@ -177,26 +177,26 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
     # -- running
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Run like the function itself; inside a flow it is a step of it. An async flow gives an awaitable."""
+        """Run the function; inside another flow it is a step of it. An async flow returns an awaitable."""
         if current_scope.get() is not None:
             return self._as_step(*args, **kwargs)  # type: ignore[no-any-return]
         return self._start(None, _Arguments(args, kwargs))  # type: ignore[no-any-return]
 
-    def _start(self, config: RunnableConfig | None, value: object) -> Any:  # noqa: ANN401  what the flow returns; of an async flow an awaitable of it
+    def _start(self, config: RunnableConfig | None, value: object) -> Any:  # noqa: ANN401  the flow's result, or for an async flow an awaitable of it
         io = ASYNC if is_async_callable(self.function) else BLOCKING
         body = self._call(value, Run.root(io, config, {}))
         return drive(body) if io.blocking else body
 
     async def _call(self, value: object, run: Run) -> object:
         if (engine := self._engine) is not None:
-            return await self._durably(engine, value, run)
+            return await self._run_in_engine(engine, value, run)
         flow_run = FlowRun(self, run)
         output = await flow_run.result(value)
         if flow_run.interrupts:
             if flow_run.outer is not None:
                 raise FlowInterrupt(flow_run.interrupts)
             raise FlowInterruptedError(
-                f"{self.name} stopped for {len(flow_run.interrupts)} answer(s): go on with "
+                f"{self.name} stopped for {len(flow_run.interrupts)} answer(s): continue with "
                 f"{self.name}.thread({flow_run.thread_id!r}).resume(answer)",
                 flow_run.interrupts,
                 flow_run.thread_id,
@@ -205,11 +205,11 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
 
     async def _invoke_body(self, input: object, run: Run) -> object:
         if (engine := self._engine) is not None:
-            return await self._durably(engine, input, run)
+            return await self._run_in_engine(engine, input, run)
         flow_run = FlowRun(self, run)
-        return self._shown(flow_run, await flow_run.result(input))
+        return self._public_output(flow_run, await flow_run.result(input))
 
-    def _shown(self, flow_run: FlowRun, output: object) -> object:
+    def _public_output(self, flow_run: FlowRun, output: object) -> object:
         if flow_run.interrupts and flow_run.outer is not None:
             raise FlowInterrupt(flow_run.interrupts)
         return {"__interrupt__": list(flow_run.interrupts)} if flow_run.interrupts else output
@@ -219,7 +219,7 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
 
         async def body(emit: Emit) -> None:
             flow_run = FlowRun(self, run, wants=view.wants, emit=emit)
-            self._shown(flow_run, await flow_run.result(input))
+            self._public_output(flow_run, await flow_run.result(input))
 
         async with aclosing(run_in_background(run.io, body)) as events:
             async for event in events:
@@ -229,7 +229,7 @@ class Workflow(Runnable[Any, Any], Generic[P, R]):
     # -- threads
 
     def thread(self, thread_id: str) -> FlowThread[P, R]:
-        """Return one thread of this flow: call it, resume it, look at it."""
+        """Return a thread of this flow, which can be called, resumed and inspected."""
         if self.checkpointer is None:
             raise UsageError(f"{self.name} has no checkpointer: @workflow(checkpointer=…)")
         return FlowThread(self, str(thread_id), self.checkpointer)
@@ -260,28 +260,28 @@ class FlowThread(Generic[P, R]):
 
     @property
     def config(self) -> RunnableConfig:
-        """The config that names this thread."""
-        names = {"thread_id": self.thread_id}
-        return {"configurable": names if self._at is None else {**names, "checkpoint_id": self._at}}
+        """The config of this thread."""
+        ids = {"thread_id": self.thread_id}
+        return {"configurable": ids if self._at is None else {**ids, "checkpoint_id": self._at}}
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Run the flow on this thread; the same input again carries on with an unfinished run."""
+        """Run the flow on this thread; the same input again continues an unfinished run."""
         return self.flow._start(self.config, _Arguments(args, kwargs))  # type: ignore[no-any-return]
 
     def resume(self, answer: object = None) -> R:
-        """Go on: with the answer to what the flow asked, or a dict of answers by the ids of the questions."""
+        """Continue with the answer to the flow's question, or a dict of answers by question id."""
         return self.flow._start(self.config, Command(resume=answer))  # type: ignore[no-any-return]
 
     def carry_on(self) -> R:
-        """Go on with a run that was killed or failed."""
+        """Continue a run that was killed or failed."""
         return self.flow._start(self.config, None)  # type: ignore[no-any-return]
 
     def state(self) -> FlowState:
-        """Return where this thread stands."""
+        """Return the state of this thread."""
         return drive(self._state(BLOCKING))
 
     async def astate(self) -> FlowState:
-        """Return where this thread stands."""
+        """Return the state of this thread."""
         return await self._state(ASYNC)
 
     async def _state(self, io: IO) -> FlowState:
@@ -301,13 +301,13 @@ class FlowThread(Generic[P, R]):
         value = (
             unpack(ending["value"], "the result", self.flow.returns) if "value" in ending else None
         )
-        names = {"thread_id": self.thread_id}
+        ids = {"thread_id": self.thread_id}
         if journal.head is not None:
-            names["checkpoint_id"] = journal.head
-        return FlowState(status, value, tuple(journal.interrupts), steps, {"configurable": names})
+            ids["checkpoint_id"] = journal.head
+        return FlowState(status, value, tuple(journal.interrupts), steps, {"configurable": ids})
 
     def history(self) -> list[JournalRecord]:
-        """Return the records of this thread, the oldest first; `fork(at=record.id)` goes on from one of them."""
+        """Return the records of this thread, the oldest first; `fork(at=record.id)` continues from one of them."""
         return drive(self._history(BLOCKING))
 
     async def ahistory(self) -> list[JournalRecord]:
@@ -327,11 +327,11 @@ class FlowThread(Generic[P, R]):
         return records
 
     def fork(self, at: str, to: str | None = None) -> FlowThread[P, R]:
-        """Copy this thread up to a record into a new one, which goes on from there."""
+        """Copy this thread up to a record into a new thread, which continues from there."""
         return drive(self._fork(at, to, BLOCKING))
 
     async def afork(self, at: str, to: str | None = None) -> FlowThread[P, R]:
-        """Copy this thread up to a record into a new one, which goes on from there."""
+        """Copy this thread up to a record into a new thread, which continues from there."""
         return await self._fork(at, to, ASYNC)
 
     async def _fork(self, at: str, to: str | None, io: IO) -> FlowThread[P, R]:
@@ -342,7 +342,7 @@ class FlowThread(Generic[P, R]):
         return FlowThread(self.flow, thread_id, self._saver)
 
     def delete(self) -> None:
-        """Forget this thread."""
+        """Delete this thread."""
         self._saver.delete_thread(self.thread_id)
 
 
@@ -359,7 +359,7 @@ def workflow(
     durability: Durability | None = None,
 ) -> Callable[[Callable[P, R]], Workflow[P, R]]: ...
 def workflow(function: Callable[..., Any] | None = None, /, **options: Any) -> object:
-    """Make a flow of a function: its steps are kept by the checkpointer, and it goes on where it was.
+    """Make a flow from a function: the checkpointer stores its steps, and an interrupted run continues.
 
     ```python
     from foldline.checkpoint import InMemorySaver
@@ -387,5 +387,5 @@ def workflow(function: Callable[..., Any] | None = None, /, **options: Any) -> o
     ```
     """
     if function is None:
-        return lambda written: Workflow(written, **options)
+        return lambda function: Workflow(function, **options)
     return Workflow(function, **options)

@@ -1,4 +1,4 @@
-"""`FlowOutput`: what a run of a flow says to whoever streams it."""
+"""`FlowOutput`: publishes the events of a flow's run."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from foldline.workflows.values import unpack_plain
 
 __all__ = ["FlowOutput"]
 
-ENDED = "__end__"
-"""The key of what a flow gave in `stream_mode="tasks"`, as LangGraph has it."""
+END_KEY = "__end__"
+"""The key of a flow's result in `stream_mode="tasks"`, as in LangGraph."""
 
 
 class FlowOutput:
-    """Says that a flow begins, stops, ends or fails, and what is kept of it."""
+    """Publishes the start, stop, end or failure of a flow, and its stored records."""
 
     def __init__(self, context: FlowContext, journal: Journal | None) -> None:
         self.context = context
@@ -27,33 +27,33 @@ class FlowOutput:
             journal.on_write = self._publish_record
 
     def token_handler(self) -> TokenHandler | None:
-        """Return what listens to the models inside; None where nobody wants their words."""
+        """Return the handler that streams the models inside; None if their tokens are not requested."""
         context = self.context
         if "tokens" not in context.wants or context.emit is None:
             return None
 
-        def about() -> dict[str, Any]:
+        def call_metadata() -> dict[str, Any]:
             scope = current_scope.get()
             path = "" if scope is None else scope.path
             node = path.rstrip("/").rpartition("/")[2].partition("#")[0] or context.name
             return {"langgraph_node": node, "thread_id": context.thread_id}
 
-        return TokenHandler(context.emit, context.namespace, about)
+        return TokenHandler(context.emit, context.namespace, call_metadata)
 
     def publish_start(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Say that the flow is called."""
-        given = args[0] if len(args) == 1 and not kwargs else (args, kwargs)
-        self._publish_task({"type": "task", "input": given, "triggers": ("__start__",)})
+        """Publish that the flow is called."""
+        flow_input = args[0] if len(args) == 1 and not kwargs else (args, kwargs)
+        self._publish_task({"type": "task", "input": flow_input, "triggers": ("__start__",)})
 
     def publish_end(self, value: object) -> None:
-        """Say that the flow is done."""
+        """Publish that the flow is done."""
         context = self.context
         context.publish("updates", context.name, {"node": context.name, "values": value})
-        self.publish_result(result={ENDED: value})
+        self.publish_result(result={END_KEY: value})
         context.publish("values", None, value)
 
     def publish_stop(self, interrupts: list[Interrupt]) -> None:
-        """Say that the flow stopped for these questions."""
+        """Publish that the flow stopped for these questions."""
         for item in interrupts:
             data = {"interrupt_id": item.id, "payload": item.value}
             self.context.publish("input.requested", None, data)
@@ -67,10 +67,10 @@ class FlowOutput:
         error: Exception | None = None,
         interrupts: list[Interrupt] | None = None,
     ) -> None:
-        """Say what came of the flow."""
+        """Publish the outcome of the flow."""
         questions = [{"value": item.value, "id": item.id} for item in interrupts or ()]
-        ending = {"error": error, "result": result or {}, "interrupts": questions}
-        self._publish_task({"type": "task_result", **ending})
+        outcome = {"error": error, "result": result or {}, "interrupts": questions}
+        self._publish_task({"type": "task_result", **outcome})
 
     def _publish_task(self, data: dict[str, Any]) -> None:
         name = self.context.name
@@ -78,7 +78,7 @@ class FlowOutput:
         self.context.publish("tasks", name, {"step": 0, "id": id, "name": name, **data})
 
     def _publish_record(self, entry: Entry, body: dict[str, Any]) -> None:
-        """Say that a record was written: a thread can be forked from it."""
+        """Publish that a record was written; a thread can be forked from it."""
         names = {"thread_id": self.context.thread_id, "checkpoint_ns": ""}
         data: dict[str, Any] = {
             key: None if id is None else {"configurable": {**names, "checkpoint_id": id}}

@@ -1,4 +1,4 @@
-"""One run of a flow: read the journal, take what the caller gives, call the function, keep how it ended."""
+"""One run of a flow: load the journal, apply the caller's input, call the function, store its outcome."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from foldline.utils.uuid import new_id
 from foldline.workflows.events import FlowEvent
 from foldline.workflows.flow_output import FlowOutput
 from foldline.workflows.interrupts import (
-    Asking,
     Command,
     FlowInterrupt,
     Interrupt,
+    InterruptScope,
     answers_for,
 )
 from foldline.workflows.journal import Journal, encode_error
-from foldline.workflows.parent import Parent, within
-from foldline.workflows.scope import FlowContext, Scope, entered
+from foldline.workflows.parent import Parent, current_parent
+from foldline.workflows.scope import FlowContext, Scope, enter_scope
 from foldline.workflows.steps import digest_of
 from foldline.workflows.values import pack, unpack
 
@@ -32,12 +32,12 @@ __all__ = ["Arguments", "FlowRun"]
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 UNDO = "undo"
-OWN_CHANNELS = frozenset({"messages", "tokens"})
-"""What a flow hears of its models by itself, wherever they are called inside it."""
+MODEL_CHANNELS = frozenset({"messages", "tokens"})
+"""Channels that the flow's own token handler serves, for all models inside the flow."""
 
 
 class FlowRun:
-    """One run of a flow, on a thread where it has a checkpointer."""
+    """One run of a flow, on a thread if it has a checkpointer."""
 
     def __init__(
         self,
@@ -51,11 +51,11 @@ class FlowRun:
         self.run = run
         self.io: IO = run.io
         self.interrupts: list[Interrupt] = []
-        outer = within.get()
+        outer = current_parent.get()
         saver, thread_id = flow.checkpointer, run.configurable.get("thread_id")
         key, lineage = "", None
         namespace: tuple[str, ...] = ()
-        is_inner = outer is not None and outer.keeps(saver, thread_id)
+        is_inner = outer is not None and outer.stores_run(saver, thread_id)
         if outer is not None:
             namespace, place = outer.next_place()
             if emit is None:
@@ -87,7 +87,7 @@ class FlowRun:
             ending = self.journal.ending or {}
             if (
                 "value" in ending
-            ):  # the node or tool around it runs again, and this flow was finished
+            ):  # the calling node or tool runs again, and this flow is already finished
                 return unpack(ending["value"], "the result", self.flow.returns)
         try:
             return await self._result(value)
@@ -119,7 +119,7 @@ class FlowRun:
         if self.journal is None:
             if value is None or isinstance(value, Command):
                 raise UsageError(
-                    f"{self.flow.flow_name} has no checkpointer, so there is nothing to carry on with: "
+                    f"{self.flow.flow_name} has no checkpointer, so there is no run to continue: "
                     "@workflow(checkpointer=…)"
                 )
             return self.flow.arguments(value)
@@ -135,18 +135,17 @@ class FlowRun:
         if value is None:
             if not is_unfinished:
                 raise UsageError(
-                    f"{self.flow.flow_name} was invoked with None, which carries on with an unfinished run, and thread "
+                    f"{self.flow.flow_name} was invoked with None, which continues an unfinished run, and thread "
                     f"{self.thread_id!r} has none"
                 )
             return await self._carry_on(journal)
         arguments = self.flow.arguments(value)
-        if is_unfinished and not self.flow.starts_anew:
+        if is_unfinished and not self.flow.replaces_unfinished_run:
             if digest_of(*arguments) == (journal.run or {}).get("args"):
                 return await self._carry_on(journal)
             raise UsageError(
-                f"thread {self.thread_id!r} has an unfinished run of {self.flow.flow_name} with another input: carry "
-                f"on with "
-                "invoke(None), or use another thread"
+                f"thread {self.thread_id!r} has an unfinished run of {self.flow.flow_name} with another input: "
+                "continue it with invoke(None), or use another thread"
             )
         await journal.write(
             self.io,
@@ -154,24 +153,24 @@ class FlowRun:
             name=self.flow.flow_name,
             version=self.flow.version,
             args=digest_of(*arguments),
-            input=self._packed(arguments),
+            input=self._pack_arguments(arguments),
         )
         return arguments
 
-    def _packed(self, arguments: Arguments) -> object:
+    def _pack_arguments(self, arguments: Arguments) -> object:
         args, kwargs = arguments
         types = self.flow.parameter_types
         positional = [
             pack(item, f"argument {number} of {self.flow.flow_name}", types.get(number, Any))
             for number, item in enumerate(args)
         ]
-        named = {
+        keywords = {
             key: pack(item, f"argument {key!r} of {self.flow.flow_name}", types.get(key, Any))
             for key, item in kwargs.items()
         }
-        return [positional, named]
+        return [positional, keywords]
 
-    def _unpacked(self, journal: Journal) -> Arguments:
+    def _stored_arguments(self, journal: Journal) -> Arguments:
         record = journal.run or {}
         packed = record.get("input")
         where = f"the input of thread {self.thread_id!r}"
@@ -188,14 +187,18 @@ class FlowRun:
     async def _carry_on(self, journal: Journal) -> Arguments:
         self._check_flow(journal)
         if self.outer is not None:
-            known = self.outer.answers
-            answers = {item.id: known[item.id] for item in journal.interrupts if item.id in known}
+            outer_answers = self.outer.answers
+            answers = {
+                item.id: outer_answers[item.id]
+                for item in journal.interrupts
+                if item.id in outer_answers
+            }
             if answers:
                 await journal.write(self.io, "resume", answers=answers)
-                return self._unpacked(journal)
+                return self._stored_arguments(journal)
         if not journal.interrupts:
             await journal.write(self.io, "claim")
-        return self._unpacked(journal)
+        return self._stored_arguments(journal)
 
     async def _answer(
         self, journal: Journal, command: Command[Any], *, is_unfinished: bool
@@ -208,7 +211,7 @@ class FlowRun:
         answers = answers_for(command.resume, journal.interrupts)
         packed = {key: pack(item, "an answer") for key, item in answers.items()}
         await journal.write(self.io, "resume", answers=packed)
-        return self._unpacked(journal)
+        return self._stored_arguments(journal)
 
     def _check_flow(self, journal: Journal) -> None:
         record = journal.run or {}
@@ -221,9 +224,8 @@ class FlowRun:
         if version != self.flow.version and version not in self.flow.accepts:
             raise FlowChangedError(
                 f"thread {self.thread_id!r} was begun by version {version!r} of {self.flow.flow_name}, and this is "
-                f"version "
-                f"{self.flow.version!r}: finish it with that version, or say accepts=[{version!r}] and branch on "
-                "flow_version()"
+                f"version {self.flow.version!r}: finish it with that version, or set accepts=[{version!r}] and branch "
+                "on flow_version()"
             )
 
     def _version(self) -> str | None:
@@ -239,32 +241,29 @@ class FlowRun:
         args, kwargs = arguments
         function = self.flow.function
         is_async = is_async_callable(function)
-        self.context.questions = Asking("", {}, False)  # noqa: FBT003
+        self.context.questions = InterruptScope("", {}, False)  # noqa: FBT003
         if self.journal is not None:
-            answered = {
-                key: unpack(item, "an answer") for key, item in self.journal.answers.items()
-            }
+            answers = {key: unpack(item, "an answer") for key, item in self.journal.answers.items()}
             place = f"{self.thread_id}/{self.journal.namespace}/{self.journal.run_id}"
-            self.context.questions = Asking(place, answered, True)  # noqa: FBT003
-        self.context.within = self._parent()
+            self.context.questions = InterruptScope(place, answers, True)  # noqa: FBT003
+        self.context.parent = self._parent()
         scope = Scope(
             self.context, self.journal, "", is_async, checks_order=self.journal is not None and not is_async
         )  # fmt: skip
         self.output.publish_start(args, kwargs)
-        kwargs = {**kwargs, **self.flow.injected(self.context, self.run)}
-        with entered(scope), self._observed_run().current():
+        kwargs = {**kwargs, **self.flow.injected_arguments(self.context, self.run)}
+        with enter_scope(scope), self._observed_run().current():
             output = await self.io.call(function, *args, **kwargs)
-        missed = None if self.journal is None else self.journal.unclaimed()
-        if missed is not None:
+        missing_place = None if self.journal is None else self.journal.unclaimed()
+        if missing_place is not None:
             raise FlowChangedError(
-                f"thread {self.thread_id!r}: the first place that differs is {missed}: the journal has it, and the "
-                f"flow "
-                "ended without it. Use the code that began this thread, or begin a new one"
+                f"thread {self.thread_id!r}: the first place that differs is {missing_place}: the journal has it, and "
+                "the flow ended without it. Use the code that began this thread, or begin a new one"
             )
         return output
 
     def _parent(self) -> Parent | None:
-        """Return what agents, graphs and flows called by this one inherit: they are kept on its thread."""
+        """Return the parent of the agents, graphs and flows that this flow calls: they are stored on its thread."""
         context, journal = self.context, self.journal
         if journal is None and context.emit is None:
             return None
@@ -272,7 +271,7 @@ class FlowRun:
         return Parent(
             namespace=context.namespace or (context.name,),
             key=f"{journal.namespace}|{key}" if journal is not None and journal.namespace else key,
-            wants=context.wants - OWN_CHANNELS,
+            wants=context.wants - MODEL_CHANNELS,
             emit=context.emit,
             checkpointer=None if journal is None else journal.saver,
             thread_id=self.thread_id,
@@ -281,22 +280,22 @@ class FlowRun:
         )
 
     def _observed_run(self) -> Run:
-        """Return the run that models inside are children of; their words go to whoever streams the flow."""
+        """Return the parent run of the models inside; their tokens go to the stream of the flow."""
         handler = None if self.outer is not None else self.output.token_handler()
         return self.run if handler is None else self.run.child().patched({"callbacks": [handler]})
 
     # -- the end
 
     async def _end(self, output: object) -> object:
-        shown, saved = self.flow.ending(output)
+        result, saved = self.flow.split_output(output)
         if self.journal is not None:
             returns = self.flow.returns
-            fields = {"value": pack(shown, f"the result of {self.flow.flow_name}", returns)}
-            if saved is not shown:
+            fields = {"value": pack(result, f"the result of {self.flow.flow_name}", returns)}
+            if saved is not result:
                 fields["saved"] = pack(saved, f"what {self.flow.flow_name} saves")
             await self.journal.write(self.io, "end", **fields)
-        self.output.publish_end(shown)
-        return shown
+        self.output.publish_end(result)
+        return result
 
     async def _stop(self, interrupts: list[Interrupt]) -> None:
         self.interrupts = interrupts
@@ -306,14 +305,14 @@ class FlowRun:
         self.output.publish_stop(interrupts)
 
     async def _fail(self, error: Exception) -> None:
-        """Undo what has an `on_failure`, the newest first; without any, a next try repeats the failed steps."""
+        """Run the compensations, the newest first; if there are none, the next attempt repeats the failed steps."""
         self.output.publish_result(error=error)
-        undone = self.context.undo
-        for place, compensate, value in reversed(undone):
+        compensations = self.context.undo
+        for place, compensate, value in reversed(compensations):
             await self._undo(place, compensate, value)
         if self.journal is None:
             return
-        if undone:
+        if compensations:
             await self.journal.write(self.io, "end", failed=encode_error(error))
             return
         causes = _causes(error)
@@ -330,21 +329,21 @@ class FlowRun:
             return
         scope = Scope(self.context, journal, f"{undo_place}/", is_async_callable(compensate))
         scope.key = scope.key_of(undo_place)
-        with entered(scope):
+        with enter_scope(scope):
             await self.io.call(compensate, value)
         if journal is not None:
             await journal.write(self.io, "step", place=undo_place, args=UNDO, value=None)
 
 
 def _causes(error: BaseException) -> list[BaseException]:
-    found: list[BaseException] = []
-    waiting: list[BaseException | None] = [error]
-    while waiting:
-        current = waiting.pop()
-        if current is None or any(current is item for item in found):
+    causes: list[BaseException] = []
+    queue: list[BaseException | None] = [error]
+    while queue:
+        current = queue.pop()
+        if current is None or any(current is item for item in causes):
             continue
-        found.append(current)
-        waiting += [current.__cause__, current.__context__]
+        causes.append(current)
+        queue += [current.__cause__, current.__context__]
         if isinstance(current, BaseExceptionGroup):
-            waiting += current.exceptions
-    return found
+            queue += current.exceptions
+    return causes

@@ -1,8 +1,8 @@
-"""Stopping for a person: `interrupt(value)` inside a flow, a node, a tool or a hook; `Command(resume=…)` to go on.
+"""Stopping for a person: `interrupt(value)` inside a flow, a node, a tool or a hook; `Command(resume=…)` continues.
 
-The first time, `interrupt` stops the run: its state is kept by the checkpointer and the caller gets the value under
-`__interrupt__`. When the run is resumed the flow, node, tool or hook is called again from its beginning; steps that
-are finished give their results from the journal, and `interrupt` returns what the person said.
+The first time, `interrupt` stops the run: the checkpointer stores its state, and the caller gets the value under
+`__interrupt__`. When the run is resumed, the flow, node, tool or hook is called again from its beginning; finished
+steps return their results from the journal, and `interrupt` returns the person's answer.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Any, ClassVar, Generic, TypeVar
 from foldline.exceptions import UsageError
 from foldline.messages.tool import ToolOutputMixin
 
-__all__ = ["Asking", "Command", "FlowInterrupt", "Interrupt", "answers_for", "interrupt"]
+__all__ = ["Command", "FlowInterrupt", "Interrupt", "InterruptScope", "answers_for", "interrupt"]
 
 Goto = TypeVar("Goto")
 
 
 @dataclass(frozen=True, slots=True)
 class Interrupt:
-    """A question to a person: what was asked, and the id under which the answer is given."""
+    """A question to a person: its value, and the id of its answer."""
 
     value: Any
     id: str
@@ -31,10 +31,10 @@ class Interrupt:
 
 @dataclass(slots=True)
 class Command(ToolOutputMixin, Generic[Goto]):
-    """What to do besides the ordinary: resume with an answer, or (from a tool or a node) update the state and jump.
+    """An instruction to a run: resume with an answer, or (from a tool or a node) update the state and jump.
 
-    `resume` is the answer to the one open interrupt, or a dict of answers by interrupt id where several are open.
-    `goto` names nodes or holds `Send`s; `graph=Command.PARENT` means the graph around this one.
+    `resume` is the answer to the only open interrupt, or a dict of answers by interrupt id if several are open.
+    `goto` names nodes or holds `Send`s; `graph=Command.PARENT` means the graph that contains this one.
     """
 
     PARENT: ClassVar[str] = "__parent__"
@@ -46,7 +46,7 @@ class Command(ToolOutputMixin, Generic[Goto]):
 
 
 class FlowInterrupt(BaseException):
-    """Carries interrupts out of a tool or a hook; no `Exception`, so that `except Exception` does not lose it."""
+    """Carries interrupts out of a tool or a hook; not an `Exception`, so that `except Exception` does not catch it."""
 
     def __init__(self, interrupts: list[Interrupt]) -> None:
         self.interrupts = interrupts
@@ -54,16 +54,16 @@ class FlowInterrupt(BaseException):
 
 
 @dataclass(slots=True)
-class Asking:
-    """Where the code that may ask is: which step of which agent, and which answers are there already."""
+class InterruptScope:
+    """The step in which `interrupt()` is called, and the answers that exist already."""
 
     place: str
-    """Names the step: two different steps never have the same."""
+    """Identifies the step: two different steps never have the same place."""
     answers: Mapping[str, Any]
     can_stop: bool
     count: int = field(default=0)
 
-    def ask(self, value: object) -> Any:  # noqa: ANN401  whatever the person answered
+    def ask(self, value: object) -> Any:  # noqa: ANN401  the answer, of any type
         """Return the answer, or stop for it."""
         name = f"{self.place}/{self.count}"
         self.count += 1
@@ -72,23 +72,25 @@ class Asking:
             return self.answers[id]
         if not self.can_stop:
             raise UsageError(
-                "interrupt() needs a checkpointer and a thread, so that the run can go on later: "
-                'give checkpointer=InMemorySaver() and config={"configurable": {"thread_id": "1"}}'
+                "interrupt() needs a checkpointer and a thread, so that the run can continue later: "
+                'pass checkpointer=InMemorySaver() and config={"configurable": {"thread_id": "1"}}'
             )
         raise FlowInterrupt([Interrupt(value, id)])
 
 
-asking: ContextVar[Asking | None] = ContextVar("foldline_agent_asking", default=None)
+current_interrupt_scope: ContextVar[InterruptScope | None] = ContextVar(
+    "foldline_interrupt_scope", default=None
+)
 
 
-def interrupt(value: object) -> Any:  # noqa: ANN401  whatever the person answered
-    """Stop this run until a person has answered; give the answer."""
-    current = asking.get()
-    if current is None:
+def interrupt(value: object) -> Any:  # noqa: ANN401  the answer, of any type
+    """Stop this run until a person has answered; return the answer."""
+    scope = current_interrupt_scope.get()
+    if scope is None:
         raise UsageError(
             "interrupt() works inside a tool or a middleware hook of an agent, a flow, or a node of a graph"
         )
-    return current.ask(value)
+    return scope.ask(value)
 
 
 def answers_for(resume: object, interrupts: list[Interrupt]) -> dict[str, Any]:

@@ -1,12 +1,12 @@
-"""`Journal`: the log of one flow on one thread. What is written here was acknowledged and is never done again.
+"""`Journal`: the log of one flow on one thread. What is stored here is never done again.
 
     flow     a run begins: the name and version of the flow, and its input
     step     a step at a place is done: the hash of its arguments, and its result
-    fail     a step at a place failed for good: its error
+    fail     a step at a place failed finally: its error
     stop     the run stopped for these questions
     resume   the answers to them
-    claim    somebody carries on (after a crash)
-    end      the run is done: its result; or it failed: its error, and the failed steps that a next try repeats
+    claim    a process continues the run (after a crash)
+    end      the run is done: its result; or it failed: its error, and the failed steps that the next attempt repeats
 
 A place is `parent/name#n`: the n-th call of a step of that name under its parent.
 """
@@ -35,18 +35,18 @@ KINDS = frozenset({"flow", "step", "fail", "stop", "resume", "claim", "end"})
 
 @dataclass
 class Journal:
-    """The log of one flow on one thread, and what it says so far."""
+    """The log of one flow on one thread, and its contents so far."""
 
     saver: BaseCheckpointSaver
     thread_id: str
     namespace: str = ""
     lineage: Lineage | None = None
-    """Where the run around this one stands."""
+    """The position of the outer run."""
     is_open: bool = False
     head: str | None = None
     """The last record of the chain."""
     run: dict[str, Any] | None = None
-    """The record that began the run; None before the first one."""
+    """The record that began the run; None before the first run."""
     run_id: str = ""
     steps: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The records of finished and failed steps of this run, by place, in the order of writing."""
@@ -55,9 +55,9 @@ class Journal:
     interrupts: list[Interrupt] = field(default_factory=list)
     ending: dict[str, Any] | None = None
     previous: Any = None
-    """The result of the run before this one, packed."""
+    """The result of the previous run, as JSON."""
     on_write: Callable[[Entry, dict[str, Any]], None] | None = None
-    """Hears of every record that is safe."""
+    """Called with every record that is stored."""
 
     def __post_init__(self) -> None:
         self._lock = mutex()
@@ -68,21 +68,21 @@ class Journal:
         """The records of this run."""
 
     def as_lineage(self) -> Lineage:
-        """Return where this run stands, for the logs of agents and graphs that it calls."""
+        """Return the position of this run, for the logs of agents and graphs that it calls."""
         return Lineage(self._log, self._chain)
 
     def set_durability(self, durability: str | None) -> None:
-        """Choose when records are written: before the run goes on, beside the next step, or when the run ends."""
+        """Set when records are written: before the run continues, during the next step, or when the run ends."""
         self._log.set_durability(durability)
 
     async def release(self, io: IO) -> None:
-        """Write what was held back, and wait for what is being written."""
+        """Write the remaining records, and wait for those being written."""
         await self._log.release(io)
 
     # -- reading
 
     async def load(self, io: IO, at: str | None = None) -> None:
-        """Read the log; nothing is read twice."""
+        """Load the log, once."""
         if self.is_open:
             return
         for entry in chain_of(await self._log.read(io), at):
@@ -135,22 +135,22 @@ class Journal:
     # -- replaying
 
     def claim(self, place: str) -> None:
-        """Note that the flow came to a place again, and so to what was under it."""
+        """Mark a place, and all places under it, as reached by the flow again."""
         if place in self.steps:
             self.claimed.add(place)
         if place in self._under:
             self.claimed.update(key for key in self._under[place] if key in self.steps)
 
     def forget_failures(self, place: str) -> None:
-        """Let the failed steps under a place run again: the step around them is tried once more."""
-        under = f"{place}/"
+        """Let the failed steps under a place run again: their enclosing step is retried."""
+        prefix = f"{place}/"
         for key in [key for key, body in self.steps.items() if body["kind"] == "fail"]:
-            if key.startswith(under):
+            if key.startswith(prefix):
                 del self.steps[key]
                 self.claimed.discard(key)
 
     def unclaimed(self, parent: str | None = None) -> str | None:
-        """Return the first place of the journal that the flow did not come to; under a parent, or anywhere."""
+        """Return the first place of the journal that the flow did not reach, under a parent or anywhere."""
         if len(self.claimed) == len(self.steps):
             return None
         for place in self.steps:
@@ -165,14 +165,13 @@ class Journal:
         if record.get("args") != digest:
             raise FlowChangedError(
                 f"thread {self.thread_id!r}: the first place that differs is {place}: it was called with other "
-                f"arguments "
-                "than its journal has. Use the code that began this thread, or begin a new one"
+                "arguments than its journal has. Use the code that began this thread, or begin a new one"
             )
 
     # -- writing
 
     def note(self, kind: str, **fields: object) -> None:
-        """Write a record with the next one: it is safe before any later step runs."""
+        """Write a record together with the next one; it is stored before any later step runs."""
         self._add(kind, fields)
 
     def _add(self, kind: str, fields: dict[str, Any]) -> PendingEntry:
@@ -185,7 +184,7 @@ class Journal:
         return pending
 
     async def write(self, io: IO, kind: str, **fields: object) -> str:
-        """Write a record and wait until it is safe; returns its id."""
+        """Write a record and wait until it is stored; return its id."""
         pending = self._add(kind, fields)
         await self._log.flush(io, pending)
         if self.on_write is not None:
@@ -193,35 +192,35 @@ class Journal:
         return pending.entry.id
 
     async def flush(self, io: IO) -> None:
-        """Wait until everything noted is safe."""
+        """Wait until all records are stored."""
         await self._log.flush(io)
 
 
 def chain_of(entries: list[Entry], at: str | None = None) -> list[Entry]:
-    """Return the entries that lead to one of them (the last one), the oldest first."""
+    """Return the chain of entries that ends with `at` (default: the last one), the oldest first."""
     if not entries:
         if at is not None:
             raise SchemaError(f"this thread has no checkpoint {at!r}")
         return []
-    known = {entry.id: entry for entry in entries}
-    if at is not None and at not in known:
+    by_id = {entry.id: entry for entry in entries}
+    if at is not None and at not in by_id:
         raise SchemaError(f"this thread has no checkpoint {at!r}")
     chain: list[Entry] = []
-    current: Entry | None = known[at] if at is not None else entries[-1]
+    current: Entry | None = by_id[at] if at is not None else entries[-1]
     while current is not None:
         chain.append(current)
         if len(chain) > len(entries):
-            raise SchemaError("the entries of this thread form a ring: its log is damaged")
-        if current.parent is not None and current.parent not in known:
+            raise SchemaError("the entries of this thread form a cycle: its log is damaged")
+        if current.parent is not None and current.parent not in by_id:
             raise SchemaError(
-                f"entry {current.id} follows {current.parent}, which is not there: the log is damaged"
+                f"entry {current.id} follows {current.parent}, which does not exist: the log is damaged"
             )
-        current = None if current.parent is None else known[current.parent]
+        current = None if current.parent is None else by_id[current.parent]
     return chain[::-1]
 
 
 def read_body(entry: Entry, kinds: frozenset[str], what: str) -> dict[str, Any]:
-    """Return the body of an entry; one of another form, or of another face, is refused."""
+    """Return the body of an entry; raise `SchemaError` if it has another version, or a kind that is not in `kinds`."""
     body = from_text(entry.body, f"record {entry.id}")
     if body["v"] != VERSION:
         raise SchemaError(
@@ -231,8 +230,7 @@ def read_body(entry: Entry, kinds: frozenset[str], what: str) -> dict[str, Any]:
     if body["kind"] not in kinds:
         raise SchemaError(
             f"record {entry.id} is of kind {body['kind']!r:.40}, which {what} does not write: another program "
-            f"uses this "
-            "thread, or the log is damaged"
+            "uses this thread, or the log is damaged"
         )
     return body
 
@@ -241,7 +239,7 @@ def read_body(entry: Entry, kinds: frozenset[str], what: str) -> dict[str, Any]:
 
 
 def encode_error(error: BaseException) -> dict[str, Any]:
-    """Describe the error of a step."""
+    """Return the error of a step as JSON."""
     kind = type(error)
     try:
         arguments = pack(list(error.args), "the error")
@@ -250,28 +248,28 @@ def encode_error(error: BaseException) -> dict[str, Any]:
     return {"type": f"{kind.__module__}.{kind.__qualname__}", "args": arguments}
 
 
-def decode_error(described: dict[str, Any], where: str) -> Exception:
-    """Return the error of a step: of its class, if the program has loaded it, without calling its `__init__`."""
-    from_class = next(_error_classes(str(described.get("type"))), None)
-    arguments = described.get("args")
+def decode_error(encoded: dict[str, Any], where: str) -> Exception:
+    """Return the error of a step, of its class if that is imported, without calling its `__init__`."""
+    error_class = next(_error_classes(str(encoded.get("type"))), None)
+    arguments = encoded.get("args")
     arguments = arguments if isinstance(arguments, list) else []
-    if from_class is None:
+    if error_class is None:
         return SchemaError(
-            f"{where} failed with {described.get('type')}, whose class is not loaded: import it before the flow goes on"
+            f"{where} failed with {encoded.get('type')}, whose class is not loaded: import it before the flow continues"
         )
-    error = from_class.__new__(from_class, *arguments)
+    error = error_class.__new__(error_class, *arguments)
     error.args = tuple(arguments)
     return error
 
 
 def _error_classes(name: str) -> Iterator[type[Exception]]:
     module, _, qualname = name.rpartition(".")
-    found: Any = builtins if module == "builtins" else sys.modules.get(module)
-    while found is None and "." in module:
+    value: Any = builtins if module == "builtins" else sys.modules.get(module)
+    while value is None and "." in module:
         module, _, outer = module.rpartition(".")
         qualname = f"{outer}.{qualname}"
-        found = sys.modules.get(module)
+        value = sys.modules.get(module)
     for part in qualname.split("."):
-        found = getattr(found, part, None)
-    if isinstance(found, type) and issubclass(found, Exception):
-        yield found
+        value = getattr(value, part, None)
+    if isinstance(value, type) and issubclass(value, Exception):
+        yield value

@@ -1,8 +1,8 @@
-"""`Log`: entries appended to one namespace of a thread. Whoever comes while the store is busy is written with the next.
+"""`Log`: entries appended to one namespace of a thread. Entries added while the store is busy are written together.
 
-Two processes never both carry on: an append names the last entry its writer knew, and the store refuses another one.
-A log inside another run (a sub-agent's, the steps of a tool) names in each entry the outer record it came under: a
-fork of the outer thread sees what came before it, and not what another branch did.
+Two processes never both continue a thread: an append names the last entry its writer has read, and the store rejects
+any other. A log inside another run (a sub-agent's, the steps of a tool) stores in each entry the outer record at that
+time: a fork of the outer thread sees the entries before the fork, and not those of another branch.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ class PendingEntry:
 
 @dataclass(slots=True)
 class Lineage:
-    """Where the run around a log stands: the records since its last step."""
+    """The position of the outer run of a log: its records since its last step."""
 
     log: Log
     chain: set[str]
 
     def select(self, entries: list[Entry]) -> list[Entry]:
-        """Return the entries that came under a record of this branch, and what was changed from outside after them."""
-        found: dict[str | None, Entry] = {}
+        """Return the entries under a record of this branch, and later changes from outside."""
+        selected: dict[str | None, Entry] = {}
         for entry in entries:
             body = from_text(entry.body, f"record {entry.id}")
             is_ours = (
                 body["under"] in self.chain
                 if "under" in body
-                else not entry.parent or entry.parent in found
+                else not entry.parent or entry.parent in selected
             )
             if is_ours:
-                found[entry.id] = entry
-        return list(found.values())
+                selected[entry.id] = entry
+        return list(selected.values())
 
 
 class Log:
@@ -65,11 +65,11 @@ class Log:
         self.thread_id = thread_id
         self.namespace = namespace
         self.lineage = lineage
-        """Where the run around this one stands; None where there is none."""
+        """The position of the outer run; None if there is none."""
         self.last: str | None = None
-        """The last entry of the log, by whomever."""
+        """The last entry of the log, by any writer."""
         self.durability = "sync"
-        """When entries are written: before a run goes on, behind it (`async`), or at its end (`exit`)."""
+        """When entries are written: before a run continues, concurrently (`async`), or at its end (`exit`)."""
         self._writer: RunningBody | None = None
         self._is_writing = False
         self._newest: str | None = None
@@ -96,7 +96,7 @@ class Log:
 
     @property
     def current(self) -> str | None:
-        """The last entry that counts: written, or to be written later with all others."""
+        """The last entry: written, or to be written later."""
         return self.last if self.durability == "sync" else self._newest or self.last
 
     def add(self, body: dict[str, Any], parent: str | None) -> PendingEntry:
@@ -110,7 +110,7 @@ class Log:
         return pending
 
     async def flush(self, io: IO, pending: PendingEntry | None = None) -> None:
-        """Wait until an entry, or everything added, is safe; unless entries are written later."""
+        """Wait until an entry, or everything added, is stored; unless entries are written later."""
         if pending is None:
             if not self._pending:
                 return
@@ -118,24 +118,24 @@ class Log:
         if self.durability == "exit":
             return
         if self.durability == "async" and not self.saver.is_instant:
-            self._write_behind(io)
+            self._start_writer(io)
         elif self.saver.is_instant or io.blocking:
             self._append(pending)
         else:
-            # What was done is written down although its task is cancelled now.
+            # Shielded: the entry is written even if its task is cancelled.
             await shield(self._append_async(io, pending))
 
     def set_durability(self, durability: str | None) -> None:
-        """Choose when entries are written: before the run goes on, beside the next step, or when the run ends."""
+        """Set when entries are written: before the run continues, during the next step, or when the run ends."""
         if durability not in (None, "sync", "async", "exit"):
             raise UsageError(
-                f'durability={durability!r}: say "sync", "async" or "exit"; an engine, as DbosDurability, is given to '
-                "create_agent or @workflow"
+                f'durability={durability!r}: use "sync", "async" or "exit"; pass an engine, such as DbosDurability, '
+                "to create_agent or @workflow"
             )
         self.durability = durability or "sync"
 
     async def release(self, io: IO) -> None:
-        """Write what was held back, and wait for what is being written."""
+        """Write the remaining entries, and wait for those being written."""
         if self.durability == "sync":
             return
         writer, self._writer = self._writer, None
@@ -146,8 +146,8 @@ class Log:
             raise self._failure
         await self.flush(io)
 
-    def _write_behind(self, io: IO) -> None:
-        """Let a writer beside the run write what was added; what it could not write ends the run at the next entry."""
+    def _start_writer(self, io: IO) -> None:
+        """Start a background writer for the added entries; its failure ends the run at the next entry."""
         if self._failure is not None:
             raise self._failure
         with self._adding:
@@ -165,11 +165,11 @@ class Log:
                 pending = self._pending[-1]
             with suppress(
                 Exception
-            ):  # it is kept, and raised where the run adds its next entry or ends
+            ):  # stored in `_failure`, and raised at the next entry or at the end
                 await io.call(self._append, pending)
 
     async def _append_async(self, io: IO, pending: PendingEntry) -> None:
-        # One thread at a time waits for the store, however many tasks have something to write.
+        # Only one thread waits for the store, however many tasks write.
         if self._turn is None:
             self._turn = io.lock()
         async with self._turn:  # type: ignore[attr-defined]
@@ -198,9 +198,9 @@ class Log:
 
 
 def ends_run(error: BaseException) -> bool:
-    """Return whether a run cannot go on after an error: its thread cannot be kept, or no longer fits the code.
+    """Whether a run cannot continue after an error: its thread cannot be stored, or does not match the code.
 
-    Nobody in between tries such a thing again, or tells it to a model.
+    Such an error is neither retried nor sent to a model.
     """
     if isinstance(error, StoreError):
         return error.ends_run
@@ -208,7 +208,7 @@ def ends_run(error: BaseException) -> bool:
 
 
 def thread_of(configurable: Mapping[str, Any], name: str) -> str:
-    """Return the thread that a config names."""
+    """Return the thread id of a config; raise `UsageError` if it has none."""
     thread_id = configurable.get("thread_id")
     if thread_id is None:
         raise UsageError(

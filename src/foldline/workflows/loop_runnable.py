@@ -1,4 +1,4 @@
-"""`LoopRunnable`: a runnable over a loop that says what happens. Agents and graphs are such runnables."""
+"""`LoopRunnable`: a runnable whose runs are loops that yield events; the base of agents and graphs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Output = TypeVar("Output")
 
 
 class LoopRunnable(Runnable[Input, Output]):
-    """A runnable whose runs are loops: `invoke` gives the last state, `stream` views of the run."""
+    """A runnable whose runs are loops: `invoke` returns the last state, `stream` yields views of the run."""
 
     @abstractmethod
     def _loop(self, run: Run, wants: frozenset[str]) -> RunLoop[Any]:
@@ -32,30 +32,30 @@ class LoopRunnable(Runnable[Input, Output]):
     def stream(
         self, input: Input, config: RunnableConfig | None = None, **kwargs: object
     ) -> Iterator[Any]:
-        """Run once; give views of the run (`stream_mode=`)."""
+        """Run once; yield views of the run (`stream_mode=`)."""
         return super().stream(input, config, **kwargs)
 
     def astream(
         self, input: Input, config: RunnableConfig | None = None, **kwargs: object
     ) -> AsyncGenerator[Any, None]:
-        """Run once; give views of the run (`stream_mode=`)."""
+        """Run once; yield views of the run (`stream_mode=`)."""
         return super().astream(input, config, **kwargs)
 
     async def _invoke_body(self, input: Input, run: Run) -> Output:
         loop = self._loop(run, frozenset())
         async with closing(loop.events(input)) as events:
             async for event in events:
-                _pass_on(event, loop)
+                _forward_event(event, loop)
         _stop_outer(loop)
         output: Output = loop.result()
         return output
 
     async def _stream_body(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
-        async with closing(self._viewed(input, run, [])) as pieces:
+        async with closing(self._view_pieces(input, run, [])) as pieces:
             async for piece in pieces:
                 yield piece
 
-    async def _viewed(
+    async def _view_pieces(
         self, input: Input, run: Run, loops: list[RunLoop[Any]]
     ) -> AsyncGenerator[Any, None]:
         view = View(
@@ -68,21 +68,21 @@ class LoopRunnable(Runnable[Input, Output]):
         depth = len(loop.namespace)
         async with closing(loop.events(input)) as events:
             async for event in events:
-                _pass_on(event, loop)
-                # The caller of this run sees its namespaces from here.
-                own = event._replace(namespace=event.namespace[depth:]) if depth else event
-                for piece in view.pieces(own):
+                _forward_event(event, loop)
+                # The caller of this run sees namespaces relative to it.
+                relative = event._replace(namespace=event.namespace[depth:]) if depth else event
+                for piece in view.pieces(relative):
                     yield piece
         _stop_outer(loop)
 
     async def _stream_traced(self, input: Input, run: Run) -> AsyncGenerator[Any, None]:
-        """Stream as a run in the traces, whose output is the last state and not the sum of the pieces."""
+        """Stream as a traced run whose output is the last state, not the sum of the pieces."""
         run = run.patched()
         loops: list[RunLoop[Any]] = []
         observers = _trace.observers(run.handlers)
         try:
             await _trace.begin(self, input, run)
-            async with closing(self._viewed(input, run, loops)) as pieces:
+            async with closing(self._view_pieces(input, run, loops)) as pieces:
                 async for piece in pieces:
                     for observer in observers:
                         observer.on_chunk(run.id, piece)
@@ -96,12 +96,12 @@ class LoopRunnable(Runnable[Input, Output]):
         await run.dispatch("on_chain_end", loops[0].result())
 
 
-def _pass_on(event: FlowEvent, loop: RunLoop[Any]) -> None:
+def _forward_event(event: FlowEvent, loop: RunLoop[Any]) -> None:
     if loop.outer is not None and loop.outer.emit is not None:
         loop.outer.emit(event)
 
 
 def _stop_outer(loop: RunLoop[Any]) -> None:
-    """Stop the run around this one for its questions."""
+    """Stop the outer run for the questions of this one."""
     if loop.is_inner and loop.interrupts:
         raise FlowInterrupt(loop.interrupts)

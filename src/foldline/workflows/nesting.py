@@ -1,35 +1,36 @@
-"""Let the code of a step know where it is: agents, graphs and flows that it calls, its steps, its questions."""
+"""Sets the context variables for the code of a step: its parent for nested runs, its interrupts, its journal scope."""
 
 from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from foldline.workflows.interrupts import Asking, asking
-from foldline.workflows.parent import Parent, within
+from foldline.workflows.interrupts import InterruptScope, current_interrupt_scope
+from foldline.workflows.parent import Parent, current_parent
 from foldline.workflows.scope import FlowContext, Scope, current_scope
 
-__all__ = ["Parent", "inside", "within"]
+__all__ = ["Parent", "current_parent", "enter_step"]
 
 
 @contextmanager
-def inside(place: Parent, questions: Asking) -> Generator[None, None, None]:
-    """Let agents, steps and interrupts in the block know where they are. Never held across a `yield` to a caller."""
-    token, asked = within.set(place), asking.set(questions)
-    scope = current_scope.set(_steps_of(place, questions))
+def enter_step(parent: Parent, interrupts: InterruptScope) -> Generator[None, None, None]:
+    """Set the context for nested runs, steps and interrupts; it must not be held across a `yield` to a caller."""
+    parent_token = current_parent.set(parent)
+    interrupt_token = current_interrupt_scope.set(interrupts)
+    scope_token = current_scope.set(_step_scope(parent, interrupts))
     try:
         yield
     finally:
-        current_scope.reset(scope)
-        asking.reset(asked)
-        within.reset(token)
+        current_scope.reset(scope_token)
+        current_interrupt_scope.reset(interrupt_token)
+        current_parent.reset(parent_token)
 
 
-def _steps_of(place: Parent, questions: Asking) -> Scope | None:
-    """Return where steps of a tool, a hook or a node are kept: beside the thread, read when a step is called."""
-    if place.checkpointer is None:
+def _step_scope(parent: Parent, interrupts: InterruptScope) -> Scope | None:
+    """Return the scope for steps of a tool, a hook or a node; its journal is loaded when a step is called."""
+    if parent.checkpointer is None:
         return None
-    flow = FlowContext(questions.place, place.thread_id, place.emit, place.wants)
-    flow.questions = questions
-    source = (place.checkpointer, place.thread_id or "", f"steps|{place.key}", place.lineage)
+    flow = FlowContext(interrupts.place, parent.thread_id, parent.emit, parent.wants)
+    flow.questions = interrupts
+    source = (parent.checkpointer, parent.thread_id or "", f"steps|{parent.key}", parent.lineage)
     return Scope(flow, None, source=source)

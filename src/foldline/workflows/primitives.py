@@ -1,11 +1,11 @@
-"""What a flow may ask of the world so that a replay gives the same: the time, chance, ids, and waiting.
+"""Functions that return the same value in every replay of a flow: the time, random numbers, ids, and waiting.
 
-The value is written with the next record, and before any later step runs: no step ever sees one that could be lost.
+A value is written with the next record, and before any later step runs: no step sees a value that could be lost.
 """
 
 from __future__ import annotations
 
-import random as _chance
+import random as _random
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -33,7 +33,7 @@ __all__ = [
 T = TypeVar("T")
 
 
-def _keep_value(name: str, make: Callable[[], T]) -> T:
+def _journaled_value(name: str, make: Callable[[], T]) -> T:
     scope = current_scope.get()
     if scope is None:
         return make()
@@ -46,8 +46,8 @@ def _keep_value(name: str, make: Callable[[], T]) -> T:
     record = journal.steps.get(place)
     if record is not None:
         journal.check_arguments(place, record, name)
-        kept: T = unpack(record.get("value"), place)
-        return kept
+        stored: T = unpack(record.get("value"), place)
+        return stored
     value = make()
     journal.note("step", place=place, args=name, value=pack(value, place))
     journal.claim(place)
@@ -56,34 +56,34 @@ def _keep_value(name: str, make: Callable[[], T]) -> T:
 
 def now() -> datetime:
     """Return the time, in UTC: the same in every replay."""
-    value: datetime = _keep_value("now", lambda: datetime.now(UTC))
+    value: datetime = _journaled_value("now", lambda: datetime.now(UTC))
     return value
 
 
 def random() -> float:
     """Return a number from 0 to 1: the same in every replay."""
-    value: float = _keep_value("random", _chance.random)
+    value: float = _journaled_value("random", _random.random)
     return value
 
 
 def uuid() -> UUID:
     """Return a new id: the same in every replay."""
-    value: UUID = _keep_value("uuid", uuid4)
+    value: UUID = _journaled_value("uuid", uuid4)
     return value
 
 
 def sleep(seconds: float) -> None:
-    """Wait until some time after the flow first came here: a flow that goes on later waits only for the rest."""
+    """Wait until some time after the flow first reached this call: a resumed flow waits only for the remainder."""
     drive(_sleep(seconds, BLOCKING))
 
 
 async def asleep(seconds: float) -> None:
-    """Wait until some time after the flow first came here, in an async flow."""
+    """Wait until some time after the flow first reached this call, in an async flow."""
     await _sleep(seconds, ASYNC)
 
 
 async def _sleep(seconds: float, io: IO) -> None:
-    until = _keep_value("sleep", lambda: time.time() + seconds)
+    until = _journaled_value("sleep", lambda: time.time() + seconds)
     scope = current_scope.get()
     if scope is not None and scope.journal is not None:
         await scope.journal.flush(io)
@@ -93,7 +93,7 @@ async def _sleep(seconds: float, io: IO) -> None:
 
 
 def idempotency_key() -> str:
-    """Return a key of the step that runs, the same in every attempt and after a crash: give it to the outside world."""
+    """Return a key of the current step, the same in every attempt and after a crash, for calls to other services."""
     scope = current_scope.get()
     if scope is None or not scope.key:
         raise UsageError("idempotency_key() works inside a step of a flow")
@@ -101,13 +101,13 @@ def idempotency_key() -> str:
 
 
 def flow_version() -> str | None:
-    """Return the version of the flow that began this run: a newer flow that accepts it can branch on it."""
+    """Return the version of the flow that began this run; a newer flow that accepts it can branch on it."""
     scope = current_scope.get()
     return None if scope is None else scope.flow.version
 
 
 def write(chunk: object) -> None:
-    """Send something to whoever streams this flow (`stream_mode="custom"`); said once more in a replay."""
+    """Send a value to the stream of this flow (`stream_mode="custom"`); a replay sends it again."""
     scope = current_scope.get()
     if scope is None:
         raise UsageError("write() works inside a flow or a step")

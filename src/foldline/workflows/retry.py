@@ -1,4 +1,4 @@
-"""`RetryPolicy`: how often a step or a node is tried, and how long to wait between tries."""
+"""`RetryPolicy`: how often a step or a node is attempted, and how long to wait between attempts."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ PROGRAM_ERRORS = (
     ValueError, TypeError, ArithmeticError, ImportError, LookupError, NameError, SyntaxError, RuntimeError,
     ReferenceError, StopIteration, StopAsyncIteration, OSError, FlowError,
 )  # fmt: skip
-"""Errors that another try does not mend; connections and time-outs, which are OSErrors, are tried again."""
+"""Errors that a retry does not fix; connection errors and timeouts, which are OSErrors, are retried."""
 
 
 def default_retry_on(error: Exception) -> bool:
-    """Whether an error may pass by itself."""
+    """Whether an error may be temporary."""
     if isinstance(error, ModelError):
         return error.is_retryable
     if isinstance(error, ConnectionError | TimeoutError):
@@ -34,7 +34,7 @@ def default_retry_on(error: Exception) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often to try, and how long to wait."""
+    """How often to retry, and how long to wait."""
 
     initial_interval: float = 0.5
     backoff_factor: float = 2.0
@@ -44,7 +44,7 @@ class RetryPolicy:
     retry_on: RetryOn = default_retry_on
 
     def applies(self, error: Exception) -> bool:
-        """Whether this error is tried again."""
+        """Whether this error is retried."""
         if ends_run(error):
             return False
         if isinstance(self.retry_on, type):
@@ -54,24 +54,24 @@ class RetryPolicy:
         return bool(self.retry_on(error))
 
     def wait(self, attempt: int) -> float:
-        """Return the seconds to wait after an attempt, the first one being 1."""
+        """Return the seconds to wait after an attempt; the first is 1."""
         seconds = min(
             self.max_interval, self.initial_interval * self.backoff_factor ** (attempt - 1)
         )
         return seconds + random.uniform(0, min(1.0, seconds)) if self.jitter else seconds
 
 
-def policies_of(given: int | RetryPolicy | Sequence[RetryPolicy] | None) -> list[RetryPolicy]:
-    """Return the policies that a user named: a count, one policy, or several."""
-    if given is None:
+def policies_of(retry: int | RetryPolicy | Sequence[RetryPolicy] | None) -> list[RetryPolicy]:
+    """Return the policies of a `retry` option: a number of attempts, a policy, or several."""
+    if retry is None:
         return []
-    if isinstance(given, bool) or (isinstance(given, int) and given < 1):
+    if isinstance(retry, bool) or (isinstance(retry, int) and retry < 1):
         raise UsageError(
-            f"retry={given!r}: give the number of attempts (at least 1) or a RetryPolicy"
+            f"retry={retry!r}: pass the number of attempts (at least 1) or a RetryPolicy"
         )
-    if isinstance(given, int):
-        return [RetryPolicy(max_attempts=given, retry_on=Exception)]
-    return [given] if isinstance(given, RetryPolicy) else list(given)
+    if isinstance(retry, int):
+        return [RetryPolicy(max_attempts=retry, retry_on=Exception)]
+    return [retry] if isinstance(retry, RetryPolicy) else list(retry)
 
 
 async def run_attempts(
@@ -81,12 +81,14 @@ async def run_attempts(
     retry: Sequence[RetryPolicy],
     timeout: float | None,  # noqa: ASYNC109  of each attempt, in both modes
 ) -> T:
-    """Run a body, again where a policy says so; each try has the whole timeout."""
+    """Run a body, and retry by the policies; the timeout applies to each attempt."""
     if not retry and timeout is None:
         return await make(1)
-    # What is tried again here is not tried again by a model inside.
+    # Errors that are retried here are not also retried by a model inside.
     owner = owning_retries(
-        lambda error: isinstance(error, Exception) and any(one.applies(error) for one in retry)
+        lambda error: (
+            isinstance(error, Exception) and any(policy.applies(error) for policy in retry)
+        )
     )
     attempt = 1
     while True:
@@ -96,7 +98,7 @@ async def run_attempts(
                     return await make(attempt)
                 return await _bounded(io, name, make(attempt), timeout)
         except Exception as error:
-            policy = next((item for item in retry if item.applies(error)), None)
+            policy = next((policy for policy in retry if policy.applies(error)), None)
             if policy is None or attempt >= policy.max_attempts:
                 raise
         await io.sleep(policy.wait(attempt))
@@ -111,7 +113,6 @@ async def _bounded(io: IO, name: str, body: Awaitable[T], seconds: float) -> T:
         result: T = await io.bounded(seconds, run())
     except OutOfTime as error:
         raise StepTimeoutError(
-            f"{name} took longer than its timeout of {seconds:g} s; a blocking function that hangs is left behind in "
-            "its thread"
+            f"{name} took longer than its timeout of {seconds:g} s; a sync function continues in its thread"
         ) from error
     return result

@@ -1,4 +1,4 @@
-"""`RunContext`: one run of an agent or a graph: where it is inside others, where it is kept, and who listens."""
+"""`RunContext`: what the parts of one run share: its place inside other runs, its store, its event output."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from foldline._io import IO, mutex
 from foldline._run import Run
 from foldline.checkpoint.base import BaseCheckpointSaver, Entry
 from foldline.workflows.event_output import EventOutput
-from foldline.workflows.interrupts import Asking
+from foldline.workflows.interrupts import InterruptScope
 from foldline.workflows.log import Lineage, Log, thread_of
 from foldline.workflows.nesting import Parent
 from foldline.workflows.thread_state import ThreadState
@@ -19,7 +19,7 @@ ThreadT = TypeVar("ThreadT", bound=ThreadState)
 
 
 class RunContext(Generic[ThreadT]):
-    """What the parts of one run share."""
+    """The context of one run of an agent or a graph."""
 
     def __init__(
         self,
@@ -31,9 +31,9 @@ class RunContext(Generic[ThreadT]):
         wants: frozenset[str],
         outer: Parent | None,
     ) -> None:
-        """Find where the run is; nothing is read yet.
+        """Determine the place of the run; nothing is read yet.
 
-        A checkpointer that is True keeps the threads of a run inside another one, whatever calls it; False keeps none.
+        `checkpointer=True` stores a nested run's thread independently of the step that calls it; False stores nothing.
         """
         self.run = run
         self.io: IO = run.io
@@ -42,7 +42,7 @@ class RunContext(Generic[ThreadT]):
         self.outer = outer
         self.namespace: tuple[str, ...] = ()
         self.key = ""
-        """Names this run where it is kept, inside others."""
+        """The store key of this run inside other runs."""
         if outer is not None:
             self.namespace, self.key = outer.next_place()
             wants = wants if outer.emit is None else wants | outer.wants
@@ -50,7 +50,7 @@ class RunContext(Generic[ThreadT]):
         self.saver: BaseCheckpointSaver | None = None
         self.thread_id: str | None = None
         self.is_inner = False
-        """Whether this run is kept as a part of the outer one."""
+        """Whether this run is stored as a part of the outer run."""
         self.log: Log | None = None
         self._find_log(checkpointer)
         self.output = EventOutput(run.io, self.namespace, wants)
@@ -61,9 +61,9 @@ class RunContext(Generic[ThreadT]):
         thread_id = self.run.configurable.get("thread_id")
         if checkpointer is False:
             return
-        if outer is not None and outer.keeps(checkpointer, thread_id):
+        if outer is not None and outer.stores_run(checkpointer, thread_id):
             self.saver, self.thread_id, self.is_inner = outer.checkpointer, outer.thread_id, True
-            if checkpointer is True:  # its threads outlive the step that calls it
+            if checkpointer is True:  # its thread outlives the step that calls it
                 self.namespace = tuple(part.partition(":")[0] for part in self.namespace)
                 self.key = "|".join(self.namespace)
             else:
@@ -75,32 +75,32 @@ class RunContext(Generic[ThreadT]):
         if self.saver is not None:
             self.log = Log(self.saver, self.thread_id or "", key, lineage)
 
-    # -- keeping
+    # -- storing
 
     async def append(self, *bodies: dict[str, Any]) -> list[Entry]:
-        """Write records, all or none, and wait until they are safe; returns nothing where nothing is kept.
+        """Write records, all or none, and wait until they are stored; return [] without a checkpointer.
 
-        Several tasks of a step come here at once: each record follows the one before it.
+        Several tasks of a step may call this concurrently: each record follows the previous one.
         """
         if self.log is None:
             return []
-        thread, added = self.thread, []
+        thread, pending_entries = self.thread, []
         with self._adding:
             for body in bodies:
-                added.append(self.log.add(body, thread.head))
-                thread.head = added[-1].entry.id
+                pending_entries.append(self.log.add(body, thread.head))
+                thread.head = pending_entries[-1].entry.id
                 thread.chain.add(thread.head)
-        await self.log.flush(self.io, added[-1])
-        return [pending.entry for pending in added]
+        await self.log.flush(self.io, pending_entries[-1])
+        return [pending.entry for pending in pending_entries]
 
     async def release(self) -> None:
-        """Write what was held back, and wait for what is under way."""
+        """Write the remaining records, and wait for those being written."""
         if self.log is not None:
             await self.log.release(self.io)
 
-    # -- where the code of a step is
+    # -- the place of a step
 
-    def within(
+    def make_parent(
         self,
         label: str,
         place: str,
@@ -108,7 +108,7 @@ class RunContext(Generic[ThreadT]):
         wants: frozenset[str] | None = None,
         tool_call_id: str | None = None,
     ) -> Parent:
-        """Return what agents, graphs, flows and steps called by a step inherit."""
+        """Return the parent of the agents, graphs, flows and steps that a step calls."""
         wants = self.wants if wants is None else wants
         return Parent(
             namespace=(*self.namespace, label),
@@ -122,6 +122,8 @@ class RunContext(Generic[ThreadT]):
             tool_call_id=tool_call_id,
         )
 
-    def asking(self, place: str) -> Asking:
-        """Return where `interrupt()` in a step asks."""
-        return Asking(f"{self.thread_id}/{place}", self.thread.answers, self.saver is not None)
+    def interrupt_scope(self, place: str) -> InterruptScope:
+        """Return the scope of `interrupt()` calls in a step."""
+        return InterruptScope(
+            f"{self.thread_id}/{place}", self.thread.answers, self.saver is not None
+        )

@@ -1,6 +1,6 @@
-"""`RunLoop`: one run of an agent or a graph: step after step, each kept before the next, until the end or a question.
+"""`RunLoop`: one run of an agent or a graph: steps, each stored before the next, until the end or a question.
 
-`events()` gives what happens as it happens; where nobody listens it says nothing, and only `result()` counts.
+`events()` yields the events of the run; without a streaming caller it yields none, and only `result()` is used.
 """
 
 from __future__ import annotations
@@ -21,44 +21,44 @@ ContextT = TypeVar("ContextT", bound=RunContext[Any])
 
 
 class RunLoop(ABC, Generic[ContextT]):
-    """One run: its events, and the state it came to."""
+    """One run: its events, and its final state."""
 
     def __init__(self, context: ContextT) -> None:
         self.context = context
 
-    # -- what agents and graphs do each in their way
+    # -- what agents and graphs implement
 
     @abstractmethod
     async def open(self, value: object) -> None:
-        """Read the thread and take what the caller gives."""
+        """Load the thread and apply the caller's input."""
 
     @abstractmethod
-    def goes_on(self) -> bool:
-        """Whether another step comes."""
+    def has_next_step(self) -> bool:
+        """Whether there is another step."""
 
     @abstractmethod
     def step_events(self) -> AsyncGenerator[FlowEvent, None]:
-        """Take one step and keep it; give what happens. Raises FlowInterrupt where it stops for a person."""
+        """Run one step and store it; yield its events. Raise `FlowInterrupt` if it stops for a person."""
 
     @abstractmethod
     async def keep_questions(self, interrupts: list[Interrupt]) -> None:
-        """Write down that the run stopped for these questions."""
+        """Record that the run stopped for these questions."""
 
     @abstractmethod
     def result(self) -> Any:  # noqa: ANN401  the state in the form of its schema
-        """Return the state as callers see it, and the questions that are open."""
+        """Return the public part of the state, with the open questions."""
 
     def partial_result(self) -> object:
-        """Return what a run that was left had come to."""
+        """Return the state of a run that the caller abandoned."""
         return self.result()
 
     def fail(self, error: BaseException) -> None:
-        """Say that the run ends by an error."""
+        """Publish that the run failed."""
 
     def end(self) -> None:
-        """Say that the run is over, at its end or at a question."""
+        """Publish that the run has ended or was interrupted."""
 
-    # -- the same for both
+    # -- shared by both
 
     @property
     def outer(self) -> Parent | None:
@@ -67,26 +67,26 @@ class RunLoop(ABC, Generic[ContextT]):
 
     @property
     def namespace(self) -> tuple[str, ...]:
-        """Where this run is inside the outer ones."""
+        """The namespace of this run inside the outer runs."""
         return self.context.namespace
 
     @property
     def is_inner(self) -> bool:
-        """Whether this run is kept as a part of the outer one."""
+        """Whether this run is stored as a part of the outer run."""
         return self.context.is_inner
 
     @property
     def interrupts(self) -> list[Interrupt]:
-        """The questions that are open."""
+        """The open questions."""
         interrupts: list[Interrupt] = self.context.thread.interrupts
         return interrupts
 
     async def events(self, value: object) -> AsyncGenerator[FlowEvent, None]:
-        """Run; give what happens."""
+        """Run; yield the events."""
         output = self.context.output
         try:
             await self.open(value)
-            for event in output.take_waiting():
+            for event in output.take_buffered():
                 yield event
             async with aclosing(self._steps()) as events:
                 async for event in events:
@@ -94,23 +94,23 @@ class RunLoop(ABC, Generic[ContextT]):
         except BaseException as error:
             self.fail(error)
             if isinstance(error, Exception):
-                for event in output.take_waiting():
+                for event in output.take_buffered():
                     yield event
             raise
         finally:
             await self.context.release()
         self.end()
-        for event in output.take_waiting():
+        for event in output.take_buffered():
             yield event
 
     async def _steps(self) -> AsyncGenerator[FlowEvent, None]:
         thread = self.context.thread
         try:
-            while self.goes_on() and not thread.interrupts:
+            while self.has_next_step() and not thread.interrupts:
                 async with aclosing(self.step_events()) as events:
                     async for event in events:
                         yield event
-                for event in self.context.output.take_waiting():
+                for event in self.context.output.take_buffered():
                     yield event
         except FlowInterrupt as stop:
             thread.interrupts = stop.interrupts

@@ -1,4 +1,4 @@
-"""`Scope`: where the code of a flow is. Steps called in it are named by their place, which a replay finds again."""
+"""`Scope`: the position of the code of a flow. Steps called in it get places that are the same in every replay."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import Any
 
 from foldline.checkpoint.base import BaseCheckpointSaver
 from foldline.workflows.events import FlowEvent, Method
-from foldline.workflows.interrupts import Asking, asking
+from foldline.workflows.interrupts import InterruptScope, current_interrupt_scope
 from foldline.workflows.journal import Journal
 from foldline.workflows.log import Lineage
-from foldline.workflows.parent import Parent, within
+from foldline.workflows.parent import Parent, current_parent
 
-__all__ = ["FlowContext", "Scope", "current_scope", "entered"]
+__all__ = ["FlowContext", "Scope", "current_scope", "enter_scope"]
 
 Undo = tuple[str, Callable[..., Any], Any]
 
 
 @dataclass(slots=True)
 class FlowContext:
-    """What all scopes of one run share."""
+    """The context that all scopes of one run share."""
 
     name: str
     thread_id: str | None = None
@@ -38,47 +38,47 @@ class FlowContext:
     cache: Any = None
     context: Any = None
     write: Callable[[Any], None] | None = None
-    questions: Asking | None = None
-    """Where the whole run asks; every step inside asks at a place of its own."""
-    within: Parent | None = None
-    """What agents, graphs and flows inherit that the flow calls; None where a node or a tool says it."""
+    questions: InterruptScope | None = None
+    """The interrupt scope of the run; each step has a nested one."""
+    parent: Parent | None = None
+    """The parent of the runs that the flow calls; None: that of the node or tool that calls the flow."""
 
     namespace: tuple[str, ...] = ()
-    """Where the flow is inside the run that is streamed."""
+    """The namespace of the flow inside the streamed run."""
 
     def publish(self, method: Method, node: str | None, data: object) -> None:
-        """Say to whoever streams the run what happened."""
+        """Emit an event if its channel was requested."""
         if self.emit is not None and method in self.wants:
             self.emit(FlowEvent(method, self.namespace, node, data))
 
 
 @dataclass(slots=True)
 class Scope:
-    """A part of a flow in which places are counted."""
+    """A part of a flow, in which the calls of steps are counted."""
 
     flow: FlowContext
     opened: Journal | None
     path: str = ""
-    """The place of the enclosing step with a slash, or nothing."""
+    """The place of the enclosing step with a slash, or an empty string."""
     is_async: bool | None = None
-    """Whether the code here is async; None where that is not known."""
+    """Whether the code here is async; None if that is not known."""
     checks_order: bool = False
-    """Whether steps come one after another here, so that a step that is missing is noticed at once."""
+    """Whether steps run one after another here, so that a missing step is detected at once."""
     key: str = ""
     """The idempotency key of the step that runs here."""
     counts: dict[str, int] = field(default_factory=dict)
     source: tuple[BaseCheckpointSaver, str, str, Lineage | None] | None = None
-    """Where the journal is, if it is made when the first step is called: saver, thread, namespace and lineage."""
+    """Saver, thread, namespace and lineage of a journal that is opened when the first step is called."""
 
     @property
     def journal(self) -> Journal | None:
-        """The journal of the steps; None where nothing is kept."""
+        """The journal of the steps; None without a checkpointer."""
         if self.opened is None and self.source is not None:
             self.opened = Journal(*self.source)
         return self.opened
 
     def place(self, name: str) -> str:
-        """Name the next call of a step; what the journal has for it counts as reached."""
+        """Return the place of the next call of a step, and mark its journal records as reached."""
         number = self.counts.get(name, 0)
         self.counts[name] = number + 1
         place = f"{self.path}{name}#{number}"
@@ -86,46 +86,48 @@ class Scope:
             self.journal.claim(place)
         return place
 
-    def inside(self, place: str, *, is_async: bool, checks_order: bool) -> Scope:
-        """Make the scope of what runs at a place."""
+    def nested(self, place: str, *, is_async: bool, checks_order: bool) -> Scope:
+        """Return the scope of the code that runs at a place."""
         return Scope(
             self.flow, self.journal, f"{place}/", is_async, checks_order, self.key_of(place)
         )
 
     def key_of(self, place: str) -> str:
-        """Return a key that is the same whenever this run comes to this place."""
+        """Return a key that is the same whenever this run reaches this place."""
         run = "" if self.journal is None else f"{self.journal.thread_id}/{self.journal.run_id}"
         return f"{run or self.flow.name}/{place}"
 
-    def asking(self) -> Asking | None:
-        """Return where questions of this scope are; None where nobody can be asked."""
+    def interrupt_scope(self) -> InterruptScope | None:
+        """Return the interrupt scope of this scope; None if interrupts are not possible."""
         questions = self.flow.questions
         if questions is None or not self.path:
             return questions
-        return Asking(f"{questions.place}/{self.path}", questions.answers, questions.can_stop)
+        return InterruptScope(
+            f"{questions.place}/{self.path}", questions.answers, questions.can_stop
+        )
 
-    def within(self) -> Parent | None:
-        """Return what agents, graphs and flows called in this scope inherit."""
-        outer = self.flow.within or within.get()
+    def parent(self) -> Parent | None:
+        """Return the parent of the agents, graphs and flows that are called in this scope."""
+        outer = self.flow.parent or current_parent.get()
         if outer is None or not self.path:
             return outer
-        return outer.inside(self.path.rstrip("/"))
+        return outer.nested(self.path.rstrip("/"))
 
 
 current_scope: ContextVar[Scope | None] = ContextVar("foldline_flow_scope", default=None)
 
 
 @contextmanager
-def entered(scope: Scope) -> Generator[None, None, None]:
-    """Let steps and questions in the block know where they are. Never held across a `yield` to a caller."""
-    token = current_scope.set(scope)
-    questions = scope.asking()
-    asked = asking.set(questions) if questions is not None else None
-    outer = within.set(scope.within())
+def enter_scope(scope: Scope) -> Generator[None, None, None]:
+    """Set the context for steps and interrupts; it must not be held across a `yield` to a caller."""
+    scope_token = current_scope.set(scope)
+    interrupts = scope.interrupt_scope()
+    interrupt_token = current_interrupt_scope.set(interrupts) if interrupts is not None else None
+    parent_token = current_parent.set(scope.parent())
     try:
         yield
     finally:
-        within.reset(outer)
-        if asked is not None:
-            asking.reset(asked)
-        current_scope.reset(token)
+        current_parent.reset(parent_token)
+        if interrupt_token is not None:
+            current_interrupt_scope.reset(interrupt_token)
+        current_scope.reset(scope_token)

@@ -1,7 +1,7 @@
-"""`step`: a function whose result is kept in the journal, so that it runs once per place. Also `gather`.
+"""`step`: a function whose result is stored in the journal, so that it runs once per place. Also `gather`.
 
-A step that is called outside a flow is an ordinary function with retries and a timeout. Inside a flow its call has a
-place; if the journal has a result there, that is returned and the function is not called.
+Outside a flow a step is an ordinary function with retries and a timeout. Inside a flow its call has a place; if the
+journal has a result for it, that is returned and the function is not called.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from foldline.workflows.durability import ENGINE, durable_step
 from foldline.workflows.interrupts import FlowInterrupt, Interrupt
 from foldline.workflows.journal import Journal, decode_error, encode_error
 from foldline.workflows.retry import RetryPolicy, policies_of, run_attempts
-from foldline.workflows.scope import Scope, current_scope, entered
+from foldline.workflows.scope import Scope, current_scope, enter_scope
 from foldline.workflows.values import pack, unpack
 
 __all__ = ["Call", "Step", "agather", "gather", "step"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
-RETURNED = "__return__"
-"""The key of what a step gave in `stream_mode="tasks"`, as LangGraph has it."""
+RETURN_KEY = "__return__"
+"""The key of a step's result in `stream_mode="tasks"`, as in LangGraph."""
 
 
 @dataclass(slots=True)
 class Call(Generic[R]):
-    """A call of a step that has its place and did not run yet: `gather` runs it."""
+    """A call of a step that has a place and has not run yet; `gather` runs it."""
 
     step: Step[Any, R]
     args: tuple[Any, ...]
@@ -47,7 +47,7 @@ class Call(Generic[R]):
 
 
 class Step(Generic[P, R]):
-    """A function whose results are kept. Made by `step`."""
+    """A function whose results are stored. Made by `step`."""
 
     __repr__ = short_repr
 
@@ -75,47 +75,47 @@ class Step(Generic[P, R]):
 
     @property
     def returns(self) -> object:
-        """The declared type of the result; Any where there is none."""
+        """The declared type of the result; Any if there is none."""
         if self._returns is None:
             self._returns = _return_type(self.function)
         return self._returns
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Run the step, or return its result from the journal; an async step gives an awaitable."""
+        """Run the step, or return its result from the journal; an async step returns an awaitable."""
         call = self.later(*args, **kwargs)
         if self.is_async:
             scope = call.scope
             if scope is not None and scope.is_async is False:
                 raise UsageError(
-                    f"{call.place}: an async step was called by a blocking one or a blocking flow, where nobody can "
-                    "await it: write `async def` there"
+                    f"{call.place}: an async step was called by a sync step or flow, which cannot await it: "
+                    "write `async def` there"
                 )
             return run_call(call, ASYNC)  # type: ignore[return-value]
         value: R = drive(run_call(call, BLOCKING))
         return value
 
     async def acall(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Run the step from async code; a blocking function runs in a thread."""
+        """Run the step from async code; a sync function runs in a thread."""
         value: R = await run_call(self.later(*args, **kwargs), ASYNC)
         return value
 
     def later(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
-        """Make a call for `gather`; its place is counted now."""
+        """Return a call for `gather`; its place is assigned now."""
         scope = current_scope.get()
         return Call(
             self, args, kwargs, scope, scope.place(self.name) if scope is not None else self.name
         )
 
-    async def run(self, args: tuple[Any, ...], kwargs: dict[str, Any], io: IO) -> Any:  # noqa: ANN401  what the step's function returns
-        """Call the function; a subclass may have its result already."""
+    async def run(self, args: tuple[Any, ...], kwargs: dict[str, Any], io: IO) -> Any:  # noqa: ANN401  the result of the step's function
+        """Call the function; a subclass may return a cached result."""
         return await io.call(self.function, *args, **kwargs)
 
     def each(self, items: Iterable[Any]) -> list[Call[R]]:
-        """Make a call for each item, for `gather`."""
+        """Return a call for each item, for `gather`."""
         return [self.later(item) for item in items]  # type: ignore[call-arg]
 
     def __get__(self, instance: object, owner: type | None = None) -> object:
-        """Bind a step that was written as a method."""
+        """Bind a step that is defined as a method."""
         if instance is None:
             return self
         return Step(
@@ -138,10 +138,10 @@ def step(
     on_failure: Callable[..., Any] | None = None,
 ) -> Callable[[Callable[P, R]], Step[P, R]]: ...
 def step(function: Callable[..., Any] | None = None, /, **options: Any) -> object:
-    """Keep a function's results: inside a flow it runs once per place, and its result is in the journal.
+    """Store a function's results: inside a flow it runs once per place, and its result is in the journal.
 
-    `retry` is a number of attempts or a `RetryPolicy`, `timeout` are the seconds of one attempt, and `on_failure` is
-    called with the result if the flow fails later.
+    `retry` is a number of attempts or a `RetryPolicy`, `timeout` the seconds of one attempt, and `on_failure` is called
+    with the result if the flow fails later.
 
     ```python
     from foldline.workflows import step
@@ -155,15 +155,15 @@ def step(function: Callable[..., Any] | None = None, /, **options: Any) -> objec
     ```
     """
     if function is None:
-        return lambda written: Step(written, **options)
+        return lambda function: Step(function, **options)
     return Step(function, **options)
 
 
 # -- one call
 
 
-async def run_call(call: Call[Any], io: IO) -> Any:  # noqa: ANN401  what the step's function returns
-    """Return the result of a call: from the journal, or by running it and keeping what it gave."""
+async def run_call(call: Call[Any], io: IO) -> Any:  # noqa: ANN401  the result of the step's function
+    """Return the result of a call: from the journal, or by running it and storing the result."""
     scope = call.scope
     if scope is None:
         return await _attempt(call, io, None)
@@ -177,14 +177,14 @@ async def run_call(call: Call[Any], io: IO) -> Any:  # noqa: ANN401  what the st
             lambda packed: unpack(packed, where, returns),
             io,
         )
-        _remember(call, scope, value)
+        _add_compensation(call, scope, value)
         _publish_value(call, scope, value)
         return value
     await journal.load(io)
     digest = digest_of(call.args, call.kwargs)
     record = journal.steps.get(call.place)
     if record is not None and journal.run is None and record.get("args") != digest:
-        record = None  # the state that a node or a tool sees was changed from outside: other arguments are other work
+        record = None  # the state of a node or tool was changed from outside: other arguments are another call
     if record is not None:
         journal.check_arguments(call.place, record, digest)
         return _replay(call, scope, record)
@@ -194,11 +194,11 @@ async def run_call(call: Call[Any], io: IO) -> Any:  # noqa: ANN401  what the st
 
 
 def _check_order(scope: Scope, journal: Journal, place: str) -> None:
-    missed = journal.unclaimed(scope.path) if scope.checks_order else None
-    if missed is not None:
+    missing_place = journal.unclaimed(scope.path) if scope.checks_order else None
+    if missing_place is not None:
         raise FlowChangedError(
-            f"thread {journal.thread_id!r}: the first place that differs is {missed}: the journal has it, and the flow "
-            f"came to {place} instead. Use the code that began this thread, or begin a new one"
+            f"thread {journal.thread_id!r}: the first place that differs is {missing_place}: the journal has it, "
+            f"and the flow reached {place} instead. Use the code that began this thread, or begin a new one"
         )
 
 
@@ -208,11 +208,11 @@ def _replay(call: Call[Any], scope: Scope, record: dict[str, Any]) -> object:
         scope.flow.failures[id(error)] = (error, call.place)
         raise error
     value = unpack(record.get("value"), f"the result of {call.place}", call.step.returns)
-    _remember(call, scope, value)
+    _add_compensation(call, scope, value)
     return value
 
 
-def _remember(call: Call[Any], scope: Scope, value: object) -> None:
+def _add_compensation(call: Call[Any], scope: Scope, value: object) -> None:
     if call.step.on_failure is not None:
         scope.flow.undo.append((call.place, call.step.on_failure, value))
 
@@ -231,7 +231,7 @@ async def _run_live(call: Call[Any], io: IO, scope: Scope, journal: Journal, dig
             )
         raise
     await journal.write(io, "step", place=call.place, args=digest, value=packed)
-    _remember(call, scope, value)
+    _add_compensation(call, scope, value)
     _publish_value(call, scope, value)
     return value
 
@@ -241,26 +241,33 @@ def _publish_value(call: Call[Any], scope: Scope, value: object) -> None:
 
 
 async def _publish_task(call: Call[Any], io: IO, scope: Scope) -> object:
-    """Run a call; say that it begins, and what came of it."""
+    """Run a call; publish its start and its result."""
     flow, name = scope.flow, call.step.name
     if "tasks" not in flow.wants:
         return await _attempt(call, io, scope)
-    about = {"step": 0, "id": scope.key_of(call.place), "name": name}
-    given = {"input": (call.args, call.kwargs), "triggers": ("call",)}
-    flow.publish("tasks", name, {"type": "task", **about, **given})
-    end: dict[str, Any] = {"type": "task_result", **about, "error": None, "result": {}}
-    end["interrupts"] = []
+    task_fields = {"step": 0, "id": scope.key_of(call.place), "name": name}
+    call_fields = {"input": (call.args, call.kwargs), "triggers": ("call",)}
+    flow.publish("tasks", name, {"type": "task", **task_fields, **call_fields})
+    result_event: dict[str, Any] = {
+        "type": "task_result",
+        **task_fields,
+        "error": None,
+        "result": {},
+    }
+    result_event["interrupts"] = []
     try:
         value = await _attempt(call, io, scope)
-        end["result"] = {RETURNED: value}
+        result_event["result"] = {RETURN_KEY: value}
     except FlowInterrupt as stop:
-        end["interrupts"] = [{"value": one.value, "id": one.id} for one in stop.interrupts]
+        result_event["interrupts"] = [
+            {"value": question.value, "id": question.id} for question in stop.interrupts
+        ]
         raise
     except Exception as error:
-        end["error"] = error
+        result_event["error"] = error
         raise
     finally:
-        flow.publish("tasks", name, end)
+        flow.publish("tasks", name, result_event)
     return value
 
 
@@ -272,23 +279,26 @@ async def _attempt(call: Call[Any], io: IO, scope: Scope | None) -> object:
             return await io.call(step.function, *call.args, **call.kwargs)
         if attempt > 1 and scope.journal is not None:
             scope.journal.forget_failures(call.place)
-        inner = scope.inside(
+        inner_scope = scope.nested(
             call.place, is_async=step.is_async, checks_order=step.is_flow and not step.is_async
         )
-        with entered(inner):
+        with enter_scope(inner_scope):
             return await step.run(call.args, call.kwargs, io)
 
     return await run_attempts(io, call.place, run, step.retry, step.timeout)
 
 
 def digest_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    """Return the hash of arguments; what cannot be written down is compared by its type alone."""
-    written = [_plain(item) for item in args], {key: _plain(kwargs[key]) for key in sorted(kwargs)}
-    text = json.dumps(written, sort_keys=True, ensure_ascii=True)
+    """Return the hash of arguments; a value that cannot be encoded is compared by its type only."""
+    comparable = (
+        [_comparable(item) for item in args],
+        {key: _comparable(kwargs[key]) for key in sorted(kwargs)},
+    )
+    text = json.dumps(comparable, sort_keys=True, ensure_ascii=True)
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
 
-def _plain(value: object) -> object:
+def _comparable(value: object) -> object:
     if value is None or type(value) in (str, int, float, bool):
         return value
     try:
@@ -315,15 +325,15 @@ Branch = Callable[[], Any]
 def gather(
     calls: Iterable[Call[R] | Branch], *, limit: int | None = None, return_exceptions: bool = False
 ) -> list[R]:
-    """Run calls of steps at once, at most `limit`; results in their order.
+    """Run calls of steps concurrently, at most `limit` at a time; return the results in order.
 
-    A call is made by `step.each(items)` or `step.later(…)`. A function without arguments is a branch of its own, whose
-    steps have places of their own. All of them end before the first error is raised.
+    `step.each(items)` and `step.later(…)` make calls. A function without arguments is a branch, whose steps have
+    separate places. All calls finish before the first error is raised.
     """
     scope = current_scope.get()
     if scope is not None and scope.is_async:
         raise UsageError("gather() was called by an async flow or step: write `await agather(…)`")
-    return drive(_gather(list(calls), BLOCKING, limit, keep=return_exceptions))
+    return drive(_gather(list(calls), BLOCKING, limit, return_exceptions=return_exceptions))
 
 
 async def agather(
@@ -332,36 +342,40 @@ async def agather(
     limit: int | None = None,
     return_exceptions: bool = False,
 ) -> list[R]:
-    """Run calls of steps at once, at most `limit`; results in their order. Awaitables of steps are taken too."""
-    return await _gather(list(calls), ASYNC, limit, keep=return_exceptions)
+    """Run calls of steps concurrently, at most `limit` at a time; awaitables of steps are accepted too."""
+    return await _gather(list(calls), ASYNC, limit, return_exceptions=return_exceptions)
 
 
-async def _gather(calls: list[Any], io: IO, limit: int | None, *, keep: bool) -> list[Any]:
+async def _gather(
+    calls: list[Any], io: IO, limit: int | None, *, return_exceptions: bool
+) -> list[Any]:
     scope = current_scope.get()
     place = "" if scope is None else scope.place("gather")
     results: list[Any] = [None] * len(calls)
     interrupts: dict[int, list[Interrupt]] = {}
     errors: dict[int, BaseException] = {}
     outcomes = io.as_completed(
-        lambda number: _run_one(calls[number], io, scope, f"{place}/{number}"),
+        lambda index: _run_one(calls[index], io, scope, f"{place}/{index}"),
         range(len(calls)),
-        limit=limit if ENGINE.get() is None else 1,  # an engine knows steps by their order
+        limit=limit if ENGINE.get() is None else 1,  # an engine identifies steps by their order
     )
     async with aclosing(outcomes):
-        async for number, value, error in outcomes:
-            results[number] = value
+        async for index, value, error in outcomes:
+            results[index] = value
             if isinstance(error, FlowInterrupt):
-                interrupts[number] = error.interrupts
+                interrupts[index] = error.interrupts
             elif isinstance(error, Exception):
-                errors[number] = error
+                errors[index] = error
             elif error is not None:
                 raise error
-    if errors and not keep:
+    if errors and not return_exceptions:
         raise errors[min(errors)]
     if interrupts:
-        raise FlowInterrupt([one for number in sorted(interrupts) for one in interrupts[number]])
-    for number, failure in errors.items():
-        results[number] = failure
+        raise FlowInterrupt(
+            [question for index in sorted(interrupts) for question in interrupts[index]]
+        )
+    for index, failure in errors.items():
+        results[index] = failure
     return results
 
 
@@ -375,5 +389,5 @@ async def _run_one(
     if scope is None:
         return await io.call(call)
     is_async = is_async_callable(call)
-    with entered(scope.inside(place, is_async=is_async, checks_order=not is_async)):
+    with enter_scope(scope.nested(place, is_async=is_async, checks_order=not is_async)):
         return await io.call(call)

@@ -1,8 +1,8 @@
 """`TemporalDurability` (extra `temporal`): the steps of agents and flows as activities of Temporal.
 
-The program that asks is also the worker. A run is a workflow; its activities run in the worker that runs it, because a
-step is a function of this program and not a message to another one. Where a worker dies, Temporal gives the workflow to
-another one, which is told of the finished activities, and asks for the one that was under way again.
+The calling program is also the worker. A run is a workflow; its activities run in the same worker, because a step is a
+function of this program. If a worker dies, Temporal assigns the workflow to another one, which gets the results of the
+finished activities and runs the interrupted one again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from foldline._io.asynchronous import Inline
 from foldline.exceptions import MissingExtraError, UsageError
 from foldline.utils.short_repr import short_repr
 from foldline.utils.uuid import new_id
-from foldline.workflows.durability import Durability, KeptStep
+from foldline.workflows.durability import Durability, StepBody
 
 try:
     from temporalio import activity, common, workflow
@@ -31,22 +31,22 @@ except ImportError as error:
 
 __all__ = ["TemporalDurability"]
 
-LOST: Final = (TimeoutType.HEARTBEAT, TimeoutType.SCHEDULE_TO_START)
-"""How Temporal says that the worker of an activity is gone."""
-ONCE: Final = common.RetryPolicy(maximum_attempts=1)
-"""Retries are the model's and the step's own; an activity that is lost is asked for again here."""
+LOST_WORKER_TIMEOUTS: Final = (TimeoutType.HEARTBEAT, TimeoutType.SCHEDULE_TO_START)
+"""The timeouts by which Temporal reports that the worker of an activity has died."""
+NO_RETRY: Final = common.RetryPolicy(maximum_attempts=1)
+"""Models and steps retry by themselves; a lost activity is started again in `step`."""
 CLOSE_SECONDS: Final = 30.0
-"""How long `close` waits for the workers to end: Python aborts a process that exits while the Rust core calls it."""
+"""How long `close` waits for the workers: Python aborts a process that exits while the Rust core calls into it."""
 LEAVE_SECONDS: Final = 0.2
-"""The thread of the Rust core that told us of the end is still inside Python then; it needs a moment to leave."""
+"""How long to wait until the Rust core's thread, which reports the end, has left Python."""
 _engines: dict[str, TemporalDurability] = {}
-"""The engine of each task queue, for the workflow to find."""
-_steps: dict[str, KeptStep] = {}
-"""The steps that are to run, by the key that their activity is given."""
+"""The engine of each task queue; the workflow looks it up."""
+_steps: dict[str, StepBody] = {}
+"""The steps to run, by the key of their activity."""
 
 
 class TemporalDurability(Durability):
-    """Keeps runs in Temporal."""
+    """Stores runs in Temporal."""
 
     __repr__ = short_repr
 
@@ -60,9 +60,9 @@ class TemporalDurability(Durability):
         heartbeat_seconds: float = 30.0,
         **connect: Any,
     ) -> None:
-        """Name the server; `connect` goes to `Client.connect` (TLS, API keys).
+        """Set the server; `connect` is passed to `Client.connect` (TLS, API keys).
 
-        A step may take `step_seconds`; a worker that was not heard of for `heartbeat_seconds` is gone.
+        A step may take `step_seconds`; a worker without a heartbeat for `heartbeat_seconds` counts as dead.
         """
         super().__init__()
         if task_queue in _engines:
@@ -72,13 +72,13 @@ class TemporalDurability(Durability):
         self._address = address
         self._connect = {"namespace": namespace, **connect}
         self._queue = task_queue
-        self._own_queue = f"{task_queue}-{new_id()}"
+        self._step_queue = f"{task_queue}-{new_id()}"
         self._step_time = timedelta(seconds=step_seconds)
-        self._beat = timedelta(seconds=heartbeat_seconds)
+        self._heartbeat = timedelta(seconds=heartbeat_seconds)
         self._loop: PrivateLoop | None = None
         _engines[task_queue] = self
 
-    async def _start(self, name: str, run_id: str, payload: Any, io: IO) -> dict[str, Any]:  # noqa: ANN401  JSON, as `pack` wrote it
+    async def _start(self, name: str, run_id: str, payload: Any, io: IO) -> dict[str, Any]:  # noqa: ANN401  JSON as `pack` returned it
         if self._loop is None:
             self._loop = PrivateLoop()
 
@@ -95,11 +95,11 @@ class TemporalDurability(Durability):
             return envelope
 
         async def execute_or_read(client: Client) -> dict[str, Any]:
-            from temporalio.exceptions import WorkflowAlreadyStartedError  # noqa: PLC0415  beside its use
+            from temporalio.exceptions import WorkflowAlreadyStartedError  # noqa: PLC0415  used only here
 
             try:
                 return await execute(client)
-            except WorkflowAlreadyStartedError:  # it has ended: its result is what is asked for
+            except WorkflowAlreadyStartedError:  # it has ended: return its result
                 envelope: dict[str, Any] = await client.get_workflow_handle(run_id).result()
                 return envelope
 
@@ -107,23 +107,23 @@ class TemporalDurability(Durability):
 
     @asynccontextmanager
     async def _open(self) -> AsyncGenerator[Client, None]:
-        """Connect, and work on the queue of the runs and on that of this worker's steps."""
+        """Connect, and run workers for the queue of the runs and the queue of this worker's steps."""
         client = await Client.connect(self._address, **self._connect)
         runs = Worker(
             client,
             task_queue=self._queue,
             workflows=[FoldlineRun],
             workflow_runner=UnsandboxedWorkflowRunner(),
-            sticky_queue_schedule_to_start_timeout=min(self._beat, timedelta(seconds=10)),
+            sticky_queue_schedule_to_start_timeout=min(self._heartbeat, timedelta(seconds=10)),
         )
-        steps = Worker(client, task_queue=self._own_queue, activities=[run_step])
+        steps = Worker(client, task_queue=self._step_queue, activities=[run_step])
         try:
             async with steps, runs:
                 yield client
         finally:
             await ASYNC.sleep(LEAVE_SECONDS)
 
-    async def step(self, name: str, kept: KeptStep, io: IO) -> dict[str, Any]:
+    async def step(self, name: str, body: StepBody, io: IO) -> dict[str, Any]:
         """Run a step as an activity of this worker."""
         if io.blocking:
             raise UsageError(
@@ -131,20 +131,23 @@ class TemporalDurability(Durability):
             )
         key = f"{workflow.info().run_id}/{new_id()}"
         while True:
-            _steps[key] = kept
+            _steps[key] = body
             try:
                 envelope: dict[str, Any] = await workflow.execute_activity(
                     run_step,
-                    args=[key, self._beat.total_seconds()],
-                    task_queue=self._own_queue,
+                    args=[key, self._heartbeat.total_seconds()],
+                    task_queue=self._step_queue,
                     start_to_close_timeout=self._step_time,
-                    schedule_to_start_timeout=self._beat,
-                    heartbeat_timeout=self._beat,
-                    retry_policy=ONCE,
+                    schedule_to_start_timeout=self._heartbeat,
+                    heartbeat_timeout=self._heartbeat,
+                    retry_policy=NO_RETRY,
                     summary=name,
                 )
             except ActivityError as error:
-                if not isinstance(error.cause, TimeoutError) or error.cause.type not in LOST:
+                if (
+                    not isinstance(error.cause, TimeoutError)
+                    or error.cause.type not in LOST_WORKER_TIMEOUTS
+                ):
                     raise
             else:
                 return envelope
@@ -152,7 +155,7 @@ class TemporalDurability(Durability):
                 _steps.pop(key, None)
 
     def close(self) -> None:
-        """Stop the worker; runs that are not finished wait for another one."""
+        """Stop the worker; unfinished runs wait for another one."""
         _engines.pop(self._queue, None)
         if self._loop is not None:
             self._loop.close(CLOSE_SECONDS)
@@ -164,23 +167,23 @@ class FoldlineRun:
     """A run of an agent or a flow."""
 
     @workflow.run
-    async def run(self, name: str, payload: Any) -> Any:  # noqa: ANN401  JSON, as `pack` wrote it
-        """Run it."""
+    async def run(self, name: str, payload: Any) -> Any:  # noqa: ANN401  JSON as `pack` returned it
+        """Run the agent or flow."""
         engine = _engines[workflow.info().task_queue]
         return await engine.perform(name, payload, Inline(workflow.in_workflow))
 
 
 @activity.defn(name="foldline.step")
-async def run_step(key: str, heartbeat_seconds: float) -> Any:  # noqa: ANN401  JSON, as `pack` wrote it
+async def run_step(key: str, heartbeat_seconds: float) -> Any:  # noqa: ANN401  JSON as `pack` returned it
     """Run a step of a workflow that this worker runs."""
 
-    async def beat() -> None:
+    async def send_heartbeats() -> None:
         while True:
             activity.heartbeat()
             await ASYNC.sleep(heartbeat_seconds / 4)
 
-    beating = ASYNC.start(beat())
+    heartbeat_task = ASYNC.start(send_heartbeats())
     try:
         return await _steps[key]()
     finally:
-        beating.cancel()
+        heartbeat_task.cancel()

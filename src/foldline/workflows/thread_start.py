@@ -1,8 +1,8 @@
-"""`ThreadStart`: how a run of an agent or a graph begins: what its thread holds, and what the caller gives now.
+"""`ThreadStart`: the start of a run of an agent or a graph: loads its thread and applies the caller's input.
 
-An input begins a new round; None carries on where the thread stands (after a crash); `Command(resume=…)` answers what
-it stopped for, `Command(update=…)` changes the state and leaves open what is open. Whoever begins writes that down
-first, so that of two processes only one carries on.
+An input begins a new round; None continues the thread (after a crash); `Command(resume=…)` answers its questions,
+`Command(update=…)` changes the state and leaves questions open. The start is recorded first, so that of two processes
+only one continues the thread.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ ContextT = TypeVar("ContextT", bound=RunContext[Any])
 
 
 class ThreadStart(ABC, Generic[ContextT]):
-    """The beginning of a run."""
+    """The start of a run."""
 
     def __init__(self, context: ContextT) -> None:
         self.context = context
 
     async def open(self, value: object) -> None:
-        """Read the thread and take what the caller gives."""
+        """Load the thread and apply the caller's input."""
         context, is_fork = self.context, False
         if context.log is not None:
             at = None if context.is_inner else context.run.configurable.get("checkpoint_id")
             is_fork = await self.load(at, value)
             context.log.set_durability(context.run.kwargs.get("durability"))
-        if context.is_inner and context.thread.head is not None and self.goes_on_inside():
-            await self._carry_on_inside()
+        if context.is_inner and context.thread.head is not None and self.continues_nested():
+            await self._continue_nested()
         elif isinstance(value, Command):
             await self._take_command(value)
         elif value is None:
-            await self._carry_on(is_fork=is_fork)
+            await self._continue(is_fork=is_fork)
         else:
             await self.take_input(value)
 
-    # -- what agents and graphs do each in their way
+    # -- what agents and graphs implement
 
     @abstractmethod
     async def load(self, at: str | None, value: object) -> bool:
-        """Read the thread; return whether None goes on from an earlier record than its last, as a fork."""
+        """Load the thread; return whether the run continues from an earlier record than its last, as a fork."""
 
     @abstractmethod
     async def take_input(self, value: object) -> None:
@@ -53,32 +53,30 @@ class ThreadStart(ABC, Generic[ContextT]):
 
     @abstractmethod
     async def take_change(self, command: Command[Any]) -> None:
-        """Change the state, and go where a command says besides what comes anyhow; what is open stays open."""
+        """Change the state and add the jumps of a command to the next steps; open questions stay open."""
 
     @abstractmethod
     async def take_answers(self, answers: dict[str, Any], command: Command[Any] | None) -> None:
-        """Write down the answers, with the change of the state in the same command, and take them."""
+        """Record and apply the answers, with the state change of the same command."""
 
     @abstractmethod
     async def begin(self, kind: str) -> None:
-        """Write down that somebody goes on: "claim", or "fork" from an earlier record."""
+        """Record that the run continues: "claim", or "fork" from an earlier record."""
 
-    def goes_on_inside(self) -> bool:
-        """Whether a run inside a step goes on with what it was, when the step is called again."""
+    def continues_nested(self) -> bool:
+        """Whether a nested run continues where it stopped when its step is called again."""
         return True
 
-    # -- the same for both
+    # -- shared by both
 
-    async def _carry_on(self, *, is_fork: bool) -> None:
+    async def _continue(self, *, is_fork: bool) -> None:
         thread = self.context.thread
         if not thread.is_unfinished:
             raise UsageError(
-                f"{self.context.name} was invoked with None, which carries on with an unfinished thread, "
+                f"{self.context.name} was invoked with None, which continues an unfinished thread, "
                 "and there is none"
             )
-        if (
-            is_fork
-        ):  # what the thread did after this point belongs to another branch, and is done anew
+        if is_fork:  # later records of the thread belong to another branch, and are done again
             await self.begin("fork")
         elif not thread.interrupts:
             await self.begin("claim")
@@ -95,11 +93,15 @@ class ThreadStart(ABC, Generic[ContextT]):
             answers_for(command.resume, questions), command if changes else None
         )
 
-    async def _carry_on_inside(self) -> None:
-        """A step that was interrupted runs again and calls this run again: it goes on where it was."""
+    async def _continue_nested(self) -> None:
+        """Continue a nested run whose step was interrupted and is called again."""
         assert self.context.outer is not None
-        known, thread = self.context.outer.answers, self.context.thread
-        answers = {one.id: known[one.id] for one in thread.interrupts if one.id in known}
+        outer_answers, thread = self.context.outer.answers, self.context.thread
+        answers = {
+            question.id: outer_answers[question.id]
+            for question in thread.interrupts
+            if question.id in outer_answers
+        }
         if answers:
             await self.take_answers(answers, None)
         elif not thread.interrupts and thread.is_unfinished:

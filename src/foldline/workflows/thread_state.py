@@ -1,4 +1,4 @@
-"""`ThreadState`: what the records of a thread add up to, as far as agents and graphs share it."""
+"""`ThreadState`: the state of a thread that agents and graphs share."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ __all__ = ["ThreadState"]
 
 @dataclass(slots=True, kw_only=True)
 class ThreadState(ABC):
-    """Where a thread stands: its last records, the questions that are open, and the answers to others."""
+    """The state of a thread: its last records, the open questions, and the answers to earlier ones."""
 
     step: int = 0
     head: str | None = None
     """The last record of the chain."""
     base: str | None = None
-    """The last record after which a step comes; places of the step are named after it."""
+    """The last record that began a step; places in the step are named after it."""
     chain: set[str] = field(default_factory=set)
     """The records since then."""
     interrupts: list[Interrupt] = field(default_factory=list)
-    asked: list[Interrupt] = field(default_factory=list)
-    """The questions that were answered in the step under way; a wrong answer can be given again."""
+    answered_questions: list[Interrupt] = field(default_factory=list)
+    """The questions that were answered in the current step; an answer can be replaced."""
     answers: dict[str, Any] = field(default_factory=dict)
     at: str | None = None
 
     @property
     @abstractmethod
     def is_unfinished(self) -> bool:
-        """Whether a step comes."""
+        """Whether there is a next step."""
 
     @property
     def questions(self) -> list[Interrupt]:
         """The questions that an answer may be for."""
-        return self.interrupts or self.asked
+        return self.interrupts or self.answered_questions
 
     def take_answers(self, answers: dict[str, Any]) -> None:
-        """Add answers: nothing is open any more."""
+        """Add answers; no question is open afterwards."""
         self.answers |= answers
-        self.asked, self.interrupts = self.questions, []
+        self.answered_questions, self.interrupts = self.questions, []
 
-    def forget_questions(self) -> None:
-        """Come to another step: its questions are others."""
-        self.interrupts, self.asked, self.answers = [], [], {}
+    def clear_questions(self) -> None:
+        """Remove the questions and answers at the start of another step."""
+        self.interrupts, self.answered_questions, self.answers = [], [], {}

@@ -1,4 +1,4 @@
-"""`TokenHandler`: sends what models inside a node or a flow say to `stream_mode="messages"`, piece by piece."""
+"""`TokenHandler`: sends the chunks of models inside a node or a flow to `stream_mode="messages"`."""
 
 from __future__ import annotations
 
@@ -19,68 +19,68 @@ NO_STREAM = ("nostream", "langsmith:nostream")
 
 
 class TokenHandler(BaseCallbackHandler, StreamingHandler):
-    """Listens to the models that a node or a flow calls."""
+    """Receives the chunks of the models that a node or a flow calls."""
 
     run_inline = True
 
     def __init__(
         self,
-        say: Callable[[FlowEvent], None],
+        emit: Callable[[FlowEvent], None],
         namespace: tuple[str, ...],
-        about: Callable[[], dict[str, Any] | None],
+        call_metadata: Callable[[], dict[str, Any] | None],
     ) -> None:
-        """Listen; `about` describes where a model is called, and gives None for one that somebody else listens to."""
-        self._say = say
+        """Set where events go; `call_metadata` describes a model call, or returns None if another handler sends it."""
+        self._emit = emit
         self._namespace = namespace
-        self._about = about
+        self._call_metadata = call_metadata
         self._runs: dict[UUID, dict[str, Any]] = {}
-        self._seen: set[str | None] = set()
+        self._sent_ids: set[str | None] = set()
 
     def on_chat_model_start(
         self, serialized: object, messages: object, *, run_id: UUID, tags: list[str] | None = None,
         metadata: dict[str, Any] | None = None, **kwargs: object,
     ) -> None:  # fmt: skip
-        """Begin to listen to a model."""
-        about = self._about()
-        if about is not None and not any(tag in NO_STREAM for tag in tags or ()):
-            self._runs[run_id] = {**(metadata or {}), "tags": tags or [], **about}
+        """Record the start of a model call."""
+        call_metadata = self._call_metadata()
+        if call_metadata is not None and not any(tag in NO_STREAM for tag in tags or ()):
+            self._runs[run_id] = {**(metadata or {}), "tags": tags or [], **call_metadata}
 
     def on_llm_new_token(
         self, token: object, *, chunk: object = None, run_id: UUID, **kwargs: object
     ) -> None:
-        """Send a piece."""
-        about = self._runs.get(run_id)
+        """Send a chunk."""
+        metadata = self._runs.get(run_id)
         message = getattr(chunk, "message", None)
-        if about is not None and message is not None:
-            self._seen.add(message.id)
-            about["streamed"] = True
-            self._send(message, about)
+        if metadata is not None and message is not None:
+            self._sent_ids.add(message.id)
+            metadata["streamed"] = True
+            self._send(message, metadata)
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: object) -> None:
-        """Send the whole answer, where no piece came."""
-        about = self._runs.pop(run_id, None)
+        """Send the complete message if no chunk was sent."""
+        metadata = self._runs.pop(run_id, None)
         message = (
             getattr(response.generations[0][0], "message", None) if response.generations else None
         )
-        if about is None or message is None:
+        if metadata is None or message is None:
             return
-        if not about.get("streamed") and message.id not in self._seen:
-            self._send(message, about)
-        self._seen.add(message.id)
+        if not metadata.get("streamed") and message.id not in self._sent_ids:
+            self._send(message, metadata)
+        self._sent_ids.add(message.id)
 
     def publish_other_messages(self, update: dict[str, Any]) -> None:
-        """Send the messages of a node's update that no model streamed; tools' messages go with the update itself."""
+        """Send the messages of a node's update that no model streamed; tool messages are sent with the update."""
         for value in update.values():
             for message in value if isinstance(value, list | tuple) else [value]:
                 if (
                     isinstance(message, BaseMessage)
                     and not isinstance(message, ToolMessage)
-                    and message.id not in self._seen
+                    and message.id not in self._sent_ids
                 ):
-                    self._seen.add(message.id)
-                    self._send(message, self._about() or {})
+                    self._sent_ids.add(message.id)
+                    self._send(message, self._call_metadata() or {})
 
-    def _send(self, message: BaseMessage, about: dict[str, Any]) -> None:
-        shown = {key: value for key, value in about.items() if key != "streamed"}
-        node = about.get("langgraph_node")
-        self._say(FlowEvent("tokens", self._namespace, node, (message, shown)))
+    def _send(self, message: BaseMessage, metadata: dict[str, Any]) -> None:
+        public = {key: value for key, value in metadata.items() if key != "streamed"}
+        node = metadata.get("langgraph_node")
+        self._emit(FlowEvent("tokens", self._namespace, node, (message, public)))

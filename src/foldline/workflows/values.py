@@ -1,8 +1,8 @@
-"""How values are written into a journal and read back. Pure; what was stored is hostile input and can name no code.
+"""Encodes values for a journal and decodes them. No I/O; stored data is untrusted input and cannot name code.
 
-JSON says most of it. A closed set of other values has a tag: tuples, sets, bytes, dates, messages and documents (by
-`foldline.load`). A Pydantic model, a dataclass or an enum is written as plain data and made again by the declared type:
-the annotation of a state's key, or of what a step returns. One that nothing declares is refused when it is written.
+Most values are plain JSON. A closed set of other types has a tag: tuples, sets, bytes, dates, messages and documents
+(with `foldline.load`). A Pydantic model, a dataclass or an enum is written as plain data and rebuilt by the declared
+type: the annotation of a state's key, or of a step's result. Without a declared type it is rejected when it is written.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from foldline.utils._surrogates import has_surrogates
 __all__ = ["Any", "adapter_of", "from_text", "pack", "to_text", "unpack", "unpack_plain"]
 
 TAG = "__foldline__"
-NUMBER = "__foldline_number__"
+NUMBER_KEY = "__foldline_number__"
 """The key of a number that JSON does not have."""
-NUMBERS = {repr(value): value for value in (math.nan, math.inf, -math.inf)}
+SPECIAL_NUMBERS = {repr(value): value for value in (math.nan, math.inf, -math.inf)}
 ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 MODEL = "model"
-"""The tag of what only a declared type can make again."""
-DEEPEST = 200
+"""The tag of a value that only a declared type can rebuild."""
+MAX_DEPTH = 200
 
 
 class _Packer:
@@ -44,12 +44,12 @@ class _Packer:
         self.where = where
         self.needs_type: type | None = None
 
-    def pack(self, value: Any, depth: int = 0) -> object:  # noqa: ANN401  a value of any type: those that cannot be kept are refused
+    def pack(self, value: Any, depth: int = 0) -> object:  # noqa: ANN401  a value of any type; unsupported ones are rejected
         kind = type(value)
         if value is None or kind in (str, int, float, bool):
             return value
-        if depth > DEEPEST:
-            raise SchemaError(f"{self.where} is nested deeper than {DEEPEST} levels")
+        if depth > MAX_DEPTH:
+            raise SchemaError(f"{self.where} is nested deeper than {MAX_DEPTH} levels")
         if kind is list:
             return [self.pack(item, depth + 1) for item in value]
         if kind is dict:
@@ -91,17 +91,19 @@ class _Packer:
         elif isinstance(value, Mapping):
             return self._dict(dict(value), depth)
         elif isinstance(value, str | int | float | list):
-            return self.pack(PLAIN[next(base for base in PLAIN if isinstance(value, base))](value))
+            return self.pack(
+                PLAIN_TYPES[next(base for base in PLAIN_TYPES if isinstance(value, base))](value)
+            )
         else:
             raise SchemaError(
-                f"{self.where} holds a {type(value).__name__}, which cannot be kept: give plain data, a dataclass, "
+                f"{self.where} holds a {type(value).__name__}, which cannot be stored: use plain data, a dataclass, "
                 "a Pydantic model or a message"
             )
         self.needs_type = type(value)
         return {TAG: MODEL, "v": fields}
 
 
-PLAIN: dict[type, Callable[[Any], Any]] = {str: str, int: int, float: float, list: list}
+PLAIN_TYPES: dict[type, Callable[[Any], Any]] = {str: str, int: int, float: float, list: list}
 WRITERS: dict[type, Callable[[Any], Any]] = {
     bytes: lambda value: base64.b64encode(value).decode(),
     datetime: datetime.isoformat,
@@ -125,33 +127,33 @@ READERS: dict[str, Callable[[Any], Any]] = {
 
 
 def pack(value: object, where: str, declared: object = Any) -> object:
-    """Return a value as JSON; raise SchemaError, naming where it is, if it would not come back equal."""
+    """Return a value as JSON; raise `SchemaError` if decoding it would not give an equal value."""
     packer = _Packer(where)
     packed = packer.pack(value)
     if packer.needs_type is not None:
         name = packer.needs_type.__name__
         if adapter_of(declared) is None:
             raise SchemaError(
-                f"{where} holds a {name}, and nothing declares that type: annotate it (the key of the state, or what "
-                "the step returns), so that it can be read back"
+                f"{where} holds a {name}, and no annotation declares that type: annotate the key of the state, or the "
+                "step's result, so that it can be read back"
             )
         if unpack(packed, where, declared) != value:
             raise SchemaError(
-                f"{where} holds a {name} that its declared type {declared!r:.80} would not give back: declare it "
-                f"exactly"
+                f"{where} holds a {name} that its declared type {declared!r:.80} would not restore: declare its "
+                "exact type"
             )
     return packed
 
 
 def unpack(packed: object, where: str, declared: object = Any) -> Any:  # noqa: ANN401  a value of the declared type
-    """Return the value that was packed; raise SchemaError if it does not fit."""
+    """Return the value of its JSON form; raise `SchemaError` if it does not match the declared type."""
     reader = _Reader()
     try:
         value = reader.unpack(packed)
         if reader.saw_model:
             adapter = adapter_of(declared)
             if adapter is None:
-                raise SchemaError(f"{where} holds an object whose type nothing declares any more")
+                raise SchemaError(f"{where} holds an object whose type is no longer declared")
             return adapter.validate_python(value)
     except SchemaError:
         raise
@@ -166,7 +168,7 @@ def unpack(packed: object, where: str, declared: object = Any) -> Any:  # noqa: 
 
 
 def unpack_plain(packed: object, where: str) -> object:
-    """Return the value that was packed, with models and dataclasses as plain data: to be looked at."""
+    """Return the value of its JSON form, with models and dataclasses as plain data, for display."""
     try:
         return _Reader().unpack(packed)
     except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
@@ -202,7 +204,7 @@ class _Reader:
 
 
 def adapter_of(declared: object) -> TypeAdapter[Any] | None:
-    """Return what checks and makes values of a declared type; None where the type says nothing."""
+    """Return the adapter that validates and builds values of a declared type; None for `Any` and the like."""
     try:
         return _adapter(declared)
     except TypeError:  # an annotation that cannot be hashed
@@ -229,10 +231,10 @@ _adapter = lru_cache(maxsize=1024)(_build)
 
 
 def to_text(body: object) -> str:
-    """Write JSON that any store can keep, and any program can read.
+    """Return JSON text that any store can hold, and any program can read.
 
-    Half a character (a lone surrogate) is escaped, a number that JSON does not have (NaN and the infinities) has a
-    tag; both come back as they were.
+    A lone surrogate is escaped, and a number that JSON does not have (NaN and the infinities) gets a tag; both are
+    restored when the text is read.
     """
     try:
         text = ENCODE(body)
@@ -242,26 +244,30 @@ def to_text(body: object) -> str:
     return json.dumps(body) if has_surrogates(text) else text
 
 
-def _tag_numbers(value: object) -> Any:  # noqa: ANN401  the same kind of JSON as was given
+def _tag_numbers(value: object) -> object:
     if isinstance(value, dict):
         return {key: _tag_numbers(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_tag_numbers(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
-        return {NUMBER: repr(value)}
+        return {NUMBER_KEY: repr(value)}
     return value
 
 
 def _read_number(value: dict[str, Any]) -> object:
-    return NUMBERS.get(str(value[NUMBER]), value) if value.keys() == {NUMBER} else value
+    return (
+        SPECIAL_NUMBERS.get(str(value[NUMBER_KEY]), value)
+        if value.keys() == {NUMBER_KEY}
+        else value
+    )
 
 
 def from_text(text: str, where: str) -> dict[str, Any]:
-    """Read the JSON of an entry."""
+    """Parse the JSON of an entry."""
     try:
-        body = json.loads(text, object_hook=_read_number if NUMBER in text else None)
+        body = json.loads(text, object_hook=_read_number if NUMBER_KEY in text else None)
     except (ValueError, RecursionError) as error:
         raise SchemaError(f"{where} is damaged and was not read: {error}") from error
     if not isinstance(body, dict) or "v" not in body or "kind" not in body:
-        raise SchemaError(f"{where} is none of foldline's: it has no version")
+        raise SchemaError(f"{where} was not written by foldline: it has no version")
     return body

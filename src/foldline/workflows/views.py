@@ -1,13 +1,13 @@
-"""What `stream(stream_mode=…)` gives for agents, flows and graphs: views of a run's events, in LangGraph's shapes.
+"""The views of `stream(stream_mode=…)` for agents, flows and graphs, in LangGraph's shapes.
 
-updates    {step: what it changed}; {"__interrupt__": (…)} when the run stops for a person
-values     the whole state, after each step
-messages   (chunk, metadata) pieces of every model's answer, and the tools' messages
-custom     what tools, nodes, steps and middleware wrote with a stream writer
-tasks      a node or step begins, and what came of it
+updates    {step: its update}; {"__interrupt__": (…)} when the run stops for a person
+values     the complete state, after each step
+messages   (chunk, metadata) pairs of every model's answer, and the tool messages
+custom     what tools, nodes, steps and middleware write with a stream writer
+tasks      the start and the result of each node or step
 checkpoints  a checkpoint was written
 debug      tasks and checkpoints, with their step and time
-events     everything, as events of the protocol
+events     all events, in the form of the protocol
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["StreamMode", "View"]
 StreamMode = Literal[
     "updates", "values", "messages", "custom", "checkpoints", "tasks", "debug", "events"
 ]
-NEEDS: dict[str, frozenset[str]] = {
+CHANNELS_BY_MODE: dict[str, frozenset[str]] = {
     "updates": frozenset({"updates", "input.requested"}),
     "values": frozenset({"values"}),
     "messages": frozenset({"messages", "updates", "tokens"}),
@@ -40,92 +40,96 @@ NEEDS: dict[str, frozenset[str]] = {
 
 
 class View:
-    """Turns what a run says into what a caller of `stream` asked for."""
+    """Converts the events of a run to the pieces that a caller of `stream` requested."""
 
     def __init__(
         self, mode: str | Sequence[str], *, subgraphs: bool, channels: Iterable[str] | None = None
     ) -> None:
         self._is_many = not isinstance(mode, str)
         self._modes: Sequence[str] = [mode] if isinstance(mode, str) else list(mode)
-        unknown = [one for one in self._modes if one not in NEEDS]
+        unknown = [name for name in self._modes if name not in CHANNELS_BY_MODE]
         if unknown or not self._modes:
-            raise UsageError(f"stream_mode={mode!r}: say one or several of {', '.join(NEEDS)}")
+            raise UsageError(
+                f"stream_mode={mode!r}: use one or several of {', '.join(CHANNELS_BY_MODE)}"
+            )
         self._subgraphs = subgraphs
         self._chunks: dict[tuple[str, ...], ChunkView] = {}
         self._seq = 0
-        self.wants: frozenset[str] = frozenset().union(*(NEEDS[one] for one in self._modes))
+        self.wants: frozenset[str] = frozenset().union(
+            *(CHANNELS_BY_MODE[name] for name in self._modes)
+        )
         if channels is not None:
-            asked = {"input.requested" if one == "input" else one for one in channels}
-            if not asked <= CHANNELS:
+            requested = {"input.requested" if name == "input" else name for name in channels}
+            if not requested <= CHANNELS:
                 raise UsageError(
                     f"channels={list(channels)!r}: some of {', '.join(sorted(CHANNELS))}"
                 )
-            self.wants = frozenset(asked)
+            self.wants = frozenset(requested)
 
-    def pieces(self, said: FlowEvent) -> Iterator[Any]:
-        """Return the pieces that one thing said makes."""
+    def pieces(self, event: FlowEvent) -> Iterator[Any]:
+        """Yield the pieces for an event."""
         for mode in self._modes:
             if (
-                said.namespace
+                event.namespace
                 and not self._subgraphs
                 and mode not in ("events", "messages", "custom")
             ):
                 continue
-            for piece in getattr(self, f"_{mode}")(said):
+            for piece in getattr(self, f"_{mode}")(event):
                 labelled = (mode, piece) if self._is_many else piece
                 if self._subgraphs and mode != "events":
                     labelled = (
-                        (said.namespace, *labelled) if self._is_many else (said.namespace, piece)
+                        (event.namespace, *labelled) if self._is_many else (event.namespace, piece)
                     )
                 yield labelled
 
-    def _events(self, said: FlowEvent) -> Iterator[Any]:
+    def _events(self, event: FlowEvent) -> Iterator[Any]:
         self._seq += 1
-        yield envelope(said, self._seq)
+        yield envelope(event, self._seq)
 
-    def _updates(self, said: FlowEvent) -> Iterator[Any]:
-        if said.method == "updates":
-            yield {said.data["node"]: said.data["values"]}
-        elif said.method == "input.requested":
-            yield {"__interrupt__": (Interrupt(said.data["payload"], said.data["interrupt_id"]),)}
+    def _updates(self, event: FlowEvent) -> Iterator[Any]:
+        if event.method == "updates":
+            yield {event.data["node"]: event.data["values"]}
+        elif event.method == "input.requested":
+            yield {"__interrupt__": (Interrupt(event.data["payload"], event.data["interrupt_id"]),)}
 
-    def _values(self, said: FlowEvent) -> Iterator[Any]:
-        if said.method == "values":
-            yield said.data
+    def _values(self, event: FlowEvent) -> Iterator[Any]:
+        if event.method == "values":
+            yield event.data
 
-    def _custom(self, said: FlowEvent) -> Iterator[Any]:
-        if said.method == "custom":
-            yield said.data["payload"]
+    def _custom(self, event: FlowEvent) -> Iterator[Any]:
+        if event.method == "custom":
+            yield event.data["payload"]
 
-    def _checkpoints(self, said: FlowEvent) -> Iterator[Any]:
-        if said.method == "checkpoints":
-            yield said.data
+    def _checkpoints(self, event: FlowEvent) -> Iterator[Any]:
+        if event.method == "checkpoints":
+            yield event.data
 
-    def _tasks(self, said: FlowEvent) -> Iterator[Any]:
-        if said.method == "tasks":
-            yield {key: value for key, value in said.data.items() if key not in ("step", "type")}
+    def _tasks(self, event: FlowEvent) -> Iterator[Any]:
+        if event.method == "tasks":
+            yield {key: value for key, value in event.data.items() if key not in ("step", "type")}
 
-    def _debug(self, said: FlowEvent) -> Iterator[Any]:
-        if said.method in ("tasks", "checkpoints"):
-            data = dict(said.data)
+    def _debug(self, event: FlowEvent) -> Iterator[Any]:
+        if event.method in ("tasks", "checkpoints"):
+            data = dict(event.data)
             kind = data.pop("type", "checkpoint")
             step = data.pop("step", data.get("metadata", {}).get("step"))
             stamp = datetime.now(UTC).isoformat()
             yield {"step": step, "timestamp": stamp, "type": kind, "payload": data}
 
-    def _messages(self, said: FlowEvent) -> Iterator[Any]:
-        about = {"langgraph_node": said.node, "namespace": said.namespace}
-        if said.method == "messages":
-            if said.data.get("event") == "message-start":
-                self._chunks[said.namespace] = ChunkView("v0")
-            chunk = self._chunks.setdefault(said.namespace, ChunkView("v0")).feed(said.data)
+    def _messages(self, event: FlowEvent) -> Iterator[Any]:
+        metadata = {"langgraph_node": event.node, "namespace": event.namespace}
+        if event.method == "messages":
+            if event.data.get("event") == "message-start":
+                self._chunks[event.namespace] = ChunkView("v0")
+            chunk = self._chunks.setdefault(event.namespace, ChunkView("v0")).feed(event.data)
             if chunk is not None:
-                yield chunk, about
-        elif said.method == "tokens":
-            yield said.data
-        elif said.method == "updates":
-            values = said.data["values"]
+                yield chunk, metadata
+        elif event.method == "tokens":
+            yield event.data
+        elif event.method == "updates":
+            values = event.data["values"]
             messages = values.get("messages", ()) if isinstance(values, Mapping) else ()
             for message in messages if isinstance(messages, list | tuple) else (messages,):
                 if isinstance(message, ToolMessage):
-                    yield message, about
+                    yield message, metadata

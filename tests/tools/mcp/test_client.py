@@ -275,7 +275,7 @@ def test_an_address_that_is_none_says_so(server):
 def test_a_tool_of_no_client_says_so(call):
     orphan = MCPTool(name="o", description="d", args_schema={"type": "object"})
 
-    with pytest.raises(UsageError, match="belongs to no MCP client"):
+    with pytest.raises(UsageError, match="has no MCP client"):
         call.invoke(orphan, {})
 
 
@@ -293,7 +293,7 @@ def test_a_missing_package_says_the_command(monkeypatch):
     with pytest.raises(MissingExtraError, match=r'pip install "foldline\[mcp\]"'):
         MCPClient(COMMAND)
     with pytest.raises(MissingExtraError):
-        _package.part("mcp")
+        _package.import_extra("mcp")
 
 
 @pytest.mark.slow

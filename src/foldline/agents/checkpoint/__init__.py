@@ -1,4 +1,4 @@
-"""The savers of `foldline.checkpoint` under the path where agents had them, and the records that agents write."""
+"""The savers of `foldline.checkpoint` under their earlier path, and the records of agents."""
 
 from __future__ import annotations
 

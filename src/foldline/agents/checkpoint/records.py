@@ -1,17 +1,17 @@
-"""What the entries of a thread say, and the state they add up to. Pure; a stored entry is hostile input.
+"""The records of an agent's thread, and the state they add up to. No I/O; stored entries are untrusted input.
 
-    input      values given by a caller, and the step to begin with
-    fork       a run goes on from an earlier record
-    node       a step is done: its update of the state, and the step after it
-    update     somebody changed the state from outside, and the step under way stays under way
-    tool       one tool call of the step under way is done: its messages, so that it never runs twice
+    input      a caller's input, and the first step
+    fork       a run continues from an earlier record
+    node       a step is done: its update of the state, and the next step
+    update     the state was changed from outside; the current step stays current
+    tool       one tool call of the current step is done: its messages, so that it never runs twice
     start      a tool call that must not run twice begins
     interrupt  the run stopped for these questions
     resume     the answers to them
-    claim      somebody carries on (after a crash)
+    claim      a process continues the run (after a crash)
 
-Values are written through `foldline.load` (messages) and as plain JSON (the rest), and read back by the types of the
-agent's state schema: nothing in a checkpoint can name code.
+Messages are written with `foldline.load`, other values as plain JSON, and read back by the types of the agent's state
+schema: nothing in a checkpoint can name code.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ KINDS = frozenset(
     {"input", "fork", "node", "update", "start", "tool", "interrupt", "resume", "claim"}
 )
 BASES = frozenset({"input", "fork", "node"})
-"""The kinds after which another step comes."""
+"""The kinds after which a new step begins."""
 
 
 @dataclass(slots=True)
 class Record:
-    """An entry, read."""
+    """A decoded entry."""
 
     kind: str
     id: str = ""
-    """Its name in the log; given when it is written."""
+    """Its id in the log, assigned when it is written."""
     parent: str | None = None
     step: int = 0
     at: str = field(default_factory=lambda: datetime.now(UTC).isoformat())
@@ -61,31 +61,31 @@ class Record:
 
 @dataclass(slots=True)
 class Thread(ThreadState):
-    """Where a thread stands: the sum of its records."""
+    """The state of a thread: the sum of its records."""
 
     values: Values = field(default_factory=dict)
     next: str | None = None
-    """The step to take; None before the first input and after the last step."""
+    """The next step; None before the first input and after the last step."""
     finished: dict[str, Values] = field(default_factory=dict)
-    """What the finished tool calls of the step under way gave, by call."""
+    """Results of the finished tool calls of the current step, by call id."""
     started: set[str] = field(default_factory=set)
-    """Calls of the step under way that must not run twice, and began."""
+    """Calls of the current step that must not run twice and have begun."""
 
     @property
     def is_unfinished(self) -> bool:
-        """Whether a step comes."""
+        """Whether there is a next step."""
         return self.next is not None
 
     def take(self, record: Record, schema: StateSchema) -> None:
         """Add a record."""
-        self.come_to(record)
+        self.move_to(record)
         if record.kind == "tool":
             self.finished[record.call_id or ""] = record.values
         elif record.kind == "start":
             self.started.add(record.call_id or "")
         elif record.kind == "interrupt":
             self.interrupts = record.interrupts
-            self.started = set()  # what asks is called again, from its beginning
+            self.started = set()  # the tool that asks is called again from its beginning
         elif record.kind == "resume":
             self.take_answers(record.answers)
         elif record.kind == "update":
@@ -96,42 +96,42 @@ class Thread(ThreadState):
             self.step = record.step
         if record.kind in BASES:
             self.finished, self.started = {}, set()
-            self.forget_questions()
+            self.clear_questions()
 
-    def come_to(self, record: Record) -> None:
-        """Go on to a record of the log."""
+    def move_to(self, record: Record) -> None:
+        """Make a record the last one of the thread."""
         self.head, self.at = record.id, record.at
         if record.kind in BASES:
             self.base, self.chain = record.id, {record.id}
         else:
             self.chain.add(record.id)
 
-    def step_done(self, node: str | None, following: str | None, update: Values) -> Record:
-        """Make the record that a step is done."""
-        return Record("node", step=self.step + 1, node=node, next=following, values=update)
+    def step_done(self, node: str | None, next_node: str | None, update: Values) -> Record:
+        """Return the record of a finished step."""
+        return Record("node", step=self.step + 1, node=node, next=next_node, values=update)
 
 
 class Codec:
-    """Writes and reads records for one agent."""
+    """Encodes and decodes the records of one agent."""
 
     def __init__(self, schema: StateSchema, structured: Callable[[Any], Any] | None = None) -> None:
         self._schema = schema
         self._structured = structured
-        """Makes the structured answer out of JSON again; None where the agent has none."""
+        """Returns the structured answer for its JSON form; None if the agent has no response format."""
 
     def body(self, record: Record) -> dict[str, Any]:
         """Return a record as JSON; empty fields are left out."""
         body: dict[str, Any] = {
             "v": VERSION, "kind": record.kind, "step": record.step, "at": record.at,
             "node": record.node, "next": record.next, "call_id": record.call_id,
-            "interrupts": [[one.id, _plain(one.value, "an interrupt")] for one in record.interrupts],
-            "answers": {key: _plain(one, "an answer") for key, one in record.answers.items()},
+            "interrupts": [[item.id, _to_json(item.value, "an interrupt")] for item in record.interrupts],
+            "answers": {key: _to_json(item, "an answer") for key, item in record.answers.items()},
             "values": self.encode(record.values),
         }  # fmt: skip
-        return {key: one for key, one in body.items() if one not in (None, [], {})}
+        return {key: item for key, item in body.items() if item not in (None, [], {})}
 
     def record(self, entry: Entry) -> Record:
-        """Read an entry; one of another form or a damaged one is refused."""
+        """Decode an entry; raise `SchemaError` if it has another form or is damaged."""
         body = read_body(entry, KINDS, "an agent")
         try:
             return Record(
@@ -153,23 +153,23 @@ class Codec:
             raise SchemaError(f"record {entry.id} is damaged and was not read: {error}") from error
 
     def encode(self, values: Values) -> dict[str, Any]:
-        """Return some values of the state as JSON."""
-        return {key: self._packed(key, value) for key, value in values.items()}
+        """Return values of the state as JSON."""
+        return {key: self._encode_value(key, value) for key, value in values.items()}
 
     def decode(self, packed: dict[str, Any]) -> Values:
         """Return values of the state."""
-        return {key: self._unpacked(key, value) for key, value in packed.items()}
+        return {key: self._decode_value(key, value) for key, value in packed.items()}
 
-    def _packed(self, key: str, value: Any) -> object:  # noqa: ANN401  values of a state, whose types its schema says
+    def _encode_value(self, key: str, value: Any) -> object:  # noqa: ANN401  values of a state, whose schema has their types
         if key == "messages":
             return [dumpd(message) for message in value]
         if isinstance(value, BaseMessage):
             return dumpd(value)
-        return _plain(value, f"the state's {key!r}")
+        return _to_json(value, f"the state's {key!r}")
 
-    def _unpacked(self, key: str, value: Any) -> object:  # noqa: ANN401  values of a state, whose types its schema says
+    def _decode_value(self, key: str, value: Any) -> object:  # noqa: ANN401  values of a state, whose schema has their types
         if key == "messages":
-            return [_message(one) for one in value]
+            return [_message(message) for message in value]
         if key == "structured_response" and self._structured is not None:
             return self._structured(value)
         return self._schema.read(key, value)
@@ -182,8 +182,8 @@ def _message(value: object) -> BaseMessage:
     return message
 
 
-def _plain(value: object, what: str) -> object:
+def _to_json(value: object, what: str) -> object:
     try:
         return to_jsonable_python(value)
     except (PydanticSerializationError, ValueError) as error:
-        raise SchemaError(f"{what} cannot be kept in a checkpoint: {error}") from error
+        raise SchemaError(f"{what} cannot be stored in a checkpoint: {error}") from error

@@ -1,4 +1,4 @@
-"""The agents of older programs: makers of agents from a prompt and a model, `initialize_agent`, and `AgentExecutor`.
+"""The agents of older programs: `create_react_agent` and others, `initialize_agent`, and `AgentExecutor`.
 
 For new programs `foldline.agents.create_agent` is shorter and does more.
 """

@@ -1,12 +1,12 @@
-"""`AgentExecutor`: plans and acts until the agent has an answer; a chain, with memory and callbacks.
+"""`AgentExecutor`: a chain that runs an agent and its tools until the agent has an answer.
 
     while _should_continue:
         _take_next_step = _consume_next_step(_iter_next_step)     plan, then perform each action
-        finished, or a tool that returns direct?  -> _return
-    stopped by a limit -> _return what the agent says then
+        finished, or a tool with `return_direct`?  -> _return
+    stopped by a limit -> _return the agent's answer for that case
 
-The steps are bodies for both colours; LangChain's names for them, with its `a…` twins, are views of the bodies, and a
-subclass that overrides one is obeyed.
+The steps have one body for sync and async calls. LangChain's sync and async methods call these bodies, and a subclass
+may override them.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from foldline._config import RunnableConfig
 from foldline._io import OutOfTime
 from foldline._io.drive import drive, drive_each
 from foldline._run import Run
-from foldline.agents.classic.acting import (
-    Acting,
-    Doing,
+from foldline.agents.classic.executor_steps import (
     ExceptionTool,
+    ExecutorState,
+    ExecutorSteps,
     FlowEvent,
     InvalidTool,
     ToolMap,
@@ -50,19 +50,19 @@ from foldline.utils.short_repr import short_repr
 __all__ = ["AgentExecutor", "AgentExecutorIterator", "ExceptionTool", "InvalidTool", "planner_of"]
 
 NextStep = list[FlowEvent]
-ASIDE = frozenset({"actions", "steps", "messages", "intermediate_step"})
-"""What a stream gives besides the outputs."""
+STREAM_ONLY_KEYS = frozenset({"actions", "steps", "messages", "intermediate_step"})
+"""Keys that a stream yields in addition to the outputs."""
 
 
-class AgentExecutor(Acting):
+class AgentExecutor(ExecutorSteps):
     """Runs an agent with its tools until it has an answer."""
 
     return_intermediate_steps: bool = False
-    """Whether the outputs hold the steps too."""
+    """Whether the outputs include the steps."""
     max_iterations: int | None = 15
     """Steps after which it stops."""
     early_stopping_method: str = "force"
-    """What it answers then: "force" a fixed sentence, "generate" what the model says to the steps so far."""
+    """The answer in that case: "force" a fixed sentence, "generate" the model's answer to the steps so far."""
 
     @model_validator(mode="after")
     def _prepare(self) -> Self:
@@ -76,7 +76,7 @@ class AgentExecutor(Acting):
         allowed = planner.get_allowed_tools()
         if allowed is not None and set(allowed) != {tool.name for tool in self.tools}:
             raise ValueError(
-                f"the agent may use {sorted(allowed)} and was given {sorted(tool.name for tool in self.tools)}"
+                f"the agent may use {sorted(allowed)} and has {sorted(tool.name for tool in self.tools)}"
             )
         return self
 
@@ -94,9 +94,9 @@ class AgentExecutor(Acting):
 
     @property
     def output_keys(self) -> list[str]:
-        """The outputs the agent gives."""
-        given = list(self.agent.return_values)
-        return [*given, "intermediate_steps"] if self.return_intermediate_steps else given
+        """The outputs of the agent."""
+        keys = list(self.agent.return_values)
+        return [*keys, "intermediate_steps"] if self.return_intermediate_steps else keys
 
     @property
     def _action_agent(self) -> object:
@@ -113,47 +113,47 @@ class AgentExecutor(Acting):
     ) -> AsyncGenerator[Values, None]:
         tools = {tool.name: tool for tool in self.tools}
         colors = get_color_mapping(list(tools), excluded_colors=["green", "red"])
-        doing = Doing(tools, colors, inputs, run)
+        state = ExecutorState(tools, colors, inputs, run)
         try:
-            async with aclosing(self._loop(doing, stream=stream)) as pieces:
+            async with aclosing(self._loop(state, stream=stream)) as pieces:
                 async for piece in pieces:
                     yield piece
         except BaseException as error:
-            with suppress(AttributeError, TypeError):  # what was done stays reachable
-                error.intermediate_steps = doing.so_far()  # type: ignore[attr-defined]
+            with suppress(AttributeError, TypeError):  # the error carries the steps so far
+                error.intermediate_steps = state.so_far()  # type: ignore[attr-defined]
             raise
 
-    async def _loop(self, doing: Doing, *, stream: bool) -> AsyncGenerator[Values, None]:
-        by_step = bool(doing.run.kwargs.get("intermediate_steps_only"))
-        iterations, elapsed, begun = 0, 0.0, time.monotonic()
+    async def _loop(self, state: ExecutorState, *, stream: bool) -> AsyncGenerator[Values, None]:
+        by_step = bool(state.run.kwargs.get("intermediate_steps_only"))
+        iterations, elapsed, start = 0, 0.0, time.monotonic()
         while self._should_continue(iterations, elapsed):
-            seen: NextStep = []
+            events: NextStep = []
             try:
-                async with aclosing(self._next(doing, elapsed)) as said:
-                    async for one in said:
-                        seen.append(one)
-                        if stream and not by_step and not isinstance(one, AgentFinish):
-                            yield _piece(one)
+                async with aclosing(self._next_events(state, elapsed)) as step_events:
+                    async for event in step_events:
+                        events.append(event)
+                        if stream and not by_step and not isinstance(event, AgentFinish):
+                            yield _stream_piece(event)
             except OutOfTime:
-                doing.steps = doing.so_far()
+                state.steps = state.so_far()
                 break
-            following = self._consume_next_step(seen)
-            doing.performed = {}
-            if isinstance(following, AgentFinish):
-                yield await self._finished(following, doing, stream=stream)
+            outcome = self._consume_next_step(events)
+            state.performed = {}
+            if isinstance(outcome, AgentFinish):
+                yield await self._finish(outcome, state, stream=stream)
                 return
-            doing.steps.extend(following)
+            state.steps.extend(outcome)
             if by_step:
-                yield AddableDict(intermediate_step=following)
-            direct = self._get_tool_return(following[0]) if len(following) == 1 else None
-            if direct is not None:
-                yield await self._finished(direct, doing, stream=stream)
+                yield AddableDict(intermediate_step=outcome)
+            direct_answer = self._get_tool_return(outcome[0]) if len(outcome) == 1 else None
+            if direct_answer is not None:
+                yield await self._finish(direct_answer, state, stream=stream)
                 return
-            iterations, elapsed = iterations + 1, time.monotonic() - begun
-        stopped = await self.agent._stopped(
-            self.early_stopping_method, doing.steps, doing.run, doing.inputs
+            iterations, elapsed = iterations + 1, time.monotonic() - start
+        stop_answer = await self.agent._stop_answer(
+            self.early_stopping_method, state.steps, state.run, state.inputs
         )
-        yield await self._finished(stopped, doing, stream=stream)
+        yield await self._finish(stop_answer, state, stream=stream)
 
     def _should_continue(self, iterations: int, time_elapsed: float) -> bool:
         if self.max_iterations is not None and iterations >= self.max_iterations:
@@ -165,7 +165,7 @@ class AgentExecutor(Acting):
             raise UsageError("the agent planned nothing: neither an action nor an AgentFinish")
         if isinstance(values[-1], AgentFinish):
             return values[-1]
-        return [(one.action, one.observation) for one in values if isinstance(one, AgentStep)]
+        return [(step.action, step.observation) for step in values if isinstance(step, AgentStep)]
 
     def _get_tool_return(self, next_step_output: tuple[AgentAction, Any]) -> AgentFinish | None:
         action, observation = next_step_output
@@ -175,29 +175,31 @@ class AgentExecutor(Acting):
         key = self.agent.return_values[0] if self.agent.return_values else "output"
         return AgentFinish({key: observation}, "")
 
-    async def _finished(self, output: AgentFinish, doing: Doing, *, stream: bool) -> Values:
-        override = self._overridden("_return", doing.run)
+    async def _finish(self, output: AgentFinish, state: ExecutorState, *, stream: bool) -> Values:
+        override = self._find_override("_return", state.run)
         if override is not None:
-            manager = doing.run.run_manager("chain")
-            own: Values = await doing.run.io.call(override, output, doing.steps, manager)
-            return own
-        await doing.run.dispatch("on_agent_finish", output, color="green")
-        final = self._return(output, doing.steps)
+            manager = state.run.run_manager("chain")
+            outputs: Values = await state.run.io.call(override, output, state.steps, manager)
+            return outputs
+        await state.run.dispatch("on_agent_finish", output, color="green")
+        final = self._return(output, state.steps)
         return AddableDict(**final, messages=list(output.messages)) if stream else final
 
-    def _overridden(self, name: str, run: Run) -> Callable[..., Any] | None:
-        own = name if run.io.blocking else f"_a{name[1:]}"
-        for candidate in (own, name):
+    def _find_override(self, name: str, run: Run) -> Callable[..., Any] | None:
+        preferred = name if run.io.blocking else f"_a{name[1:]}"
+        for candidate in (preferred, name):
             if getattr(type(self), candidate) is not getattr(AgentExecutor, candidate):
-                found: Callable[..., Any] = getattr(self, candidate)
-                return found
+                method: Callable[..., Any] = getattr(self, candidate)
+                return method
         return None
 
-    async def _remembered(
+    async def _save_to_memory(
         self, inputs: Values, outputs: Values, run: Run, *, only_outputs: bool
     ) -> Values:
-        kept = {key: one for key, one in outputs.items() if key not in ASIDE}
-        return await super()._remembered(inputs, kept, run, only_outputs=only_outputs)
+        saved_outputs = {
+            key: value for key, value in outputs.items() if key not in STREAM_ONLY_KEYS
+        }
+        return await super()._save_to_memory(inputs, saved_outputs, run, only_outputs=only_outputs)
 
     # -- the steps under LangChain's names
 
@@ -206,51 +208,55 @@ class AgentExecutor(Acting):
         intermediate_steps: Steps, run_manager: object = None,
     ) -> Iterator[FlowEvent]:  # fmt: skip
         run = Run.blocking(_config(run_manager))
-        doing = Doing(name_to_tool_map, color_mapping, inputs, run, intermediate_steps)
-        return drive_each(self._iterated(doing))
+        state = ExecutorState(name_to_tool_map, color_mapping, inputs, run, intermediate_steps)
+        return drive_each(self._step_events(state))
 
     def _aiter_next_step(
         self, name_to_tool_map: ToolMap, color_mapping: dict[str, str], inputs: Values,
         intermediate_steps: Steps, run_manager: object = None,
     ) -> AsyncIterator[FlowEvent]:  # fmt: skip
         run = Run.asynchronous(_config(run_manager))
-        return self._iterated(
-            Doing(name_to_tool_map, color_mapping, inputs, run, intermediate_steps)
+        return self._step_events(
+            ExecutorState(name_to_tool_map, color_mapping, inputs, run, intermediate_steps)
         )
 
     def _take_next_step(
         self, name_to_tool_map: ToolMap, color_mapping: dict[str, str], inputs: Values,
         intermediate_steps: Steps, run_manager: object = None,
     ) -> AgentFinish | Steps:  # fmt: skip
-        given = (name_to_tool_map, color_mapping, inputs, intermediate_steps, run_manager)
-        return self._consume_next_step(list(self._iter_next_step(*given)))
+        arguments = (name_to_tool_map, color_mapping, inputs, intermediate_steps, run_manager)
+        return self._consume_next_step(list(self._iter_next_step(*arguments)))
 
     async def _atake_next_step(
         self, name_to_tool_map: ToolMap, color_mapping: dict[str, str], inputs: Values,
         intermediate_steps: Steps, run_manager: object = None,
     ) -> AgentFinish | Steps:  # fmt: skip
-        given = (name_to_tool_map, color_mapping, inputs, intermediate_steps, run_manager)
-        return self._consume_next_step([one async for one in self._aiter_next_step(*given)])
+        arguments = (name_to_tool_map, color_mapping, inputs, intermediate_steps, run_manager)
+        return self._consume_next_step([event async for event in self._aiter_next_step(*arguments)])
 
     def _perform_agent_action(
         self, name_to_tool_map: ToolMap, color_mapping: dict[str, str], agent_action: AgentAction,
         run_manager: object = None,
     ) -> AgentStep:  # fmt: skip
         run = Run.blocking(_config(run_manager))
-        return drive(self._perform(Doing(name_to_tool_map, color_mapping, {}, run), agent_action))
+        return drive(
+            self._perform(ExecutorState(name_to_tool_map, color_mapping, {}, run), agent_action)
+        )
 
     async def _aperform_agent_action(
         self, name_to_tool_map: ToolMap, color_mapping: dict[str, str], agent_action: AgentAction,
         run_manager: object = None,
     ) -> AgentStep:  # fmt: skip
         run = Run.asynchronous(_config(run_manager))
-        return await self._perform(Doing(name_to_tool_map, color_mapping, {}, run), agent_action)
+        return await self._perform(
+            ExecutorState(name_to_tool_map, color_mapping, {}, run), agent_action
+        )
 
     def _return(
         self, output: AgentFinish, intermediate_steps: Steps, run_manager: object = None
     ) -> Values:
-        kept = {"intermediate_steps": intermediate_steps} if self.return_intermediate_steps else {}
-        return {**output.return_values, **kept}
+        extra = {"intermediate_steps": intermediate_steps} if self.return_intermediate_steps else {}
+        return {**output.return_values, **extra}
 
     async def _areturn(
         self, output: AgentFinish, intermediate_steps: Steps, run_manager: object = None
@@ -265,7 +271,7 @@ class AgentExecutor(Acting):
         include_run_info: bool = False,
         async_: bool = False,
     ) -> AgentExecutorIterator:
-        """Return an iterator over the steps, of either colour; the last item holds the outputs."""
+        """Return an iterator over the steps, sync and async; the last item holds the outputs."""
         return AgentExecutorIterator(self, inputs, callbacks, include_run_info=include_run_info)
 
 
@@ -277,44 +283,44 @@ class AgentExecutorIterator:
     def __init__(
         self,
         agent_executor: AgentExecutor,
-        inputs: Any,  # noqa: ANN401  the executor reads a dict, or the text of its one input
+        inputs: Any,  # noqa: ANN401  a dict, or the text of the only input
         callbacks: Callbacks = None,
         *,
         include_run_info: bool = False,
     ) -> None:
-        """Choose the executor and its inputs; nothing runs before the first step is asked for."""
+        """Set the executor and its inputs; nothing runs before the first iteration."""
         self.agent_executor = agent_executor
         self.inputs = inputs
         self._config: Any = {"callbacks": callbacks} if callbacks else None
-        self._how = {"intermediate_steps_only": True, "include_run_info": include_run_info}
+        self._options = {"intermediate_steps_only": True, "include_run_info": include_run_info}
 
     def __iter__(self) -> Iterator[Values]:
-        return self.agent_executor.stream(self.inputs, self._config, **self._how)
+        return self.agent_executor.stream(self.inputs, self._config, **self._options)
 
     def __aiter__(self) -> AsyncIterator[Values]:
-        return self.agent_executor.astream(self.inputs, self._config, **self._how)
+        return self.agent_executor.astream(self.inputs, self._config, **self._options)
 
 
-def _piece(one: AgentAction | AgentStep) -> Values:
-    if isinstance(one, AgentAction):
-        return AddableDict(actions=[one], messages=list(one.messages))
-    return AddableDict(steps=[one], messages=list(one.messages))
+def _stream_piece(event: AgentAction | AgentStep) -> Values:
+    if isinstance(event, AgentAction):
+        return AddableDict(actions=[event], messages=list(event.messages))
+    return AddableDict(steps=[event], messages=list(event.messages))
 
 
-def _config(run_manager: Any) -> RunnableConfig | None:  # noqa: ANN401  of either mode; LangChain's authors pass their own
+def _config(run_manager: Any) -> RunnableConfig | None:  # noqa: ANN401  a sync or async run manager, foldline's or LangChain's
     return {"callbacks": run_manager.get_child()} if run_manager is not None else None
 
 
 def planner_of(
     runnable: Runnable[Any, Any], **fields: object
 ) -> RunnableAgent | RunnableMultiActionAgent:
-    """Return the planning agent of a runnable, by whether it gives one action at a time."""
-    cls = RunnableMultiActionAgent if _gives_several(runnable) else RunnableAgent
+    """Return a planning agent for a runnable, for one action at a time or for several."""
+    cls = RunnableMultiActionAgent if _returns_lists(runnable) else RunnableAgent
     return cls(runnable=runnable, **fields)
 
 
-def _gives_several(runnable: Runnable[Any, Any]) -> bool:
-    """Whether a runnable says that it gives lists of actions."""
+def _returns_lists(runnable: Runnable[Any, Any]) -> bool:
+    """Whether a runnable's output type is a list of actions."""
     last = getattr(runnable, "last", runnable)
     try:
         return "list" in str(last.OutputType)

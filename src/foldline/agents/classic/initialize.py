@@ -1,4 +1,4 @@
-"""`initialize_agent`: an executor from tools, a model and the name of a kind of agent; the kinds are a table."""
+"""`initialize_agent`: makes an executor from tools, a model and the name of a kind of agent."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class AgentType(StrEnum):
     ZERO_SHOT_REACT_DESCRIPTION = "zero-shot-react-description"
     """Thinks aloud, and asks for one tool at a time."""
     REACT_DOCSTORE = "react-docstore"
-    """Searches a store of documents and looks terms up in what it found."""
+    """Searches a store of documents and looks up terms in them."""
     SELF_ASK_WITH_SEARCH = "self-ask-with-search"
     """Asks itself follow-up questions, which a search answers."""
     CONVERSATIONAL_REACT_DESCRIPTION = "conversational-react-description"
@@ -45,7 +45,7 @@ class AgentType(StrEnum):
     CHAT_ZERO_SHOT_REACT_DESCRIPTION = "chat-zero-shot-react-description"
     """Thinks aloud, and asks for tools by JSON; for chat models."""
     CHAT_CONVERSATIONAL_REACT_DESCRIPTION = "chat-conversational-react-description"
-    """Speaks in JSON within a conversation; for chat models."""
+    """Answers in JSON within a conversation; for chat models."""
     STRUCTURED_CHAT_ZERO_SHOT_REACT_DESCRIPTION = "structured-chat-zero-shot-react-description"
     """Asks for tools of several arguments by JSON; for chat models."""
     OPENAI_FUNCTIONS = "openai-functions"
@@ -108,36 +108,46 @@ def _chat_react(
     return create_react_agent(llm, tools, prompt, parser)
 
 
-def _of(create: Callable[..., Runnable[Any, Any]]) -> Maker:
+def _without_options(create: Callable[..., Runnable[Any, Any]]) -> Maker:
     return lambda llm, tools, prompt, options: create(llm, tools, prompt)
 
 
-WORDS = frozenset({"prefix", "suffix", "format_instructions"})
-PARSED = WORDS | {"output_parser"}
-CHAT = frozenset({"system_message", "extra_prompt_messages"})
+TEXT_OPTIONS = frozenset({"prefix", "suffix", "format_instructions"})
+TEXT_AND_PARSER_OPTIONS = TEXT_OPTIONS | {"output_parser"}
+CHAT_OPTIONS = frozenset({"system_message", "extra_prompt_messages"})
 KINDS: dict[AgentType, Kind] = {
-    AgentType.ZERO_SHOT_REACT_DESCRIPTION: Kind(prompts.react, _react, PARSED),
+    AgentType.ZERO_SHOT_REACT_DESCRIPTION: Kind(prompts.react, _react, TEXT_AND_PARSER_OPTIONS),
     AgentType.REACT_DOCSTORE: Kind(prompts.docstore, _docstore, frozenset({"output_parser"})),
     AgentType.SELF_ASK_WITH_SEARCH: Kind(
-        prompts.self_ask, _of(create_self_ask_with_search_agent), frozenset()
+        prompts.self_ask, _without_options(create_self_ask_with_search_agent), frozenset()
     ),
     AgentType.CONVERSATIONAL_REACT_DESCRIPTION: Kind(
-        prompts.conversational, _conversational, PARSED | {"ai_prefix", "human_prefix"}
+        prompts.conversational,
+        _conversational,
+        TEXT_AND_PARSER_OPTIONS | {"ai_prefix", "human_prefix"},
     ),
-    AgentType.CHAT_ZERO_SHOT_REACT_DESCRIPTION: Kind(prompts.chat_react, _chat_react, PARSED),
+    AgentType.CHAT_ZERO_SHOT_REACT_DESCRIPTION: Kind(
+        prompts.chat_react, _chat_react, TEXT_AND_PARSER_OPTIONS
+    ),
     AgentType.CHAT_CONVERSATIONAL_REACT_DESCRIPTION: Kind(
-        prompts.chat_conversational, _of(create_json_chat_agent), frozenset({"system_message"})
+        prompts.chat_conversational,
+        _without_options(create_json_chat_agent),
+        frozenset({"system_message"}),
     ),
     AgentType.STRUCTURED_CHAT_ZERO_SHOT_REACT_DESCRIPTION: Kind(
-        prompts.structured_chat, _of(create_structured_chat_agent), WORDS
+        prompts.structured_chat, _without_options(create_structured_chat_agent), TEXT_OPTIONS
     ),
-    AgentType.OPENAI_FUNCTIONS: Kind(prompts.functions, _of(create_openai_functions_agent), CHAT),
-    AgentType.OPENAI_MULTI_FUNCTIONS: Kind(prompts.functions, _of(create_openai_tools_agent), CHAT),
+    AgentType.OPENAI_FUNCTIONS: Kind(
+        prompts.functions, _without_options(create_openai_functions_agent), CHAT_OPTIONS
+    ),
+    AgentType.OPENAI_MULTI_FUNCTIONS: Kind(
+        prompts.functions, _without_options(create_openai_tools_agent), CHAT_OPTIONS
+    ),
 }
-"""Kind of agent -> its prompt, its maker, the options that `agent_kwargs` may name."""
+"""Kind of agent -> its prompt, its maker, the options that `agent_kwargs` may contain."""
 PARSER_OPTIONS = frozenset({"output_parser"})
-OWN_VARIABLES = frozenset({"agent_scratchpad", "tools", "tool_names"})
-"""Variables of a prompt that no caller gives."""
+INTERNAL_VARIABLES = frozenset({"agent_scratchpad", "tools", "tool_names"})
+"""Variables of a prompt that callers do not pass."""
 
 
 def initialize_agent(
@@ -151,7 +161,7 @@ def initialize_agent(
     tags: Sequence[str] | None = None,
     **kwargs: Any,
 ) -> AgentExecutor:
-    """Make an executor of tools, a model and a kind of agent; `kwargs` are the executor's.
+    """Make an executor from tools, a model and a kind of agent; `kwargs` are the executor's.
 
     `agent_kwargs` change the kind's prompt (`prefix`, `suffix`, `system_message`, …) or its `output_parser`.
     """
@@ -161,14 +171,14 @@ def initialize_agent(
     row, options = KINDS[kind], dict(agent_kwargs or {})
     unknown = options.keys() - row.options
     if unknown:
-        known = ", ".join(sorted(row.options)) or "none"
+        allowed = ", ".join(sorted(row.options)) or "none"
         raise UsageError(
-            f"agent_kwargs of {kind.value} are {known}; not {', '.join(sorted(unknown))}"
+            f"agent_kwargs of {kind.value} are {allowed}; not {', '.join(sorted(unknown))}"
         )
-    words = {name: value for name, value in options.items() if name not in PARSER_OPTIONS}
-    prompt = row.prompt(**words)
+    prompt_options = {name: value for name, value in options.items() if name not in PARSER_OPTIONS}
+    prompt = row.prompt(**prompt_options)
     runnable = row.make(llm, tools, prompt, options)
-    inputs = [name for name in prompt.input_variables if name not in OWN_VARIABLES]
+    inputs = [name for name in prompt.input_variables if name not in INTERNAL_VARIABLES]
     planner = planner_of(runnable, input_keys_arg=inputs, return_keys_arg=["output"])
     all_tags = [*(tags or ()), kind.value]
     callbacks = kwargs.pop("callbacks", None) or callback_manager
@@ -183,5 +193,5 @@ def _kind_of(agent: AgentType | str | None) -> AgentType:
     try:
         return AgentType(agent)
     except ValueError as error:
-        known = ", ".join(kind.value for kind in AgentType)
-        raise UsageError(f"there is no agent {agent!r}; the kinds are {known}") from error
+        kinds = ", ".join(kind.value for kind in AgentType)
+        raise UsageError(f"there is no agent {agent!r}; the kinds are {kinds}") from error

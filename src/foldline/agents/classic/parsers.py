@@ -1,7 +1,7 @@
 """Parsers of the older agents: OpenAI's functions, tags, follow-up questions, documents, conversation.
 
-What does not parse raises `OutputParserException` with an observation that tells the model what was wrong. Every
-pattern here is linear in the text, which a model, and so a stranger, wrote.
+A parse error raises `OutputParserException` with an observation for the model. Every pattern here is linear in the
+text, which is untrusted.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from foldline.agents.format_scratchpad import plain_tags
-from foldline.agents.output_parsers import AgentOutputParser, _action_in, _unreadable, actions_of
+from foldline.agents.output_parsers import AgentOutputParser, _find_action, _parse_error, actions_of
 from foldline.exceptions import OutputParserException
 from foldline.messages import AIMessage, BaseMessage
 from foldline.outputs import ChatGeneration, Generation
@@ -36,7 +36,7 @@ NO_DOCSTORE_ACTION = (
 
 
 class OpenAIFunctionsAgentOutputParser(AgentOutputParser):
-    """Reads the one function call of a message, in OpenAI's older form or as a tool call; without any it is the end."""
+    """Returns the function call of a message, in OpenAI's older form or as a tool call; without any, the answer."""
 
     @property
     def _type(self) -> str:
@@ -45,48 +45,48 @@ class OpenAIFunctionsAgentOutputParser(AgentOutputParser):
     def parse_result(
         self, result: list[Generation], *, partial: bool = False
     ) -> AgentAction | AgentFinish:
-        """Read a message."""
+        """Parse a message."""
         first = result[0]
         if not isinstance(first, ChatGeneration):
             raise OutputParserException("this parser reads the messages of chat models, not text")
-        return _function_of(first.message)
+        return _action_of(first.message)
 
     def parse(self, text: str) -> AgentAction | AgentFinish:
-        """Refuse: a text has no function call."""
+        """Raise `OutputParserException`: a text has no function call."""
         raise OutputParserException("this parser reads the messages of chat models, not text")
 
 
-def _function_of(message: BaseMessage) -> AgentAction | AgentFinish:
-    called = message.additional_kwargs.get("function_call")
-    if not called or not isinstance(message, AIMessage):
-        planned = actions_of(message)
-        return planned[0] if isinstance(planned, list) else planned
+def _action_of(message: BaseMessage) -> AgentAction | AgentFinish:
+    function_call = message.additional_kwargs.get("function_call")
+    if not function_call or not isinstance(message, AIMessage):
+        actions = actions_of(message)
+        return actions[0] if isinstance(actions, list) else actions
     text = str(message.text)
     try:
-        given: Any = parse_strict(called.get("arguments") or "{}")
+        arguments: Any = parse_strict(function_call.get("arguments") or "{}")
     except JsonError as error:
-        raise _unreadable(text, f"Not run: the arguments are no JSON ({error})") from error
-    if isinstance(given, dict) and set(given) == {"__arg1"}:
-        given = given["__arg1"]
+        raise _parse_error(text, f"Not run: the arguments are not JSON ({error})") from error
+    if isinstance(arguments, dict) and set(arguments) == {"__arg1"}:
+        arguments = arguments["__arg1"]
     answer = f"responded: {text}\n" if text else "\n"
-    log = f"\nInvoking: `{called['name']}` with `{given}`\n{answer}\n"
+    log = f"\nInvoking: `{function_call['name']}` with `{arguments}`\n{answer}\n"
     return AgentActionMessageLog(
-        tool=called["name"], tool_input=given, log=log, message_log=[message]
+        tool=function_call["name"], tool_input=arguments, log=log, message_log=[message]
     )
 
 
 class XMLAgentOutputParser(AgentOutputParser):
-    """Reads `<tool>name</tool><tool_input>input`, or `<final_answer>text</final_answer>`."""
+    """Parses `<tool>name</tool><tool_input>input`, or `<final_answer>text</final_answer>`."""
 
     def parse(self, text: str) -> AgentAction | AgentFinish:
-        """Read what the model said."""
-        tool = _between(text, "tool")
+        """Parse the model's text."""
+        tool = _tag_text(text, "tool")
         if tool is not None:
-            given = _between(text, "tool_input", default="")
-            return AgentAction(plain_tags(tool), plain_tags(given or ""), text)
-        answer = _between(text, "final_answer")
+            tool_input = _tag_text(text, "tool_input", default="")
+            return AgentAction(plain_tags(tool), plain_tags(tool_input or ""), text)
+        answer = _tag_text(text, "final_answer")
         if answer is None:
-            raise _unreadable(text, NO_TAG)
+            raise _parse_error(text, NO_TAG)
         return AgentFinish({"output": plain_tags(answer)}, text)
 
     @property
@@ -94,24 +94,24 @@ class XMLAgentOutputParser(AgentOutputParser):
         return "xml-agent"
 
 
-def _between(text: str, tag: str, default: str | None = None) -> str | None:
-    """Return what stands in the last such tag; one that was stopped before its end reaches to the end of the text."""
-    _, found, tail = text.rpartition(f"<{tag}>")
-    return tail.partition(f"</{tag}>")[0].strip() if found else default
+def _tag_text(text: str, tag: str, default: str | None = None) -> str | None:
+    """Return the text of the last such tag; a tag without an end reaches to the end of the text."""
+    _, opening, tail = text.rpartition(f"<{tag}>")
+    return tail.partition(f"</{tag}>")[0].strip() if opening else default
 
 
 class SelfAskOutputParser(AgentOutputParser):
-    """Reads a follow-up question from the last line, or the final answer."""
+    """Parses a follow-up question in the last line, or the final answer."""
 
     def parse(self, text: str) -> AgentAction | AgentFinish:
-        """Read what the model said."""
-        last = text.strip().split("\n")[-1]
+        """Parse the model's text."""
+        last_line = text.strip().split("\n")[-1]
         for mark in FOLLOW_UPS:
-            if mark in last:
-                return AgentAction("Intermediate Answer", last.split(mark)[-1].strip(), text)
-        if SELF_ASK_END not in last:
-            raise _unreadable(text, NO_FOLLOW_UP)
-        return AgentFinish({"output": last.split(SELF_ASK_END)[-1].strip()}, text)
+            if mark in last_line:
+                return AgentAction("Intermediate Answer", last_line.split(mark)[-1].strip(), text)
+        if SELF_ASK_END not in last_line:
+            raise _parse_error(text, NO_FOLLOW_UP)
+        return AgentFinish({"output": last_line.split(SELF_ASK_END)[-1].strip()}, text)
 
     @property
     def _type(self) -> str:
@@ -119,18 +119,18 @@ class SelfAskOutputParser(AgentOutputParser):
 
 
 class ReActDocstoreOutputParser(AgentOutputParser):
-    """Reads `Search[term]`, `Lookup[term]` or `Finish[answer]` at the end of the text."""
+    """Parses `Search[term]`, `Lookup[term]` or `Finish[answer]` at the end of the text."""
 
     def parse(self, text: str) -> AgentAction | AgentFinish:
-        """Read what the model said."""
-        found = DOCSTORE_ACTION.search(text.strip().split("\n")[-1])
-        if found is None:
-            raise _unreadable(text, NO_DOCSTORE_ACTION)
-        name, given = found.groups()
+        """Parse the model's text."""
+        match = DOCSTORE_ACTION.search(text.strip().split("\n")[-1])
+        if match is None:
+            raise _parse_error(text, NO_DOCSTORE_ACTION)
+        name, argument = match.groups()
         return (
-            AgentFinish({"output": given}, text)
+            AgentFinish({"output": argument}, text)
             if name == "Finish"
-            else AgentAction(name, given, text)
+            else AgentAction(name, argument, text)
         )
 
     @property
@@ -139,20 +139,20 @@ class ReActDocstoreOutputParser(AgentOutputParser):
 
 
 class ConvoOutputParser(AgentOutputParser):
-    """Reads an action, or what is said behind the assistant's prefix as the answer."""
+    """Parses an action, or the text after the assistant's prefix as the answer."""
 
     ai_prefix: str = "AI"
 
     def parse(self, text: str) -> AgentAction | AgentFinish:
-        """Read what the model said."""
-        mark = f"{self.ai_prefix}:"
-        if mark in text:
-            return AgentFinish({"output": text.split(mark)[-1].strip()}, text)
-        found = _action_in(text)
-        if found is None:
-            raise _unreadable(text, f"Invalid Format: give an action, or '{mark} answer'")
-        name, given = found
-        return AgentAction(name, given.strip(" ").strip('"'), text)
+        """Parse the model's text."""
+        prefix = f"{self.ai_prefix}:"
+        if prefix in text:
+            return AgentFinish({"output": text.split(prefix)[-1].strip()}, text)
+        action = _find_action(text)
+        if action is None:
+            raise _parse_error(text, f"Invalid Format: write an action, or '{prefix} answer'")
+        name, tool_input = action
+        return AgentAction(name, tool_input.strip(" ").strip('"'), text)
 
     @property
     def _type(self) -> str:

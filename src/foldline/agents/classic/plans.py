@@ -1,7 +1,7 @@
-"""Agents that plan one step at a time for `AgentExecutor`: what to call next, or the answer.
+"""Agents that plan one step at a time for `AgentExecutor`: the next actions, or the answer.
 
-`plan` takes the steps so far and the inputs, and gives actions or an `AgentFinish`. An author writes `plan` (and
-`aplan`); an agent made of a runnable is `RunnableAgent`, or `RunnableMultiActionAgent` where it may ask for several.
+`plan` takes the steps so far and the inputs, and returns actions or an `AgentFinish`. A subclass implements `plan` (and
+`aplan`); `RunnableAgent` and `RunnableMultiActionAgent` plan with a runnable.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ __all__ = [
     "BaseMultiActionAgent",
     "BaseSingleActionAgent",
     "MultiActionAgentOutputParser",
-    "Plan",
+    "PlannedActions",
     "RunnableAgent",
     "RunnableMultiActionAgent",
     "Steps",
 ]
 
 Steps = list[tuple[AgentAction, Any]]
-Plan = AgentFinish | AgentAction | Sequence[AgentAction]
-STOPPED = "Agent stopped due to iteration limit or time limit."
-LAST_WORDS = "\n\nI now need to return a final answer based on the previous steps:"
+PlannedActions = AgentFinish | AgentAction | Sequence[AgentAction]
+STOPPED_ANSWER = "Agent stopped due to iteration limit or time limit."
+FINAL_ANSWER_REQUEST = "\n\nI now need to return a final answer based on the previous steps:"
 
 
 class _Planner(BaseModel, ABC):
@@ -45,7 +45,7 @@ class _Planner(BaseModel, ABC):
 
     @property
     def return_values(self) -> list[str]:
-        """The outputs this agent gives."""
+        """The outputs of this agent."""
         return ["output"]
 
     @property
@@ -54,21 +54,21 @@ class _Planner(BaseModel, ABC):
         """The inputs this agent needs."""
 
     def get_allowed_tools(self) -> list[str] | None:
-        """Name the tools this agent may use; None for any."""
+        """Return the names of the tools that this agent may use; None for any."""
         return None
 
     def tool_run_logging_kwargs(self) -> builtins.dict[str, Any]:
         """Return arguments for the tools' runs."""
         return {}
 
-    # -- one body for both colours
+    # -- one body for sync and async calls
 
-    async def _planned(self, steps: Steps, run: Run, inputs: dict[str, Any]) -> Any:  # noqa: ANN401  one action, several, or the end: two classes share this body
+    async def _next_actions(self, steps: Steps, run: Run, inputs: dict[str, Any]) -> Any:  # noqa: ANN401  one action, several, or the finish: two classes share this body
         callbacks = run.child().manager
         name = "plan" if run.io.blocking else "aplan"
         return await run.io.call(getattr(self, name), steps, callbacks=callbacks, **inputs)
 
-    async def _stopped(
+    async def _stop_answer(
         self, method: str, steps: Steps, run: Run, inputs: dict[str, Any]
     ) -> AgentFinish:
         return self.return_stopped_response(method, steps, **inputs)
@@ -76,11 +76,11 @@ class _Planner(BaseModel, ABC):
     def return_stopped_response(
         self, early_stopping_method: str, intermediate_steps: Steps, **_: object
     ) -> AgentFinish:
-        """Return the answer of a run that had to stop."""
+        """Return the answer of a run that reached a limit."""
         if early_stopping_method == "force":
-            return AgentFinish({"output": STOPPED}, "")
+            return AgentFinish({"output": STOPPED_ANSWER}, "")
         raise UsageError(
-            f'early_stopping_method={early_stopping_method!r}: this agent knows "force" alone'
+            f'early_stopping_method={early_stopping_method!r}: this agent supports only "force"'
         )
 
 
@@ -91,16 +91,16 @@ class BaseSingleActionAgent(_Planner):
     def plan(
         self, intermediate_steps: Steps, callbacks: Callbacks = None, **kwargs: object
     ) -> AgentAction | AgentFinish:
-        """Decide what to do next."""
+        """Return the next actions, or the finish."""
 
     async def aplan(
         self, intermediate_steps: Steps, callbacks: Callbacks = None, **kwargs: object
     ) -> AgentAction | AgentFinish:
-        """Decide what to do next; where an author wrote only `plan`, it is called in a thread."""
-        planned: AgentAction | AgentFinish = await Run.asynchronous().io.call(
+        """Return the next action; by default `plan` is called in a thread."""
+        action: AgentAction | AgentFinish = await Run.asynchronous().io.call(
             self.plan, intermediate_steps, callbacks=callbacks, **kwargs
         )
-        return planned
+        return action
 
 
 class BaseMultiActionAgent(_Planner):
@@ -110,81 +110,81 @@ class BaseMultiActionAgent(_Planner):
     def plan(
         self, intermediate_steps: Steps, callbacks: Callbacks = None, **kwargs: object
     ) -> list[AgentAction] | AgentFinish:
-        """Decide what to do next."""
+        """Return the next actions, or the finish."""
 
     async def aplan(
         self, intermediate_steps: Steps, callbacks: Callbacks = None, **kwargs: object
     ) -> list[AgentAction] | AgentFinish:
-        """Decide what to do next; where an author wrote only `plan`, it is called in a thread."""
-        planned: list[AgentAction] | AgentFinish = await Run.asynchronous().io.call(
+        """Return the next action; by default `plan` is called in a thread."""
+        actions: list[AgentAction] | AgentFinish = await Run.asynchronous().io.call(
             self.plan, intermediate_steps, callbacks=callbacks, **kwargs
         )
-        return planned
+        return actions
 
 
-class _OfRunnable(_Planner):
+class _RunnablePlanner(_Planner):
     runnable: Runnable[Any, Any]
-    """Gives actions or the end, for the inputs and `intermediate_steps`."""
+    """Returns actions or the finish for the inputs and `intermediate_steps`."""
     input_keys_arg: list[str] = Field(default_factory=list)
     return_keys_arg: list[str] = Field(default_factory=list)
     stream_runnable: bool = True
-    """Whether to run it piece by piece inside, so that listeners see tokens as they come."""
+    """Whether to stream it internally, so that callbacks receive tokens as they arrive."""
 
     @property
     def return_values(self) -> list[str]:
-        """The outputs this agent was said to give."""
+        """The outputs of this agent, as configured."""
         return self.return_keys_arg
 
     @property
     def input_keys(self) -> list[str]:
-        """The inputs this agent was said to need."""
+        """The inputs of this agent, as configured."""
         return self.input_keys_arg
 
-    async def _planned(self, steps: Steps, run: Run, inputs: dict[str, Any]) -> Any:  # noqa: ANN401  one action, several, or the end: two classes share this body
+    async def _next_actions(self, steps: Steps, run: Run, inputs: dict[str, Any]) -> Any:  # noqa: ANN401  one action, several, or the finish: two classes share this body
         for name in ("plan",) if run.io.blocking else ("aplan", "plan"):
-            if getattr(type(self), name) is not getattr(_OfRunnable, name):  # a subclass wrote it
+            if getattr(type(self), name) is not getattr(_RunnablePlanner, name):  # overridden
                 plan = getattr(self, name)
                 return await run.io.call(plan, steps, callbacks=run.child().manager, **inputs)
         return await self._call_runnable(steps, run, inputs)
 
-    async def _call_runnable(self, steps: Steps, run: Run, inputs: dict[str, Any]) -> Any:  # noqa: ANN401  one action, several, or the end: two classes share this body
-        given = {**inputs, "intermediate_steps": steps}
+    async def _call_runnable(self, steps: Steps, run: Run, inputs: dict[str, Any]) -> Any:  # noqa: ANN401  one action, several, or the finish: two classes share this body
+        runnable_inputs = {**inputs, "intermediate_steps": steps}
         if not self.stream_runnable:
-            return await self.runnable._step(given, run.child())
-        whole: Any = NOTHING
-        async with aclosing(self.runnable._step_stream(given, run.child())) as pieces:
+            return await self.runnable._step(runnable_inputs, run.child())
+        total: Any = NOTHING
+        async with aclosing(self.runnable._step_stream(runnable_inputs, run.child())) as pieces:
             async for piece in pieces:
-                whole = plus(whole, piece)
-        return None if whole is NOTHING else whole
+                total = plus(total, piece)
+        return None if total is NOTHING else total
 
-    async def _stopped(
+    async def _stop_answer(
         self, method: str, steps: Steps, run: Run, inputs: dict[str, Any]
     ) -> AgentFinish:
         if method != "generate":
             return self.return_stopped_response(method, steps, **inputs)
-        last = (AgentAction("_Stop", "", LAST_WORDS), "")
-        planned = await self._planned([*steps, last], run, inputs)
-        if isinstance(planned, AgentFinish):
-            return planned
-        said = planned[-1] if isinstance(planned, list) else planned
-        return AgentFinish({"output": said.log}, said.log)
+        final_step = (AgentAction("_Stop", "", FINAL_ANSWER_REQUEST), "")
+        outcome = await self._next_actions([*steps, final_step], run, inputs)
+        if isinstance(outcome, AgentFinish):
+            return outcome
+        action = outcome[-1] if isinstance(outcome, list) else outcome
+        return AgentFinish({"output": action.log}, action.log)
 
-    def plan(self, intermediate_steps: Steps, callbacks: Callbacks = None, **kwargs: object) -> Any:  # noqa: ANN401  one action, several, or the end: two classes share this body
-        """Decide what to do next."""
+    def plan(self, intermediate_steps: Steps, callbacks: Callbacks = None, **kwargs: object) -> Any:  # noqa: ANN401  one action, several, or the finish: two classes share this body
+        """Return the next actions, or the finish."""
         run = Run.blocking({"callbacks": callbacks} if callbacks else None)
         return drive(self._call_runnable(intermediate_steps, run, kwargs))
 
     async def aplan(
         self, intermediate_steps: Steps, callbacks: Callbacks = None, **kwargs: object
-    ) -> Any:  # noqa: ANN401  one action, several, or the end: two classes share this body
-        """Decide what to do next."""
+    ) -> Any:  # noqa: ANN401  one action, several, or the finish: two classes share this body
+        """Return the next actions, or the finish."""
         run = Run.asynchronous({"callbacks": callbacks} if callbacks else None)
         return await self._call_runnable(intermediate_steps, run, kwargs)
 
 
-class RunnableAgent(_OfRunnable, BaseSingleActionAgent):
-    """An agent made of a runnable that asks for one action at a time."""
+class RunnableAgent(_RunnablePlanner, BaseSingleActionAgent):
+    """An agent that plans one action at a time with a runnable."""
 
 
-class RunnableMultiActionAgent(_OfRunnable, BaseMultiActionAgent):
-    """An agent made of a runnable that may ask for several actions at once."""
+class RunnableMultiActionAgent(_RunnablePlanner, BaseMultiActionAgent):
+    """An agent that plans several actions at a time with a runnable."""

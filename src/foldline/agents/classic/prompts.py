@@ -1,4 +1,4 @@
-"""The prompts of `initialize_agent`, one function per kind of agent; their words may be replaced."""
+"""The prompts of `initialize_agent`, one function per kind of agent; their texts may be replaced."""
 
 from __future__ import annotations
 
@@ -150,12 +150,12 @@ def react(
 
 
 def docstore() -> PromptTemplate:
-    """Return the prompt of an agent that looks into documents."""
+    """Return the prompt of an agent that searches documents."""
     return PromptTemplate.from_template(DOCSTORE)
 
 
 def self_ask() -> PromptTemplate:
-    """Return the prompt of an agent that asks itself."""
+    """Return the prompt of an agent that asks itself follow-up questions."""
     return PromptTemplate.from_template(SELF_ASK)
 
 
@@ -206,7 +206,7 @@ def chat_conversational(system_message: str = ASSISTANT) -> ChatPromptTemplate:
 def functions(
     system_message: BaseMessage | str | None = HELPFUL, extra_prompt_messages: Sequence[Any] = ()
 ) -> ChatPromptTemplate:
-    """Return the prompt of an agent that calls functions; `extra_prompt_messages` stand before the question."""
+    """Return the prompt of an agent that calls functions; `extra_prompt_messages` come before the question."""
     system = SystemMessage(system_message) if isinstance(system_message, str) else system_message
     return ChatPromptTemplate.from_messages(
         [

@@ -1,4 +1,4 @@
-"""The classic agents: a prompt, a model and a parser in a row, to be run by `AgentExecutor`.
+"""The classic agents: sequences of a prompt, a model and a parser, for `AgentExecutor`.
 
 For new programs `create_agent` is shorter and does more.
 """
@@ -52,7 +52,7 @@ Renderer = Callable[[list[BaseTool]], str]
 Prompt = BasePromptTemplate[Any]
 SCRATCHPAD = "agent_scratchpad"
 SEARCH_TOOL = "Intermediate Answer"
-"""The name of the one tool that `create_self_ask_with_search_agent` takes."""
+"""The name of the only tool that `create_self_ask_with_search_agent` takes."""
 TEMPLATE_TOOL_RESPONSE = """TOOL RESPONSE:
 ---------------------
 {observation}
@@ -64,39 +64,39 @@ Given that, what is the answer to my last message? What came from a tool must be
 Answer with one JSON object in a code block, with a single action and nothing else."""
 
 
-def _check(prompt: Prompt, wanted: Sequence[str]) -> None:
-    known = {
+def _check(prompt: Prompt, required: Sequence[str]) -> None:
+    variables = {
         *prompt.input_variables,
         *prompt.partial_variables,
         *getattr(prompt, "optional_variables", ()),
     }
-    missing = [name for name in wanted if name not in known]
+    missing = [name for name in required if name not in variables]
     if missing:
         raise UsageError(
-            f"the prompt needs the variables {', '.join(wanted)}; it has no {', '.join(missing)}"
+            f"the prompt needs the variables {', '.join(required)}; it has no {', '.join(missing)}"
         )
 
 
-def _described(prompt: Prompt, tools: Sequence[BaseTool], renderer: Renderer) -> Prompt:
+def _with_tools(prompt: Prompt, tools: Sequence[BaseTool], renderer: Renderer) -> Prompt:
     return prompt.partial(
         tools=renderer(list(tools)), tool_names=", ".join(tool.name for tool in tools)
     )
 
 
-def _stopping(llm: LanguageModelLike, stop_sequence: bool | list[str]) -> object:  # noqa: FBT001  LangChain's argument
+def _with_stop(llm: LanguageModelLike, stop_sequence: bool | list[str]) -> object:  # noqa: FBT001  LangChain's argument
     if not stop_sequence:
         return llm
     return llm.bind(stop=["\nObservation"] if stop_sequence is True else stop_sequence)
 
 
-def _in_a_row(
-    write: Callable[[Any], Any], prompt: Prompt, model: object, parser: object
+def _sequence(
+    format_steps: Callable[[Any], Any], prompt: Prompt, model: object, parser: object
 ) -> Runnable[Any, Any]:
     steps: Any = RunnablePassthrough.assign(
-        **{SCRATCHPAD: lambda given: write(given["intermediate_steps"])}
+        **{SCRATCHPAD: lambda inputs: format_steps(inputs["intermediate_steps"])}
     )
-    row: Runnable[Any, Any] = steps | prompt | model | parser
-    return row
+    sequence: Runnable[Any, Any] = steps | prompt | model | parser
+    return sequence
 
 
 def create_react_agent(
@@ -110,9 +110,9 @@ def create_react_agent(
 ) -> Runnable[Any, Any]:
     """Make an agent that thinks aloud: Thought, Action, Action Input, Observation, until a Final Answer."""
     _check(prompt, ("tools", "tool_names", SCRATCHPAD))
-    described = _described(prompt, tools, tools_renderer)
+    prompt_with_tools = _with_tools(prompt, tools, tools_renderer)
     parser = output_parser or ReActSingleInputOutputParser()
-    return _in_a_row(format_log_to_str, described, _stopping(llm, stop_sequence), parser)
+    return _sequence(format_log_to_str, prompt_with_tools, _with_stop(llm, stop_sequence), parser)
 
 
 def create_tool_calling_agent(
@@ -122,13 +122,13 @@ def create_tool_calling_agent(
     *,
     message_formatter: Callable[[Any], Any] = format_to_tool_messages,
 ) -> Runnable[Any, Any]:
-    """Make an agent of a model that calls tools."""
+    """Make an agent for a model that calls tools."""
     _check(prompt, (SCRATCHPAD,))
     if not hasattr(llm, "bind_tools"):
         raise UsageError(
             f"{type(llm).__name__} takes no tools: create_tool_calling_agent needs a chat model"
         )
-    return _in_a_row(
+    return _sequence(
         message_formatter, prompt, llm.bind_tools(list(tools)), ToolsAgentOutputParser()
     )
 
@@ -146,9 +146,12 @@ def create_structured_chat_agent(
 ) -> Runnable[Any, Any]:
     """Make an agent that asks for tools of several arguments by JSON objects in its text."""
     _check(prompt, ("tools", "tool_names", SCRATCHPAD))
-    described = _described(prompt, tools, tools_renderer)
-    return _in_a_row(
-        format_log_to_str, described, _stopping(llm, stop_sequence), JSONAgentOutputParser()
+    prompt_with_tools = _with_tools(prompt, tools, tools_renderer)
+    return _sequence(
+        format_log_to_str,
+        prompt_with_tools,
+        _with_stop(llm, stop_sequence),
+        JSONAgentOutputParser(),
     )
 
 
@@ -160,26 +163,28 @@ def create_json_chat_agent(
     tools_renderer: Renderer = render_text_description,
     template_tool_response: str = TEMPLATE_TOOL_RESPONSE,
 ) -> Runnable[Any, Any]:
-    """Make an agent that speaks in JSON objects, for chat models; results come back as the user's words."""
+    """Make an agent that answers in JSON objects, for chat models; results are sent as user messages."""
     if "{observation}" not in template_tool_response:
         raise UsageError("template_tool_response needs {observation}")
     _check(prompt, ("tools", "tool_names", SCRATCHPAD))
 
-    def write(steps: Sequence[tuple[AgentAction, Any]]) -> object:
+    def format_steps(steps: Sequence[tuple[AgentAction, Any]]) -> object:
         return format_log_to_messages(steps, template_tool_response=template_tool_response)
 
-    described = _described(prompt, tools, tools_renderer)
-    return _in_a_row(write, described, _stopping(llm, stop_sequence), JSONAgentOutputParser())
+    prompt_with_tools = _with_tools(prompt, tools, tools_renderer)
+    return _sequence(
+        format_steps, prompt_with_tools, _with_stop(llm, stop_sequence), JSONAgentOutputParser()
+    )
 
 
 def create_openai_functions_agent(
     llm: LanguageModelLike, tools: Sequence[BaseTool], prompt: Prompt
 ) -> Runnable[Any, Any]:
-    """Make an agent of a model that calls one function at a time, by OpenAI's older `functions`."""
+    """Make an agent for a model that calls one function at a time, with OpenAI's older `functions`."""
     _check(prompt, (SCRATCHPAD,))
     functions = [convert_to_openai_function(tool) for tool in tools]
     model = llm.bind(functions=functions) if functions else llm
-    return _in_a_row(
+    return _sequence(
         format_to_openai_function_messages, prompt, model, OpenAIFunctionsAgentOutputParser()
     )
 
@@ -194,15 +199,15 @@ def create_xml_agent(
 ) -> Runnable[Any, Any]:
     """Make an agent that asks for tools by tags: <tool>, <tool_input>, until a <final_answer>."""
     _check(prompt, ("tools", SCRATCHPAD))
-    described = prompt.partial(tools=tools_renderer(list(tools)))
+    prompt_with_tools = prompt.partial(tools=tools_renderer(list(tools)))
     stop = ["</tool_input>"] if stop_sequence is True else stop_sequence
-    return _in_a_row(format_xml, described, _stopping(llm, stop), XMLAgentOutputParser())
+    return _sequence(format_xml, prompt_with_tools, _with_stop(llm, stop), XMLAgentOutputParser())
 
 
 def create_self_ask_with_search_agent(
     llm: LanguageModelLike, tools: Sequence[BaseTool], prompt: Prompt
 ) -> Runnable[Any, Any]:
-    """Make an agent that asks itself follow-up questions, which its one tool answers."""
+    """Make an agent that asks itself follow-up questions, which its only tool answers."""
     _check(prompt, (SCRATCHPAD,))
     names = [tool.name for tool in tools]
     if names != [SEARCH_TOOL]:
@@ -210,8 +215,8 @@ def create_self_ask_with_search_agent(
             f"create_self_ask_with_search_agent takes one tool, named {SEARCH_TOOL!r}, not {names}"
         )
 
-    def write(steps: Sequence[tuple[AgentAction, Any]]) -> str:
+    def format_steps(steps: Sequence[tuple[AgentAction, Any]]) -> str:
         return format_log_to_str(steps, observation_prefix="\nIntermediate answer: ", llm_prefix="")
 
     model = llm.bind(stop=["\nIntermediate answer:"])
-    return _in_a_row(write, prompt, model, SelfAskOutputParser())
+    return _sequence(format_steps, prompt, model, SelfAskOutputParser())

@@ -1,4 +1,4 @@
-"""Middleware for agents, one file each, under the names LangChain gives them."""
+"""Middleware for agents, one file each, under LangChain's names."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """`AgentMiddleware`: steps before and after an agent's model, and code around its model and tool calls.
 
-An author writes LangChain's methods, blocking (`before_model`, `wrap_model_call`, …), async (`abefore_model`, …) or
-both. Those that come with foldline write one body for both colours (`_before_model`, `_around_model`, …), which waits
-only through `run.io`. Whichever is nearest in the class's ancestry is used; `hook_of` and `wrap_of` find it, once
+A user's subclass implements LangChain's methods, sync (`before_model`, `wrap_model_call`, …), async (`abefore_model`,
+…) or both. foldline's middleware implements one body for sync and async calls (`_before_model`, `_around_model`, …),
+which waits only through `run.io`. The implementation nearest in the MRO is used; `hook_of` and `wrap_of` find it once
 per agent.
 """
 
@@ -40,7 +40,7 @@ Wrap = Callable[[Any, Handler, Run], Awaitable[Any]]
 
 
 class AgentMiddleware:
-    """Changes what an agent does around its model and its tools; subclass it and write some of its methods.
+    """Changes how an agent calls its model and tools; subclass it and implement some of its methods.
 
     ```python
     from foldline.agents.middleware import AgentMiddleware
@@ -60,15 +60,15 @@ class AgentMiddleware:
     state_schema: type = AgentState
     """Keys that this middleware adds to the agent's state."""
     tools: Sequence[Any] = ()
-    """Tools that this middleware brings."""
+    """Tools that this middleware adds to the agent."""
     gated_tools: frozenset[str] = frozenset()
-    """Tools that must not start before this middleware has seen the whole message; the agent must have them."""
+    """Tools that must not start before this middleware has seen the complete message; the agent must have them."""
     named_tools: frozenset[str] = frozenset()
-    """Other tools that this middleware is about; the agent must have them."""
+    """Other tools that this middleware refers to; the agent must have them."""
     _is_instant: ClassVar[bool] = False
 
     def __class_getitem__(cls, _: object) -> type[Self]:
-        """Return the class: `AgentMiddleware[State, Context]` is for checkers."""
+        """Return the class: `AgentMiddleware[State, Context]` is for type checkers."""
         return cls
 
     @property
@@ -76,7 +76,7 @@ class AgentMiddleware:
         """The name of this middleware's steps."""
         return type(self).__name__
 
-    # -- one body for both colours
+    # -- one body for sync and async calls
 
     async def _before_agent(self, state: State, runtime: Runtime[Any], run: Run) -> Update:
         return None
@@ -137,7 +137,7 @@ class AgentMiddleware:
     ) -> ModelResponse | AIMessage:
         """Around each model call: call the handler never, once or several times, and return a response."""
         answer: ModelResponse = drive(
-            self._around_model(request, _awaited(handler), Run.blocking())
+            self._around_model(request, _async_handler(handler), Run.blocking())
         )
         return answer
 
@@ -152,7 +152,7 @@ class AgentMiddleware:
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]
     ) -> ToolMessage | Any:  # noqa: ANN401  a message or a Command, which is of a layer above
         """Around each tool call: call the handler never, once or several times, and return a message."""
-        return drive(self._around_tool(request, _awaited(handler), Run.blocking()))
+        return drive(self._around_tool(request, _async_handler(handler), Run.blocking()))
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Any]]
@@ -161,47 +161,50 @@ class AgentMiddleware:
         return await self._around_tool(request, handler, Run.asynchronous())
 
 
-def _awaited(handler: Callable[[Any], Any]) -> Handler:
+def _async_handler(handler: Callable[[Any], Any]) -> Handler:
     async def call(request: object) -> object:
         return handler(request)
 
     return call
 
 
-# -- finding what an author wrote
+# -- finding the implementation
 
 
-def _place(cls: type, name: str) -> int | None:
-    """How near the class that defines a method is; None where only `AgentMiddleware` does."""
-    for place, ancestor in enumerate(cls.__mro__):
+def _mro_index(cls: type, name: str) -> int | None:
+    """Return the MRO index of the class that defines a method; None if only `AgentMiddleware` does."""
+    for index, ancestor in enumerate(cls.__mro__):
         if ancestor is AgentMiddleware:
             return None
         if name in ancestor.__dict__:
-            return place
+            return index
     return None
 
 
-def _chosen(middleware: AgentMiddleware, public: str, body: str) -> tuple[bool, bool, bool]:
-    """Say which to use: the body, the blocking method, the async one."""
+def _select_implementation(
+    middleware: AgentMiddleware, public: str, body: str
+) -> tuple[bool, bool, bool]:
+    """Return whether to use the body, the sync method, and the async method."""
     cls = type(middleware)
-    written, blocking, awaited = _place(cls, body), _place(cls, public), _place(cls, f"a{public}")
-    nearest = min((one for one in (blocking, awaited) if one is not None), default=None)
-    if written is not None and (nearest is None or written < nearest):
+    body_index = _mro_index(cls, body)
+    sync_index, async_index = _mro_index(cls, public), _mro_index(cls, f"a{public}")
+    nearest = min((index for index in (sync_index, async_index) if index is not None), default=None)
+    if body_index is not None and (nearest is None or body_index < nearest):
         return True, False, False
-    return False, blocking is not None, awaited is not None
+    return False, sync_index is not None, async_index is not None
 
 
 def hook_of(middleware: AgentMiddleware, name: HookName) -> Hook | None:
-    """Return a hook of a middleware as one body for both colours; None where it has none."""
-    has_body, blocking, awaited = _chosen(middleware, name, f"_{name}")
+    """Return a hook of a middleware as one body for sync and async calls; None if it has none."""
+    has_body, has_sync, has_async = _select_implementation(middleware, name, f"_{name}")
     if has_body:
-        found: Hook = getattr(middleware, f"_{name}")
-        return found
-    if not (blocking or awaited):
+        hook: Hook = getattr(middleware, f"_{name}")
+        return hook
+    if not (has_sync or has_async):
         return None
 
     async def call(state: State, runtime: Runtime[Any], run: Run) -> Update:
-        use_async = awaited and (not run.io.blocking or not blocking)
+        use_async = has_async and (not run.io.blocking or not has_sync)
         method = getattr(middleware, f"a{name}" if use_async else name)
         with run.current():
             update: Update = await run.io.call(method, state, runtime)
@@ -211,36 +214,36 @@ def hook_of(middleware: AgentMiddleware, name: HookName) -> Hook | None:
 
 
 def wrap_of(middleware: AgentMiddleware, name: Literal["model", "tool"]) -> Wrap | None:
-    """Return a wrapper of a middleware as one body for both colours; None where it has none."""
+    """Return a wrapper of a middleware as one body for sync and async calls; None if it has none."""
     public = f"wrap_{name}_call"
-    has_body, blocking, awaited = _chosen(middleware, public, f"_around_{name}")
+    has_body, has_sync, has_async = _select_implementation(middleware, public, f"_around_{name}")
     if has_body:
-        found: Wrap = getattr(middleware, f"_around_{name}")
-        return found
-    if not (blocking or awaited):
+        wrap: Wrap = getattr(middleware, f"_around_{name}")
+        return wrap
+    if not (has_sync or has_async):
         return None
 
     async def call(request: object, handler: Handler, run: Run) -> object:
-        if awaited and (not run.io.blocking or not blocking):
+        if has_async and (not run.io.blocking or not has_sync):
             with run.current():
                 return await run.io.call(getattr(middleware, f"a{public}"), request, handler)
-        async with _blocking_handler(run.io, handler) as blocked:
+        async with _blocking_handler(run.io, handler) as sync_handler:
             with run.current():
-                return await run.io.call(getattr(middleware, public), request, blocked)
+                return await run.io.call(getattr(middleware, public), request, sync_handler)
 
     return call
 
 
 @asynccontextmanager
 async def _blocking_handler(io: IO, handler: Handler) -> AsyncGenerator[Callable[[Any], Any], None]:
-    """Let a blocking method call an async handler, as often as it likes; under a loop it is in a thread."""
-    asked: list[Any] = []
+    """Yield a sync function that calls an async handler; under an event loop the caller is in a thread."""
+    requests: list[Any] = []
 
     async def answers() -> AsyncGenerator[tuple[Any, Exception | None], None]:
         while True:
             outcome: tuple[Any, Exception | None]
             try:
-                outcome = await handler(asked.pop()), None
+                outcome = await handler(requests.pop()), None
             except Exception as error:  # noqa: BLE001
                 outcome = None, error
             yield outcome
@@ -248,7 +251,7 @@ async def _blocking_handler(io: IO, handler: Handler) -> AsyncGenerator[Callable
     async with io.iterate(answers()) as items:
 
         def call(request: object) -> object:
-            asked.append(request)
+            requests.append(request)
             value, error = next(items)
             if error is not None:
                 raise error

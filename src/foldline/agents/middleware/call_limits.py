@@ -1,6 +1,6 @@
-"""`ModelCallLimitMiddleware` and `ToolCallLimitMiddleware`: how often, in one run and in a whole thread.
+"""`ModelCallLimitMiddleware` and `ToolCallLimitMiddleware`: limit the calls in a run and in a thread.
 
-Tokens, cost and time are bounded by `create_agent(limits=Limits(...))`.
+`create_agent(limits=Limits(...))` limits tokens, cost and time.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ class _ToolCounts(AgentState):
 
 def _check(thread_limit: int | None, run_limit: int | None) -> None:
     if thread_limit is None and run_limit is None:
-        raise UsageError("give thread_limit, run_limit or both")
+        raise UsageError("pass thread_limit, run_limit or both")
     if thread_limit is not None and run_limit is not None and run_limit > thread_limit:
         raise UsageError(f"run_limit={run_limit} is more than thread_limit={thread_limit}")
 
 
 class ModelCallLimitMiddleware(AgentMiddleware):
-    """Bound the model calls; at the bound the run ends with a message that says so, or with an error."""
+    """Limit the model calls; at the limit the run ends with a message, or with an error."""
 
     state_schema = _ModelCounts
 
@@ -62,7 +62,7 @@ class ModelCallLimitMiddleware(AgentMiddleware):
         run_limit: int | None = None,
         exit_behavior: Literal["end", "error"] = "end",
     ) -> None:
-        """Say how many calls in a thread and in a run, and how it ends."""
+        """Set the limits of a thread and of a run, and how the run ends."""
         _check(thread_limit, run_limit)
         self.thread_limit = thread_limit
         self.run_limit = run_limit
@@ -76,17 +76,17 @@ class ModelCallLimitMiddleware(AgentMiddleware):
             state.get("thread_model_call_count", 0),
             state.get("run_model_call_count", 0),
         )
-        passed = [
-            f"{count} of {limit} in this {what}"
-            for count, limit, what in (
+        reached = [
+            f"{count} of {limit} in this {unit}"
+            for count, limit, unit in (
                 (in_thread, self.thread_limit, "thread"),
                 (in_run, self.run_limit, "run"),
             )
             if limit is not None and count >= limit
         ]
-        if not passed:
+        if not reached:
             return None
-        text = f"Model call limit reached: {', '.join(passed)}."
+        text = f"Model call limit reached: {', '.join(reached)}."
         if self.exit_behavior == "error":
             raise ModelCallLimitExceededError(text, used=max(in_thread, in_run))
         return {"messages": [AIMessage(text)], "jump_to": "end"}
@@ -99,7 +99,7 @@ class ModelCallLimitMiddleware(AgentMiddleware):
 
 
 class ToolCallLimitMiddleware(AgentMiddleware):
-    """Bound the calls of one tool or of all; calls above are told to the model, end the run, or raise."""
+    """Limit the calls of one tool or of all; further calls get an error message, end the run, or raise."""
 
     state_schema = _ToolCounts
 
@@ -111,7 +111,7 @@ class ToolCallLimitMiddleware(AgentMiddleware):
         run_limit: int | None = None,
         exit_behavior: Literal["continue", "end", "error"] = "continue",
     ) -> None:
-        """Say which tool, how many calls in a thread and in a run, and what happens then."""
+        """Set the tool, the limits of a thread and of a run, and what happens at the limit."""
         _check(thread_limit, run_limit)
         self.tool_name = tool_name
         self.thread_limit = thread_limit
@@ -136,29 +136,29 @@ class ToolCallLimitMiddleware(AgentMiddleware):
             return None
         in_thread = dict(state.get("thread_tool_call_count") or {})
         in_run = dict(state.get("run_tool_call_count") or {})
-        left = self._left(in_thread.get(self._key, 0), in_run.get(self._key, 0))
-        blocked = calls[left:]
+        remaining = self._remaining(in_thread.get(self._key, 0), in_run.get(self._key, 0))
+        blocked = calls[remaining:]
         allowed = len(calls) - len(blocked)
         in_thread[self._key] = in_thread.get(self._key, 0) + allowed
         in_run[self._key] = in_run.get(self._key, 0) + allowed
         counts = {"thread_tool_call_count": in_thread, "run_tool_call_count": in_run}
-        return counts | self._stopped(state, blocked) if blocked else counts
+        return counts | self._limit_update(state, blocked) if blocked else counts
 
     @property
     def _key(self) -> str:
         return self.tool_name or ALL_TOOLS
 
-    def _left(self, in_thread: int, in_run: int) -> int:
+    def _remaining(self, in_thread: int, in_run: int) -> int:
         bounds = ((self.thread_limit, in_thread), (self.run_limit, in_run))
         return max(0, min(limit - used for limit, used in bounds if limit is not None))
 
-    def _stopped(self, state: State, blocked: list[Any]) -> dict[str, Any]:
-        what = repr(self.tool_name) if self.tool_name else "tools"
-        text = f"the limit of calls of {what} is reached: do not call it again"
+    def _limit_update(self, state: State, blocked: list[Any]) -> dict[str, Any]:
+        subject = repr(self.tool_name) if self.tool_name else "tools"
+        text = f"the limit of calls of {subject} is reached: do not call it again"
         if self.exit_behavior == "error":
-            raise ToolCallLimitExceededError(f"Tool call limit reached for {what}")
+            raise ToolCallLimitExceededError(f"Tool call limit reached for {subject}")
         if self.exit_behavior == "continue":
             return {"messages": [error_message(call, text) for call in blocked]}
-        closing = [error_message(call, text) for call in unanswered(state["messages"])]
-        last = AIMessage(f"Tool call limit reached for {what}.")
-        return {"messages": [*closing, last], "jump_to": "end"}
+        results = [error_message(call, text) for call in unanswered(state["messages"])]
+        final_message = AIMessage(f"Tool call limit reached for {subject}.")
+        return {"messages": [*results, final_message], "jump_to": "end"}

@@ -1,4 +1,4 @@
-"""`ContextEditingMiddleware`: what old tools returned is left out of long requests; the state keeps it."""
+"""`ContextEditingMiddleware`: removes old tool results from long requests; the state keeps them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class ContextEdit(Protocol):
     """Shortens the messages of a request."""
 
     def apply(self, messages: list[BaseMessage], *, count_tokens: Counter) -> list[BaseMessage]:
-        """Return the messages, shortened where they are too long."""
+        """Return the messages, shortened if they are too long."""
 
 
 @dataclass(slots=True)
 class ClearToolUsesEdit:
-    """Leave out what the oldest tool calls returned, once the request has more than `trigger` tokens."""
+    """Remove the results of the oldest tool calls if the request has more than `trigger` tokens."""
 
     trigger: int = 100_000
     clear_at_least: int = 0
@@ -36,37 +36,39 @@ class ClearToolUsesEdit:
     placeholder: str = "[cleared]"
 
     def apply(self, messages: list[BaseMessage], *, count_tokens: Counter) -> list[BaseMessage]:
-        """Return the messages, shortened where they are too long."""
-        before = count_tokens(messages)
-        if before <= self.trigger:
+        """Return the messages, shortened if they are too long."""
+        token_count = count_tokens(messages)
+        if token_count <= self.trigger:
             return messages
-        places = [place for place, one in enumerate(messages) if isinstance(one, ToolMessage)]
+        indexes = [
+            index for index, message in enumerate(messages) if isinstance(message, ToolMessage)
+        ]
         edited = list(messages)
-        for place in places[: -self.keep] if self.keep else places:
-            message = edited[place]
+        for index in indexes[: -self.keep] if self.keep else indexes:
+            message = edited[index]
             if message.name in self.exclude_tools or message.content == self.placeholder:
                 continue
-            edited[place] = message.model_copy(
+            edited[index] = message.model_copy(
                 update={"content": self.placeholder, "artifact": None}
             )
             if self.clear_tool_inputs:
-                self._clear_input(edited, place)
-            if self.clear_at_least and before - count_tokens(edited) >= self.clear_at_least:
+                self._clear_input(edited, index)
+            if self.clear_at_least and token_count - count_tokens(edited) >= self.clear_at_least:
                 break
         return edited
 
-    def _clear_input(self, messages: list[BaseMessage], place: int) -> None:
-        wanted = getattr(messages[place], "tool_call_id", None)
-        for before in range(place - 1, -1, -1):
-            message = messages[before]
+    def _clear_input(self, messages: list[BaseMessage], index: int) -> None:
+        call_id = getattr(messages[index], "tool_call_id", None)
+        for earlier in range(index - 1, -1, -1):
+            message = messages[earlier]
             if isinstance(message, AIMessage) and any(
-                call["id"] == wanted for call in message.tool_calls
+                call["id"] == call_id for call in message.tool_calls
             ):
                 calls = [
-                    {**call, "args": {}} if call["id"] == wanted else call
+                    {**call, "args": {}} if call["id"] == call_id else call
                     for call in message.tool_calls
                 ]
-                messages[before] = message.model_copy(update={"tool_calls": calls})
+                messages[earlier] = message.model_copy(update={"tool_calls": calls})
                 return
 
 
@@ -76,7 +78,7 @@ class ContextEditingMiddleware(AgentMiddleware):
     def __init__(
         self, *, edits: Iterable[ContextEdit] | None = None, token_counter: Counter | None = None
     ) -> None:
-        """Return the edits; by default the results of old tool calls are left out."""
+        """Set the edits; by default the results of old tool calls are removed."""
         self.edits: list[ContextEdit] = list(edits) if edits is not None else [ClearToolUsesEdit()]
         self.token_counter = token_counter or count_tokens_approximately
 

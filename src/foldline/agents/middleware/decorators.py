@@ -1,4 +1,4 @@
-"""A middleware out of one function: `@before_model`, `@wrap_model_call`, `@dynamic_prompt` and others."""
+"""Decorators that make a middleware from a function: `@before_model`, `@wrap_model_call`, `@dynamic_prompt`, …."""
 
 from __future__ import annotations
 
@@ -69,10 +69,10 @@ def _decorator(kind: Kind) -> Callable[..., Any]:
     ) -> Any:  # noqa: ANN401  a middleware, or a decorator that makes one
         if func is not None:
             return _build(func, kind, name, tools or (), state_schema)
-        return lambda given: _build(given, kind, name, tools or (), state_schema)
+        return lambda function: _build(function, kind, name, tools or (), state_schema)
 
     decorate.__name__ = kind
-    decorate.__doc__ = f"Make a middleware of a function that is its `{kind}`."
+    decorate.__doc__ = f"Make a middleware from a function, which is its `{kind}`."
     return decorate
 
 
@@ -95,16 +95,16 @@ class _DynamicPrompt(AgentMiddleware):
     async def _around_model(
         self, request: ModelRequest, handler: ModelHandler, run: Run
     ) -> ModelResponse:
-        said = await run.io.call(self._function, request)
-        message = said if isinstance(said, SystemMessage) else SystemMessage(said)
+        prompt = await run.io.call(self._function, request)
+        message = prompt if isinstance(prompt, SystemMessage) else SystemMessage(prompt)
         return await handler(request.override(system_message=message))
 
 
 def dynamic_prompt(func: Function | None = None) -> Any:  # noqa: ANN401  a middleware, or a decorator that makes one
-    """Make a middleware of a function from the request to the system prompt."""
+    """Make a middleware from a function that returns the system prompt for a request."""
     return _DynamicPrompt if func is None else _DynamicPrompt(func)
 
 
 def hook_config(*, can_jump_to: list[JumpTo] | None = None) -> Callable[[F], F]:
-    """Say where a hook may jump; here every hook may jump anywhere, so this changes nothing."""
+    """Declare where a hook may jump; accepted for compatibility: every hook may jump anywhere."""
     return lambda function: function

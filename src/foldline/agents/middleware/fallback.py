@@ -1,4 +1,4 @@
-"""`ModelFallbackMiddleware`: other models stand in, in their order, when the model fails."""
+"""`ModelFallbackMiddleware`: calls other models in order if the model fails."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from foldline.language_models.chat_models import BaseChatModel
 
 __all__ = ["ModelFallbackMiddleware", "as_model"]
 
-NOT_THE_MODELS = (BudgetExceeded, BlockingCallError)
-"""Errors that another model would not mend."""
+NO_FALLBACK_ERRORS = (BudgetExceeded, BlockingCallError)
+"""Errors that another model would not fix."""
 
 
 def as_model(model: str | BaseChatModel) -> BaseChatModel:
-    """Return the chat model of a name; a model is returned as it is."""
+    """Return the chat model of a name; a model is returned unchanged."""
     return init_chat_model(model) if isinstance(model, str) else model
 
 
 class ModelFallbackMiddleware(AgentMiddleware):
-    """Ask other models when the first one fails."""
+    """Calls other models if the first one fails."""
 
     def __init__(
         self, first_model: str | BaseChatModel, *additional_models: str | BaseChatModel
     ) -> None:
-        """Name the models, or give them."""
+        """Set the models, by name or as objects."""
         self.models = [as_model(model) for model in (first_model, *additional_models)]
 
     async def _around_model(
@@ -36,7 +36,7 @@ class ModelFallbackMiddleware(AgentMiddleware):
         for model in (request.model, *self.models):
             try:
                 return await handler(request.override(model=model))
-            except NOT_THE_MODELS:
+            except NO_FALLBACK_ERRORS:
                 raise
             except Exception as error:  # noqa: BLE001
                 failure = error

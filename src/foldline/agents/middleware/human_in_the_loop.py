@@ -1,6 +1,6 @@
 """`HumanInTheLoopMiddleware`: a person approves, edits, rejects or answers tool calls before they run.
 
-The run stops with one question for all calls that need approval, and goes on with
+The run stops with one question for all calls that need approval, and continues with
 `Command(resume={"decisions": [...]})`, one decision per call in their order:
 
     {"type": "approve"}
@@ -8,7 +8,7 @@ The run stops with one question for all calls that need approval, and goes on wi
     {"type": "reject", "message": ...}
     {"type": "respond", "message": ...}
 
-A rejection tells the model why; a response is what the model takes for the tool's result.
+A rejection is an error message for the model; a response replaces the tool's result.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["Decision", "HumanInTheLoopMiddleware", "InterruptOnConfig"]
 
 DecisionType = Literal["approve", "edit", "reject", "respond"]
 Decision = Mapping[str, Any]
-ALL: tuple[DecisionType, ...] = ("approve", "edit", "reject", "respond")
+ALL_DECISIONS: tuple[DecisionType, ...] = ("approve", "edit", "reject", "respond")
 
 
 class InterruptOnConfig(TypedDict):
@@ -48,13 +48,13 @@ class HumanInTheLoopMiddleware(AgentMiddleware):
         *,
         description_prefix: str = "Tool execution requires approval",
     ) -> None:
-        """Name the tools: True for any decision, or which decisions may be taken."""
+        """Set the tools: True allows every decision, a config lists the allowed ones."""
         self.interrupt_on: dict[str, InterruptOnConfig] = {}
-        for name, wanted in interrupt_on.items():
-            if wanted is True:
-                self.interrupt_on[name] = {"allowed_decisions": list(ALL)}
-            elif wanted:
-                self.interrupt_on[name] = wanted
+        for name, setting in interrupt_on.items():
+            if setting is True:
+                self.interrupt_on[name] = {"allowed_decisions": list(ALL_DECISIONS)}
+            elif setting:
+                self.interrupt_on[name] = setting
         self.description_prefix = description_prefix
         self.gated_tools = frozenset(self.interrupt_on)
 
@@ -66,32 +66,36 @@ class HumanInTheLoopMiddleware(AgentMiddleware):
         ]
         if not calls:
             return None
-        asked = next(one for one in reversed(state["messages"]) if isinstance(one, AIMessage))
+        model_message = next(
+            message for message in reversed(state["messages"]) if isinstance(message, AIMessage)
+        )
         answer = interrupt(self._question(calls, state, runtime))
         decisions = self._decisions(answer, calls)
-        edited: dict[str, Any] = {}
+        edited_calls: dict[str, Any] = {}
         replies: list[ToolMessage] = []
         for call, decision in zip(calls, decisions, strict=True):
-            self._apply(call, decision, edited, replies)
-        changed = [_with_calls(asked, edited)] if edited else []
-        return {"messages": [*changed, *replies]} if changed or replies else None
+            self._apply(call, decision, edited_calls, replies)
+        edited_message = [_with_calls(model_message, edited_calls)] if edited_calls else []
+        messages = [*edited_message, *replies]
+        return {"messages": messages} if messages else None
 
     def _question(self, calls: list[Any], state: State, runtime: Runtime[Any]) -> dict[str, Any]:
         requests, configs = [], []
         for call in calls:
             config = self.interrupt_on[call["name"]]
-            said = config.get("description")
-            text = said(call, state, runtime) if callable(said) else said
+            description = config.get("description")
+            text = description(call, state, runtime) if callable(description) else description
             default = f"{self.description_prefix}\n\nTool: {call['name']}\nArgs: {call['args']}"
             requests.append(
                 {"name": call["name"], "args": call["args"], "description": text or default}
             )
-            about: dict[str, Any] = {
+            review_config: dict[str, Any] = {
                 "action_name": call["name"],
                 "allowed_decisions": list(config["allowed_decisions"]),
             }
             configs.append(
-                about | ({"args_schema": config["args_schema"]} if "args_schema" in config else {})
+                review_config
+                | ({"args_schema": config["args_schema"]} if "args_schema" in config else {})
             )
         return {"action_requests": requests, "review_configs": configs}
 
@@ -100,7 +104,7 @@ class HumanInTheLoopMiddleware(AgentMiddleware):
         if not isinstance(decisions, list) or len(decisions) != len(calls):
             count = len(decisions) if isinstance(decisions, list) else "none"
             raise UsageError(
-                f"{len(calls)} decisions are needed and {count} came: resume with "
+                f"{len(calls)} decisions are needed and {count} were passed: resume with "
                 'Command(resume={"decisions": [{"type": "approve"}, …]}), one per call in their order'
             )
         return decisions
@@ -109,18 +113,18 @@ class HumanInTheLoopMiddleware(AgentMiddleware):
         self,
         call: Mapping[str, Any],
         decision: Decision,
-        edited: dict[str, Any],
+        edited_calls: dict[str, Any],
         replies: list[ToolMessage],
     ) -> None:
         kind = decision.get("type")
         allowed = self.interrupt_on[call["name"]]["allowed_decisions"]
         if kind not in allowed:
             raise UsageError(
-                f"{kind!r} may not be decided about {call['name']}: one of {', '.join(allowed)}"
+                f"{kind!r} is not allowed for {call['name']}: use one of {', '.join(allowed)}"
             )
         if kind == "edit":
             action = decision["edited_action"]
-            edited[call["id"]] = {"name": action["name"], "args": dict(action["args"])}
+            edited_calls[call["id"]] = {"name": action["name"], "args": dict(action["args"])}
         elif kind in ("reject", "respond"):
             default = (
                 f"A person rejected the call of {call['name']}: do not call it again like this."
@@ -135,16 +139,16 @@ class HumanInTheLoopMiddleware(AgentMiddleware):
             )
 
 
-def _with_calls(message: AIMessage, edited: Mapping[str, Any]) -> AIMessage:
+def _with_calls(message: AIMessage, edited_calls: Mapping[str, Any]) -> AIMessage:
     """Return a message with some of its calls changed, in its content blocks too."""
-    calls = [{**call, **edited.get(call["id"] or "", {})} for call in message.tool_calls]
+    calls = [{**call, **edited_calls.get(call["id"] or "", {})} for call in message.tool_calls]
     content: Any = message.content
     if isinstance(content, list):
         content = [
-            {**block, **edited[block["id"]]}
+            {**block, **edited_calls[block["id"]]}
             if isinstance(block, dict)
             and block.get("type") == "tool_call"
-            and block.get("id") in edited
+            and block.get("id") in edited_calls
             else block
             for block in content
         ]

@@ -1,6 +1,6 @@
-"""`PIIMiddleware`: find personal data in messages and redact, mask, hash or refuse it.
+"""`PIIMiddleware`: finds personal data in messages and redacts, masks, hashes or blocks it.
 
-What a model says is changed after it was said: whoever streams a run sees it before that.
+A model's answer is changed when it is complete: a caller that streams the run has seen the original.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ PATTERNS: dict[str, re.Pattern[str]] = {
 
 def _luhn(text: str) -> bool:
     digits = [int(char) for char in text if char.isdigit()][::-1]
-    doubled = [
-        digit * 2 - 9 * (digit > 4) if place % 2 else digit for place, digit in enumerate(digits)
+    checksum_digits = [
+        digit * 2 - 9 * (digit > 4) if index % 2 else digit for index, digit in enumerate(digits)
     ]
-    return len(digits) >= 13 and sum(doubled) % 10 == 0
+    return len(digits) >= 13 and sum(checksum_digits) % 10 == 0
 
 
 def _is_address(text: str) -> bool:
@@ -77,17 +77,17 @@ CHECKS: dict[str, Callable[[str], bool]] = {"credit_card": _luhn, "ip": _is_addr
 
 
 class RedactionRule:
-    """What to look for and what to put in its place."""
+    """What to detect, and how to replace it."""
 
     __repr__ = short_repr
 
     def __init__(
         self, pii_type: str, strategy: Strategy = "redact", detector: Detector | str | None = None
     ) -> None:
-        """Name a built-in kind, or give a detector: a function or a regular expression."""
+        """Name a built-in kind, or pass a detector: a function or a regular expression."""
         if detector is None and pii_type not in PATTERNS:
             raise UsageError(
-                f"no detector for {pii_type!r} comes with foldline ({', '.join(PATTERNS)}): give detector="
+                f"foldline has no detector for {pii_type!r} (only {', '.join(PATTERNS)}): pass detector="
             )
         if strategy not in ("block", "redact", "mask", "hash"):
             raise UsageError(f'strategy={strategy!r}: "block", "redact", "mask" or "hash"')
@@ -101,34 +101,36 @@ class RedactionRule:
 
         def detect(text: str) -> list[PIIMatch]:
             return [
-                PIIMatch(type=self.pii_type, value=one.group(), start=one.start(), end=one.end())
-                for one in pattern.finditer(text)
-                if check is None or check(one.group())
+                PIIMatch(
+                    type=self.pii_type, value=match.group(), start=match.start(), end=match.end()
+                )
+                for match in pattern.finditer(text)
+                if check is None or check(match.group())
             ]
 
         return detect
 
     def apply(self, text: str) -> str:
-        """Return a text without what was found in it."""
-        found = sorted(self._detect(text), key=lambda match: match["start"])
-        if not found:
+        """Return a text with the personal data replaced."""
+        matches = sorted(self._detect(text), key=lambda match: match["start"])
+        if not matches:
             return text
         if self.strategy == "block":
-            raise PIIDetectionError(self.pii_type, found)
-        pieces, done = [], 0
-        for match in found:
-            if match["start"] < done:
-                continue  # inside the one before
-            pieces += [text[done : match["start"]], self._instead(match["value"])]
-            done = match["end"]
-        return "".join([*pieces, text[done:]])
+            raise PIIDetectionError(self.pii_type, matches)
+        pieces, position = [], 0
+        for match in matches:
+            if match["start"] < position:
+                continue  # inside the previous match
+            pieces += [text[position : match["start"]], self._replacement(match["value"])]
+            position = match["end"]
+        return "".join([*pieces, text[position:]])
 
-    def _instead(self, value: str) -> str:
+    def _replacement(self, value: str) -> str:
         if self.strategy == "hash":
             return f"<{self.pii_type}_hash:{hashlib.sha256(value.encode()).hexdigest()[:8]}>"
         if self.strategy == "mask":
-            shown = "".join(char for char in value if char.isalnum())[-4:]
-            return f"****{shown}" if len(value) > 8 else "****"
+            last_characters = "".join(char for char in value if char.isalnum())[-4:]
+            return f"****{last_characters}" if len(value) > 8 else "****"
         return f"[REDACTED_{self.pii_type.upper()}]"
 
 
@@ -145,7 +147,7 @@ class PIIMiddleware(AgentMiddleware):
         apply_to_output: bool = False,
         apply_to_tool_results: bool = False,
     ) -> None:
-        """Say what to look for, where, and what to do with it."""
+        """Set what to detect, in which messages, and how to replace it."""
         self.rule = RedactionRule(pii_type, strategy, detector)
         self.apply_to_input = apply_to_input
         self.apply_to_output = apply_to_output
@@ -158,15 +160,17 @@ class PIIMiddleware(AgentMiddleware):
 
     async def _before_model(self, state: State, runtime: Runtime[Any], run: Run) -> Update:
         kinds = (HumanMessage,) * self.apply_to_input + (ToolMessage,) * self.apply_to_tool_results
-        return self._changed([one for one in state["messages"] if kinds and isinstance(one, kinds)])
+        return self._redact(
+            [message for message in state["messages"] if kinds and isinstance(message, kinds)]
+        )
 
     async def _after_model(self, state: State, runtime: Runtime[Any], run: Run) -> Update:
         last = state["messages"][-1]
         return (
-            self._changed([last]) if self.apply_to_output and isinstance(last, AIMessage) else None
+            self._redact([last]) if self.apply_to_output and isinstance(last, AIMessage) else None
         )
 
-    def _changed(self, messages: list[BaseMessage]) -> Update:
+    def _redact(self, messages: list[BaseMessage]) -> Update:
         changed = []
         for message in messages:
             content = self._clean(message.content)

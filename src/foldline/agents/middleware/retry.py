@@ -1,6 +1,6 @@
-"""`ModelRetryMiddleware` and `ToolRetryMiddleware`: try again, waiting longer each time.
+"""`ModelRetryMiddleware` and `ToolRetryMiddleware`: retry with exponential backoff.
 
-A chat model already tries again by itself before anything was delivered; this is for more patience, and for tools.
+A chat model already retries until the first event is delivered; this middleware is for further retries, and for tools.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ __all__ = ["ModelRetryMiddleware", "RetryOn", "ToolRetryMiddleware", "default_re
 
 RetryOn = tuple[type[Exception], ...] | type[Exception] | Callable[[Exception], bool]
 OnFailure = Literal["continue", "error"] | Callable[[Exception], str]
-NEVER = (BudgetExceeded, UsageError, BlockingCallError)
+NOT_RETRYABLE = (BudgetExceeded, UsageError, BlockingCallError)
 
 
 def default_retry_on(error: Exception) -> bool:
-    """Say whether trying again may help."""
+    """Whether a retry may succeed."""
     if isinstance(error, ModelError):
         return error.is_retryable
-    return not isinstance(error, NEVER)
+    return not isinstance(error, NOT_RETRYABLE)
 
 
 class _Retry(AgentMiddleware):
@@ -44,9 +44,9 @@ class _Retry(AgentMiddleware):
         max_delay: float = 60.0,
         jitter: bool = True,
     ) -> None:
-        """Say how often, on which errors, how long to wait, and what to do when it still fails."""
+        """Set how often to retry, on which errors, the delays, and what to do after the last failure."""
         if max_retries < 0 or initial_delay < 0 or max_delay < 0 or backoff_factor < 0:
-            raise UsageError("max_retries, backoff_factor and the delays are numbers from 0")
+            raise UsageError("max_retries, backoff_factor and the delays must not be negative")
         self.max_retries = max_retries
         self.retry_on = retry_on
         self.on_failure = on_failure
@@ -55,7 +55,7 @@ class _Retry(AgentMiddleware):
         self.max_delay = max_delay
         self.jitter = jitter
 
-    def _is_worth_it(self, error: Exception) -> bool:
+    def _is_retryable(self, error: Exception) -> bool:
         if isinstance(self.retry_on, tuple | type):
             return isinstance(error, self.retry_on)
         return bool(self.retry_on(error))
@@ -71,25 +71,23 @@ class _Retry(AgentMiddleware):
             try:
                 return await handler(request), None
             except Exception as error:
-                if ends_run(error) or not self._is_worth_it(error):
+                if ends_run(error) or not self._is_retryable(error):
                     raise
                 failure = error
             if attempt < self.max_retries:
                 await run.io.sleep(self._delay(attempt))
         return None, failure
 
-    def _failure_text(self, error: Exception, what: str) -> str:
+    def _failure_text(self, error: Exception, subject: str) -> str:
         if callable(self.on_failure):
             return self.on_failure(error)
         if self.on_failure == "error":
             raise error
-        return (
-            f"{what} failed after {self.max_retries + 1} attempts: {type(error).__name__}: {error}"
-        )
+        return f"{subject} failed after {self.max_retries + 1} attempts: {type(error).__name__}: {error}"
 
 
 class ModelRetryMiddleware(_Retry):
-    """Ask the model again when it fails; after the last time raise, or end with a message that says so."""
+    """Calls the model again if it fails; after the last attempt it raises, or ends with a message."""
 
     async def _around_model(
         self, request: ModelRequest, handler: ModelHandler, run: Run
@@ -102,19 +100,21 @@ class ModelRetryMiddleware(_Retry):
 
 
 class ToolRetryMiddleware(_Retry):
-    """Call a tool again when it raises; after the last time raise, or tell the model."""
+    """Calls a tool again if it raises; after the last attempt it raises, or sends the error to the model."""
 
     def __init__(self, *, tools: Sequence[BaseTool | str] | None = None, **kwargs: Any) -> None:
-        """Choose the tools, all if none are named, and how to try again."""
+        """Set the tools (None: all) and the retry options."""
         super().__init__(**kwargs)
-        self.only = (
-            None if tools is None else {one if isinstance(one, str) else one.name for one in tools}
+        self.tool_names = (
+            None
+            if tools is None
+            else {tool if isinstance(tool, str) else tool.name for tool in tools}
         )
-        self.named_tools = frozenset(self.only or ())
+        self.named_tools = frozenset(self.tool_names or ())
 
     async def _around_tool(self, request: ToolCallRequest, handler: Handler, run: Run) -> object:
         name = request.tool_call["name"]
-        if self.only is not None and name not in self.only:
+        if self.tool_names is not None and name not in self.tool_names:
             return await handler(request)
         result, error = await self._retry(request, handler, run)
         if error is None:

@@ -1,4 +1,4 @@
-"""`SummarizationMiddleware`: when the conversation grows too long, its older part becomes a summary."""
+"""`SummarizationMiddleware`: replaces the older part of a long conversation by a summary."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PREFIX = "Here is a summary of the conversation so far:\n\n"
 
 
 class SummarizationMiddleware(AgentMiddleware):
-    """Replace the older part of a long conversation by a summary of it."""
+    """Replaces the older part of a long conversation by a summary."""
 
     def __init__(
         self,
@@ -45,9 +45,9 @@ class SummarizationMiddleware(AgentMiddleware):
         summary_prompt: str = SUMMARY_PROMPT,
         trim_tokens_to_summarize: int | None = None,
     ) -> None:
-        """Say by which model, when (tokens, messages, or a fraction of the context window), and how much is kept.
+        """Set the model, when to summarise (tokens, messages, or a fraction of the context window), and what to keep.
 
-        `trim_tokens_to_summarize` bounds what the model reads to the newest of the older part; all of it by default.
+        `trim_tokens_to_summarize` limits the summarised part to its newest messages; by default all of it is read.
         """
         self.model = as_model(model)
         self.trigger = [trigger] if isinstance(trigger, tuple) else list(trigger or ())
@@ -58,56 +58,58 @@ class SummarizationMiddleware(AgentMiddleware):
         for kind, size in [*self.trigger, keep]:
             if kind not in ("tokens", "messages", "fraction") or size <= 0:
                 raise UsageError(
-                    f"({kind!r}, {size!r}): a pair of tokens, messages or fraction and a number above 0"
+                    f"({kind!r}, {size!r}): pass a pair of tokens, messages or fraction and a number above 0"
                 )
 
     async def _before_model(self, state: State, runtime: Runtime[Any], run: Run) -> Update:
         messages: list[BaseMessage] = state["messages"]
         if not any(
-            self._size(messages, kind) >= self._bound(kind, size) for kind, size in self.trigger
+            self._size(messages, kind) >= self._limit(kind, size) for kind, size in self.trigger
         ):
             return None
-        cut = self._cut(messages)
-        if cut <= 0:
+        keep_from = self._keep_from(messages)
+        if keep_from <= 0:
             return None
-        older = messages[:cut]
+        old_messages = messages[:keep_from]
         if self.trim_tokens_to_summarize is not None:
-            older = older[self._first_fitting(older, self.trim_tokens_to_summarize) :]
-        text = self.summary_prompt.replace("{messages}", get_buffer_string(older))
+            old_messages = old_messages[
+                self._first_within(old_messages, self.trim_tokens_to_summarize) :
+            ]
+        text = self.summary_prompt.replace("{messages}", get_buffer_string(old_messages))
         answer = await self.model._step([HumanMessage(text)], run.child())
         summary = HumanMessage(
             f"{PREFIX}{answer.text}", additional_kwargs={"lc_source": "summarization"}
         )
-        return {"messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES), summary, *messages[cut:]]}
+        return {"messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES), summary, *messages[keep_from:]]}
 
     def _size(self, messages: list[BaseMessage], kind: str) -> float:
         return len(messages) if kind == "messages" else self.token_counter(messages)
 
-    def _bound(self, kind: str, size: float) -> float:
+    def _limit(self, kind: str, size: float) -> float:
         if kind != "fraction":
             return size
         window = (getattr(self.model, "profile", None) or {}).get("max_input_tokens")
         if window is None:
             raise UsageError(
-                'a fraction needs the model\'s context window: pass profile={"max_input_tokens": …}, or say tokens'
+                'a fraction needs the model\'s context window: pass profile={"max_input_tokens": …}, or use tokens'
             )
         return size * float(window)
 
-    def _first_fitting(self, messages: list[BaseMessage], bound: float) -> int:
-        """Return the place from which the messages to the end fit a number of tokens."""
-        place = len(messages)
-        while place > 0 and self.token_counter(messages[place - 1 :]) <= bound:
-            place -= 1
-        return place
+    def _first_within(self, messages: list[BaseMessage], limit: float) -> int:
+        """Return the index from which the messages to the end fit a number of tokens."""
+        index = len(messages)
+        while index > 0 and self.token_counter(messages[index - 1 :]) <= limit:
+            index -= 1
+        return index
 
-    def _cut(self, messages: list[BaseMessage]) -> int:
-        """Return where the kept part begins: not behind the last message, nor between a call and its result."""
+    def _keep_from(self, messages: list[BaseMessage]) -> int:
+        """Return where the kept part begins: it has at least one message, and no call is cut from its result."""
         kind, size = self.keep
         if kind == "messages":
-            cut = len(messages) - int(size)
+            start = len(messages) - int(size)
         else:
-            cut = self._first_fitting(messages, self._bound(kind, size))
-        cut = max(0, min(cut, len(messages) - 1))
-        while cut > 0 and isinstance(messages[cut], ToolMessage):
-            cut -= 1
-        return cut
+            start = self._first_within(messages, self._limit(kind, size))
+        start = max(0, min(start, len(messages) - 1))
+        while start > 0 and isinstance(messages[start], ToolMessage):
+            start -= 1
+        return start

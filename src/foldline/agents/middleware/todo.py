@@ -1,4 +1,4 @@
-"""`TodoListMiddleware`: a tool with which the model keeps a list of what is to be done, in the agent's state."""
+"""`TodoListMiddleware`: a tool with which the model keeps a to-do list in the agent's state."""
 
 from __future__ import annotations
 
@@ -28,27 +28,27 @@ SYSTEM_PROMPT = (
 
 
 class Todo(TypedDict):
-    """One thing to do."""
+    """An entry of the to-do list."""
 
     content: str
     status: Literal["pending", "in_progress", "completed"]
 
 
 class PlanningState(AgentState):
-    """The state of an agent that keeps a list."""
+    """The state of an agent with a to-do list."""
 
     todos: NotRequired[Annotated[list[Todo], OmitFromSchema(input=True, output=False)]]
 
 
 class TodoListMiddleware(AgentMiddleware):
-    """Gives the model a list of things to do; it is in the state as `todos`."""
+    """Gives the model a tool for a to-do list, which is in the state as `todos`."""
 
     state_schema = PlanningState
 
     def __init__(
         self, *, system_prompt: str = SYSTEM_PROMPT, tool_description: str = TOOL_DESCRIPTION
     ) -> None:
-        """Say how the model is told of the list."""
+        """Set the prompt and the description of the tool."""
         self.system_prompt = system_prompt
         self.tool_description = tool_description
 

@@ -1,4 +1,4 @@
-"""`LLMToolEmulator`: a model makes up what tools would answer; for tests of an agent whose tools are not there yet."""
+"""`LLMToolEmulator`: a model invents the results of tools; for tests of an agent whose tools do not exist yet."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DEFAULT_MODEL = "anthropic:claude-sonnet-4-5-20250929"
 
 
 class LLMToolEmulator(AgentMiddleware):
-    """Has a model answer in the place of tools: of those named, or of all."""
+    """Lets a model answer instead of some tools, or of all."""
 
     def __init__(
         self,
@@ -30,16 +30,18 @@ class LLMToolEmulator(AgentMiddleware):
         tools: Sequence[str | BaseTool] | None = None,
         model: str | BaseChatModel | None = None,
     ) -> None:
-        """Choose the tools, all if None, and the model that plays them."""
+        """Set the tools (None: all) and the model that emulates them."""
         self.emulated = (
-            None if tools is None else {one if isinstance(one, str) else one.name for one in tools}
+            None
+            if tools is None
+            else {tool if isinstance(tool, str) else tool.name for tool in tools}
         )
         self.named_tools = frozenset(self.emulated or ())
         self._model = model
 
     @property
     def model(self) -> BaseChatModel:
-        """The model that plays the tools; made when it is first needed."""
+        """The model that emulates the tools; created on first use."""
         if self._model is None or isinstance(self._model, str):
             self._model = as_model(self._model or DEFAULT_MODEL)
         return self._model

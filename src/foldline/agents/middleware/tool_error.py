@@ -1,4 +1,4 @@
-"""`ToolErrorMiddleware`: what a model is told when a tool raises."""
+"""`ToolErrorMiddleware`: the message for the model when a tool raises."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ OnError = Callable[[Exception, ToolCallRequest], Any]
 
 
 def describe_error(error: Exception, request: ToolCallRequest) -> str:
-    """Return what a model is told of an error, where the program does not say."""
+    """Return the default message for the model about an error."""
     return f"{request.tool_call['name']} failed: {type(error).__name__}: {error}"
 
 
 class ToolErrorMiddleware(AgentMiddleware):
-    """Tells the model what a tool raised, in words of yours, and lets the agent go on.
+    """Sends the model a custom message when a tool raises, and lets the agent continue.
 
     `on_error` takes the error and the request and returns a text, a ToolMessage, or None to leave
     the error to the agent.
     """
 
     def __init__(self, on_error: OnError = describe_error) -> None:
-        """Say what becomes of an error."""
+        """Set the function that handles errors."""
         self.on_error = on_error
 
     async def _around_tool(self, request: ToolCallRequest, handler: Handler, run: Run) -> object:

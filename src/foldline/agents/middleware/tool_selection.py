@@ -1,4 +1,4 @@
-"""`LLMToolSelectorMiddleware`: a model chooses the tools that the agent's model is offered, where there are many."""
+"""`LLMToolSelectorMiddleware`: a model selects the tools for the agent's model if there are many."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SYSTEM_PROMPT = (
 
 
 class LLMToolSelectorMiddleware(AgentMiddleware):
-    """Asks a model which tools are of use, and offers only those; tools of providers always stay."""
+    """Asks a model which tools are useful, and passes only those on; tools of providers always stay."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class LLMToolSelectorMiddleware(AgentMiddleware):
         max_tools: int | None = None,
         always_include: list[str] | None = None,
     ) -> None:
-        """Choose with `model`, by default the agent's own; `always_include` names tools that stay and do not count."""
+        """Select with `model` (default: the agent's); tools in `always_include` stay and do not count."""
         self.model = None if model is None else as_model(model)
         self.system_prompt = system_prompt
         self.max_tools = max_tools
@@ -39,37 +39,39 @@ class LLMToolSelectorMiddleware(AgentMiddleware):
     async def _around_model(
         self, request: ModelRequest, handler: ModelHandler, run: Run
     ) -> ModelResponse:
-        named = {one.name: one for one in request.tools if isinstance(one, BaseTool)}
-        offered = {name: one for name, one in named.items() if name not in self.always_include}
-        if not offered:
+        by_name = {tool.name: tool for tool in request.tools if isinstance(tool, BaseTool)}
+        candidates = {
+            name: tool for name, tool in by_name.items() if name not in self.always_include
+        }
+        if not candidates:
             return await handler(request)
-        chosen = await self._choose(request, offered, run)
+        selected = await self._select(request, candidates, run)
         tools = [
-            one
-            for one in request.tools
-            if not isinstance(one, BaseTool)
-            or one.name in chosen
-            or one.name in self.always_include
+            tool
+            for tool in request.tools
+            if not isinstance(tool, BaseTool)
+            or tool.name in selected
+            or tool.name in self.always_include
         ]
         return await handler(request.override(tools=tools))
 
-    async def _choose(
-        self, request: ModelRequest, offered: dict[str, BaseTool], run: Run
+    async def _select(
+        self, request: ModelRequest, candidates: dict[str, BaseTool], run: Run
     ) -> list[str]:
         question = next(
-            (one for one in reversed(request.messages) if isinstance(one, HumanMessage)), None
+            (item for item in reversed(request.messages) if isinstance(item, HumanMessage)), None
         )
         if question is None:
-            raise UsageError("No user message found in request messages: tools are chosen by it")
-        described = "\n".join(f"- {name}: {one.description}" for name, one in offered.items())
+            raise UsageError("No user message found in request messages: tools are selected by it")
+        tool_list = "\n".join(f"- {name}: {tool.description}" for name, tool in candidates.items())
         limit = "" if self.max_tools is None else f"\nChoose at most {self.max_tools}."
-        system = SystemMessage(f"{self.system_prompt}{limit}\n\nThe tools:\n{described}")
+        system = SystemMessage(f"{self.system_prompt}{limit}\n\nThe tools:\n{tool_list}")
         schema = {
             "title": "ToolSelection",
             "description": "The tools that help.",
             "type": "object",
             "properties": {
-                "tools": {"type": "array", "items": {"type": "string", "enum": list(offered)}}
+                "tools": {"type": "array", "items": {"type": "string", "enum": list(candidates)}}
             },
             "required": ["tools"],
         }

@@ -1,1 +1,1 @@
-"""Where a job is kept: one job of a SQLite file or a PostgreSQL database, with its inputs, items, parts and counts."""
+"""The store of a job: its inputs, items, parts and counts in a SQLite file or a PostgreSQL database."""

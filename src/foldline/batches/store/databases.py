@@ -1,12 +1,13 @@
-"""The tables of jobs, and the two databases they may be in: SQLite and PostgreSQL, behind one `JobDatabase`.
+"""The tables of jobs in SQLite or PostgreSQL, behind one `JobDatabase`.
 
-One process at a time works on a job, by a lock that ends with its process: of the file system beside a SQLite file, of
-the session in PostgreSQL. A process that was killed leaves none behind.
+One process at a time works on a job. Its lock ends with the process, even a killed one: a locked file next to a SQLite
+file, or a lock of the session in PostgreSQL.
 """
 
 from __future__ import annotations
 
 import os
+import sqlite3
 import sys
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
@@ -97,11 +98,11 @@ POSTGRES: Final = "SELECT pg_advisory_xact_lock(7364530);" + TABLES.format(
     columns=COLUMNS.format(key="BIGINT PRIMARY KEY"),
 )
 CACHE: Final = "PRAGMA cache_size = -16384"
-"""16 MB: what a job of any size takes of memory for its store."""
+"""16 MB: the memory of a job's store, whatever the size of the job."""
 
 
 class Connection(Protocol):
-    """What a transaction does its work with; values are bound where the text has a `?`."""
+    """Runs statements in a transaction; values are bound to each `?`."""
 
     def rows(self, text: str, values: Sequence[Any] = ()) -> Rows:
         """Run a statement and return all its rows."""
@@ -129,10 +130,10 @@ class JobDatabase(Protocol):
         """Lock a job for this process; False where another one has it."""
 
     def unlock(self) -> None:
-        """Return the lock back."""
+        """Release the lock."""
 
     def close(self) -> None:
-        """Close the connections that nobody uses."""
+        """Close the idle connections."""
 
 
 def open_database(location: str | Path) -> JobDatabase:
@@ -146,7 +147,7 @@ def open_database(location: str | Path) -> JobDatabase:
 
 
 class _SqliteConnection:
-    def __init__(self, connection: Any) -> None:  # noqa: ANN401  of sqlite3
+    def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
     def rows(self, text: str, values: Sequence[Any] = ()) -> Rows:
@@ -183,7 +184,7 @@ class SqliteDatabase:
             return work(_SqliteConnection(connection))
 
     def lock(self, name: str) -> bool:
-        """Lock a file beside the database: each job of it has its own."""
+        """Lock a file next to the database; each job has its own."""
         if self.where == MEMORY or self._lock_file is not None:
             return True
         path = f"{self.where}-{blake2b(name.encode(), digest_size=4).hexdigest()}-lock"
@@ -205,13 +206,13 @@ class SqliteDatabase:
         return True
 
     def unlock(self) -> None:
-        """Unlock it; the file stays, for one that is removed could be locked by two."""
+        """Release the lock. The file stays: a removed file could be locked by two processes."""
         if self._lock_file is not None:
             os.close(self._lock_file)
             self._lock_file = None
 
     def close(self) -> None:
-        """Close the connections that nobody uses."""
+        """Close the idle connections."""
         self._database.close()
 
 
@@ -242,7 +243,7 @@ class PostgresDatabase:
         self._session: PostgresConnection | None = None
 
     def write(self, work: Callable[[Connection], T]) -> T:
-        """Do work in one transaction; what counts up must not be done twice."""
+        """Do work in one transaction, once: counting twice would be wrong."""
         return self._server.run(
             lambda connection: work(_PostgresConnection(connection)), may_repeat=False
         )
@@ -252,7 +253,7 @@ class PostgresDatabase:
         return self._server.run(lambda connection: work(_PostgresConnection(connection)))
 
     def lock(self, name: str) -> bool:
-        """Take an advisory lock, on a connection that is kept for it."""
+        """Take an advisory lock on a connection of its own."""
         if self._session is not None:
             return True
         session = self._server.connect()
@@ -272,5 +273,5 @@ class PostgresDatabase:
             self._session = None
 
     def close(self) -> None:
-        """Close the connections that nobody uses."""
+        """Close the idle connections."""
         self._server.close()

@@ -1,11 +1,11 @@
-"""Inputs on their way into a job: their keys and contents, rows that were refused, rows that were read before."""
+"""The inputs of a job: their keys and contents, rejected rows, and rows that were read before."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from foldline.batches.records import RejectedRow, State
+from foldline.batches.records import ItemState, RejectedRow
 from foldline.batches.store.databases import Connection
 from foldline.batches.store.job_table import JobTable
 from foldline.exceptions import StoreError
@@ -21,7 +21,7 @@ REFUSE: Final = (
     "INSERT INTO foldline_job_rejects (job, number, place, reason, line) VALUES (?, ?, ?, ?, ?)"
 )
 Reject = tuple[int, RejectedRow]
-"""The number of a row, and why it is no input."""
+"""The number of a row, and why it was rejected."""
 
 
 class NewItem(NamedTuple):
@@ -47,7 +47,7 @@ class InputTable:
         *,
         dedupe: bool,
     ) -> None:
-        """Add inputs; a key that is there already is a rejected row, a content that is there a copy."""
+        """Add inputs; one with an existing key is rejected, one with an existing content is a copy."""
 
         def work(connection: Connection) -> None:
             job = self._job
@@ -68,7 +68,7 @@ class InputTable:
     def _sort(
         self, connection: Connection, items: Sequence[NewItem], *, dedupe: bool
     ) -> tuple[list[tuple[Any, ...]], list[Reject], int]:
-        """Return the rows to add, those with a key that is there already, and how many are copies."""
+        """Return the rows to add, those with an existing key, and the number of copies."""
         job = self._job
         keys = self._ids(connection, "key", [item.key for item in items if item.key is not None])
         contents = (
@@ -91,7 +91,7 @@ class InputTable:
             if dedupe and same_as is None:
                 contents[item.digest] = id
             copies += same_as is not None
-            state = State.WAITING if same_as is None else State.COPY
+            state = ItemState.WAITING if same_as is None else ItemState.COPY
             rows.append((id, job.row.id, int(state), same_as, item.key, item.digest, item.input))
         return rows, refusals, copies
 
@@ -110,7 +110,7 @@ class InputTable:
         return ids
 
     def add_mended(self, items: Sequence[NewItem], *, dedupe: bool) -> None:
-        """Add rows that were refused before and are inputs now; what is refused again stays as it is."""
+        """Add rows that were rejected before and are inputs now; others stay rejected."""
 
         def work(connection: Connection) -> None:
             job = self._job
@@ -127,7 +127,7 @@ class InputTable:
         self._job.database.write(work)
 
     def check(self, start: int, digests: Sequence[str | None]) -> set[int]:
-        """Raise unless rows that were read before are the same now (None: no input now); return those it has."""
+        """Raise unless rows that were read before are the same now (None: rejected now); return the stored ones."""
         job = self._job
         query = "SELECT id, digest FROM foldline_job_items WHERE id >= ? AND id < ?"
         rows = job.read(query, (job.id_of(start), job.id_of(start + len(digests))))
@@ -136,17 +136,17 @@ class InputTable:
             if stored.get(job.id_of(number), digest) != digest:
                 raise StoreError(
                     f"{job.database.where}: row {number} is not the one that the job {job.name!r} has: it was begun "
-                    "with other rows. Give the same, none at all (inputs=None) to go on, or another name"
+                    "with other rows. Pass the same, inputs=None to resume, or another name"
                 )
         return {job.number_of(id) for id in stored}
 
     def set_complete(self) -> None:
-        """Note that all inputs are here."""
+        """Record that all inputs have been read."""
         statement = "UPDATE foldline_jobs SET is_read = 1 WHERE id = ?"
         self._job.database.write(lambda connection: connection.run(statement, (self._job.row.id,)))
 
     def rejects(self) -> Iterator[RejectedRow]:
-        """Yield the rows that were no input."""
+        """Yield the rejected rows."""
         last = 0
         query = "SELECT id, place, reason, line FROM foldline_job_rejects WHERE job = ? AND id > ? ORDER BY id LIMIT ?"
         while rows := self._job.read(query, (self._job.row.id, last, PAGE)):

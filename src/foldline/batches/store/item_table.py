@@ -1,11 +1,11 @@
-"""The items of a job: which wait, what became of the others, and the results as they are read."""
+"""The items of a job: their states, outcomes and results."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from foldline.batches.records import Item, ItemOutcome, State
+from foldline.batches.records import BatchItem, ItemOutcome, ItemState
 from foldline.batches.store.databases import Connection
 from foldline.batches.store.job_table import OPEN, JobTable
 from foldline.exceptions import UsageError
@@ -36,9 +36,9 @@ COPY_STATE: Final = (
     "(SELECT f.id FROM foldline_job_items f WHERE f.id = foldline_job_items.same_as AND f.state = ?)"
 )
 END_STATES: Final = (
-    (State.DONE, "done"),
-    (State.FAILED, "failed"),
-    (State.CANCELLED, "cancelled"),
+    (ItemState.DONE, "done"),
+    (ItemState.FAILED, "failed"),
+    (ItemState.CANCELLED, "cancelled"),
 )
 
 
@@ -66,12 +66,12 @@ class ItemTable:
 
     def advance(
         self, outcomes: Sequence[ItemOutcome], attempts: int, start: int, count: int
-    ) -> list[Item]:
-        """Write what became of items, and take the next ones from a number on: they are in a call from now on."""
+    ) -> list[BatchItem]:
+        """Write the outcomes of items, and take the next ones after a number, which count as in a call."""
 
-        def work(connection: Connection) -> list[Item]:
+        def work(connection: Connection) -> list[BatchItem]:
             self.write_outcomes(connection, outcomes, attempts)
-            items = self._take(connection, start, count) if count else []
+            items = self._select(connection, start, count) if count else []
             connection.each(
                 "UPDATE foldline_job_items SET state = 1, attempts = attempts + 1 WHERE id = ?",
                 [(self._job.id_of(item.number),) for item in items],
@@ -80,21 +80,21 @@ class ItemTable:
 
         return self._job.database.write(work)
 
-    def waiting(self, start: int, count: int) -> list[Item]:
-        """Return the next items that wait, and leave them so."""
-        return self._job.database.read(lambda connection: self._take(connection, start, count))
+    def waiting(self, start: int, count: int) -> list[BatchItem]:
+        """Return the next waiting items without taking them."""
+        return self._job.database.read(lambda connection: self._select(connection, start, count))
 
-    def _take(self, connection: Connection, start: int, count: int) -> list[Item]:
-        values = (self._job.row.id, State.WAITING, self._job.id_of(start), count)
+    def _select(self, connection: Connection, start: int, count: int) -> list[BatchItem]:
+        values = (self._job.row.id, ItemState.WAITING, self._job.id_of(start), count)
         rows = connection.rows(TAKE, values)
-        return [Item(self._job.number_of(row[0]), *row[1:]) for row in rows]
+        return [BatchItem(self._job.number_of(row[0]), *row[1:]) for row in rows]
 
     def write_outcomes(
         self, connection: Connection, outcomes: Sequence[ItemOutcome], attempts: int
     ) -> None:
-        """Write what became of items that are not at their end, and count it, in a transaction that is under way.
+        """Write the outcomes of unfinished items, and count them, in the given transaction.
 
-        What was written before is left out, so whoever does not know whether it was may write it again.
+        Outcomes that were written before are skipped, so a caller may write them again.
         """
         outcomes = self._select_open(connection, outcomes)
         if not outcomes:
@@ -115,7 +115,7 @@ class ItemTable:
             is_done = outcome.error is None
             counts["done" if is_done else "failed"] += 1
             counts["unpriced"] += is_done and outcome.cost is None
-            state = int(State.DONE if is_done else State.FAILED)
+            state = int(ItemState.DONE if is_done else ItemState.FAILED)
             ends.append((state, *outcome[1:7], id))
         connection.each(FINISH, ends)
         connection.each(PUT_BACK, returns)
@@ -125,7 +125,7 @@ class ItemTable:
     def _select_open(
         self, connection: Connection, outcomes: Sequence[ItemOutcome]
     ) -> list[ItemOutcome]:
-        """Return the outcomes of items that are not at their end."""
+        """Return the outcomes of unfinished items."""
         ids: set[int] = set()
         for start in range(0, len(outcomes), VALUES):
             page = [self._job.id_of(outcome.number) for outcome in outcomes[start : start + VALUES]]
@@ -137,7 +137,7 @@ class ItemTable:
     def wait_again(
         self, connection: Connection, failures: Sequence[tuple[str, int]], attempts: int
     ) -> int:
-        """Let items (error, id) wait once more; those that had all their attempts fail: return how many."""
+        """Let items (error, id) wait again; those out of attempts fail. Return how many failed."""
         connection.each(WAIT_AGAIN, [(attempts, *failure) for failure in failures])
         count = 0
         for start in range(0, len(failures), VALUES):
@@ -150,19 +150,19 @@ class ItemTable:
     # -- all of a state
 
     def recover(self) -> None:
-        """Let calls that were under way when a process died be made again, and count them."""
+        """Repeat the calls that were in progress when a process died, and count them."""
 
         def work(connection: Connection) -> None:
             count = connection.run(
                 f"UPDATE foldline_job_items SET state = ? WHERE {OPEN}",
-                (State.WAITING, self._job.row.id, State.IN_CALL),
+                (ItemState.WAITING, self._job.row.id, ItemState.IN_CALL),
             )
             self._job.count(connection, repeated_calls=count)
 
         self._job.database.write(work)
 
     def settle_copies(self) -> int:
-        """Return copies the state of the item that has their content; return how many there were."""
+        """Give copies the state of the item with their content; return how many there were."""
 
         def work(connection: Connection) -> int:
             total = 0
@@ -175,7 +175,7 @@ class ItemTable:
         return self._job.database.write(work)
 
     def retry_failures(self) -> None:
-        """Let items that failed wait once more."""
+        """Let failed items wait again."""
 
         def work(connection: Connection) -> None:
             count = connection.run(
@@ -188,19 +188,19 @@ class ItemTable:
         self._job.database.write(work)
 
     def cancel_waiting(self) -> None:
-        """Cancel what waits."""
+        """Cancel the waiting items."""
 
         def work(connection: Connection) -> None:
             count = connection.run(
                 f"UPDATE foldline_job_items SET state = 6 WHERE {OPEN}",
-                (self._job.row.id, State.WAITING),
+                (self._job.row.id, ItemState.WAITING),
             )
             self._job.count(connection, cancelled=count)
 
         self._job.database.write(work)
 
     def reopen(self) -> None:
-        """Take a cancellation back: what was cancelled waits again."""
+        """Let cancelled items wait again."""
 
         def work(connection: Connection) -> None:
             connection.run(
@@ -218,7 +218,7 @@ class ItemTable:
     # -- read
 
     def results(
-        self, states: tuple[State, ...] = (State.DONE, State.FAILED)
+        self, states: tuple[ItemState, ...] = (ItemState.DONE, ItemState.FAILED)
     ) -> Iterator[StoredResult]:
         """Yield finished items in the order of their inputs, a page at a time."""
         start, end = self._job.id_of(0), self._job.last_id
@@ -230,7 +230,7 @@ class ItemTable:
             start = rows[-1][0] + 1
 
     def _result(self, row: tuple[Any, ...]) -> StoredResult:
-        error = row[10] if row[2] == State.FAILED else None
+        error = row[10] if row[2] == ItemState.FAILED else None
         return StoredResult(
             self._job.number_of(row[0]), row[1], row[9], error, row[4] or "live", row[3], *row[5:8]
         )
@@ -244,7 +244,7 @@ class ItemTable:
         return str(rows[0][0])
 
     def key_of(self, number: int) -> str:
-        """Return what names an item: its key, else its number."""
+        """Return the key of an item, else its number."""
         query = "SELECT key FROM foldline_job_items WHERE id = ?"
         rows = self._job.read(query, (self._job.id_of(number),))
         return str(number) if not rows or rows[0][0] is None else str(rows[0][0])

@@ -1,7 +1,7 @@
-"""`JobStore`: one job in a database, and the tables it is in.
+"""`JobStore`: one job in a database, and its tables.
 
-Everything that belongs together is one transaction: an item's result and the counts that it changes, or a part and the
-items in it. So a process may be killed at any point, and the next one finds a state in which nothing is lost.
+Changes that belong together are one transaction: an item's result and the counts, or a part and its items. So a process
+may be killed at any point, and nothing is lost.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class JobStore:
 
     @property
     def where(self) -> str:
-        """How errors name this store."""
+        """The name of this store in errors."""
         return self._database.where
 
     def try_lock(self) -> bool:
@@ -55,6 +55,6 @@ class JobStore:
         self._database.unlock()
 
     def close(self) -> None:
-        """Unlock the job and close the connections that nobody uses."""
+        """Unlock the job and close the idle connections."""
         self._database.unlock()
         self._database.close()

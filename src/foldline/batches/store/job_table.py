@@ -1,18 +1,18 @@
-"""One job's own row: what it asks, its counts, whether it is cancelled; and how the ids of its items are made."""
+"""The row of a job: its definition, its counts, whether it is cancelled; and the ids of its items."""
 
 from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
-from foldline.batches.records import BatchReport, State
+from foldline.batches.records import BatchReport, ItemState
 from foldline.batches.store.databases import Connection, JobDatabase
 from foldline.exceptions import StoreError
 
 __all__ = ["OPEN", "JobRow", "JobTable"]
 
 SPACE: Final = 2**40
-"""Numbers of one job: an item's id is its number after those of all jobs before."""
+"""Ids per job: an item's id is its number plus the job's id times this."""
 COUNTS: Final = ("items", "done", "failed", "cancelled", "copies", "rejected", "repeated_calls", "missing", "parts",
                  "input_tokens", "output_tokens", "known_cost", "unpriced")  # fmt: skip
 OPEN: Final = "job = ? AND state < 3 AND state = ?"
@@ -28,16 +28,16 @@ ERRORS: Final = (
 
 
 class JobRow(NamedTuple):
-    """What a store says of a job."""
+    """The stored fields of a job."""
 
     id: int
     tag: str
-    """Names the job at the provider's: no two jobs have the same."""
+    """Names the job at the provider; unique."""
     target: str
-    """The fingerprint of what it asks."""
+    """The fingerprint of the target."""
     description: str
     definition: str | None
-    """What it asks, as text from which another process can make it; None where it cannot be written."""
+    """The target as text, from which another process can make it; None where it cannot be serialised."""
     rows_read: int
     is_read: int
 
@@ -63,7 +63,7 @@ class JobTable:
         return [row[0] for row in self.read("SELECT name FROM foldline_jobs ORDER BY id")]
 
     def open(self, target: str, description: str, definition: str | None) -> None:
-        """Find or make the job; one that asks something else is refused."""
+        """Find or make the job; raise where the stored one has another target."""
 
         def work(connection: Connection) -> JobRow:
             if not connection.rows(JOB, (self.name,)):
@@ -112,7 +112,7 @@ class JobTable:
             connection.run(f"UPDATE foldline_jobs SET {sums} WHERE id = ?", values)
 
     def set_cancelled(self) -> None:
-        """Say that nothing more is to be asked; whoever works on the job sees it."""
+        """Mark the job as cancelled; the process that runs it will stop."""
         statement = "UPDATE foldline_jobs SET is_cancelled = 1 WHERE name = ?"
         self.database.write(lambda connection: connection.run(statement, (self.name,)))
 
@@ -128,8 +128,8 @@ class JobTable:
             query = f"SELECT {', '.join(COUNTS)} FROM foldline_jobs WHERE id = ?"
             row = connection.rows(query, (self.row.id,))[0]
             report = BatchReport(self.name, **dict(zip(COUNTS, row, strict=True)))
-            sent = f"SELECT count(*) FROM foldline_job_items WHERE {OPEN}"
-            report.sent = connection.rows(sent, (self.row.id, State.IN_BATCH))[0][0]
+            query = f"SELECT count(*) FROM foldline_job_items WHERE {OPEN}"
+            report.sent = connection.rows(query, (self.row.id, ItemState.IN_BATCH))[0][0]
             report.waiting = report.items - report.finished - report.sent
             if with_errors and report.failed:
                 report.errors = dict(connection.rows(ERRORS, (self.row.id,)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from foldline.batches.records import Item, ItemOutcome, Part, State
+from foldline.batches.records import BatchItem, ItemOutcome, ItemState, Part
 from foldline.batches.store.databases import Connection
 from foldline.batches.store.item_table import ItemTable
 from foldline.batches.store.job_table import OPEN, JobTable
@@ -65,12 +65,12 @@ class PartTable:
 
     def numbers_of(self, part: Part) -> list[int]:
         """Return the numbers of a batch's items that have no result yet."""
-        rows = self._job.read(OPEN_ITEMS, (self._job.row.id, State.IN_BATCH, part.id))
+        rows = self._job.read(OPEN_ITEMS, (self._job.row.id, ItemState.IN_BATCH, part.id))
         return [self._job.number_of(row[0]) for row in rows]
 
-    def items_of(self, part: Part, numbers: Sequence[int]) -> dict[int, Item]:
+    def items_of(self, part: Part, numbers: Sequence[int]) -> dict[int, BatchItem]:
         """Return items by number, those that are in this batch and have no result yet."""
-        items: dict[int, Item] = {}
+        items: dict[int, BatchItem] = {}
         for start in range(0, len(numbers), VALUES):
             ids = [self._job.id_of(number) for number in numbers[start : start + VALUES]]
             marks = ", ".join("?" * len(ids))
@@ -80,7 +80,7 @@ class PartTable:
             )
             for row in self._job.read(query, (part.id, *ids)):
                 number = self._job.number_of(row[0])
-                items[number] = Item(number, *row[1:])
+                items[number] = BatchItem(number, *row[1:])
         return items
 
     def write_outcomes(self, outcomes: Sequence[ItemOutcome], attempts: int) -> None:
@@ -93,7 +93,7 @@ class PartTable:
         """Note that all results of a batch are here; items without one wait again. Return how many those are."""
 
         def work(connection: Connection) -> int:
-            rows = connection.rows(OPEN_ITEMS, (self._job.row.id, State.IN_BATCH, part.id))
+            rows = connection.rows(OPEN_ITEMS, (self._job.row.id, ItemState.IN_BATCH, part.id))
             error = f"the batch {part.provider_id} has no result for it ({outcome})"
             failures = [(error, row[0]) for row in rows]
             failed = self._items.wait_again(connection, failures, attempts)

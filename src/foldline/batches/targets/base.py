@@ -94,22 +94,22 @@ class Target(ABC):
 
     # -- values
 
-    def pack_input(self, value: Any) -> str:  # noqa: ANN401  JSON, or whatever was given
+    def pack_input(self, value: object) -> str:
         """Write an input down."""
         return to_text(pack(value, "an input", type(value)))
 
-    def unpack_input(self, text: str) -> Any:  # noqa: ANN401  JSON, or whatever was given
+    def unpack_input(self, text: str) -> object:
         """Read an input."""
         return unpack(json.loads(text), "an input")
 
-    def pack_output(self, value: Any) -> str:  # noqa: ANN401  JSON, or whatever was given
+    def pack_output(self, value: object) -> str:
         """Write an answer down."""
         try:
             return to_text(pack(value, "an answer", self.output_type))
         except SchemaError as error:
             raise SchemaError(f"{error}; or say what it is: batch_job(output_type=…)") from error
 
-    def unpack_output(self, text: str) -> Any:  # noqa: ANN401  JSON, or whatever was given
+    def unpack_output(self, text: str) -> Any:  # noqa: ANN401  an output of any type
         """Read an answer."""
         return unpack(json.loads(text), "an answer", self.output_type)
 

@@ -50,13 +50,13 @@ class EmbeddingsTarget(Target):
         """Say what is asked."""
         names = ("model", "dimensions", "output_dimensionality")
         values = {name: getattr(self.embeddings, name, None) for name in names}
-        shown = ", ".join(
+        options = ", ".join(
             f"{name}={value!r}" for name, value in values.items() if value is not None
         )
-        return f"{type(self.embeddings).__name__}({shown})"
+        return f"{type(self.embeddings).__name__}({options})"
 
     def definition(self) -> str | None:
-        """Embeddings are not written: whoever resumes the job passes them."""
+        """Return None: embeddings are not stored; `BatchJob.resume` needs them as an argument."""
         return None
 
     # -- live calls
@@ -164,7 +164,7 @@ class EmbeddingsTarget(Target):
         return getattr(self.embeddings, "base_url", "") is None
 
     def max_output(self) -> int:
-        """Return 0: a vector is no tokens."""
+        """Return 0: a vector has no tokens."""
         return 0
 
     def batch_cost(self, usage: Mapping[str, Any]) -> float | None:

@@ -15,7 +15,7 @@ from foldline.runnables.base import Runnable
 __all__ = ["make_target"]
 
 
-def make_target(subject: Any, config: RunnableConfig | None, output_type: Any) -> Target:  # noqa: ANN401  whatever a caller gives, checked here; a type of any form
+def make_target(subject: Any, config: RunnableConfig | None, output_type: Any) -> Target:  # noqa: ANN401  checked here; a type of any form
     """Return what asks a runnable or embeddings."""
     target: Target
     if isinstance(subject, Runnable):

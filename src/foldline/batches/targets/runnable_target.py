@@ -49,8 +49,8 @@ class RunnableTarget(Target):
         """Say what is asked."""
         names = [step.get_name() for step in self._steps]
         model = self._model
-        where = f" ({model._provider}:{model._model_name})" if model is not None else ""
-        return " | ".join(names)[:300] + where
+        model_label = f" ({model._provider}:{model._model_name})" if model is not None else ""
+        return " | ".join(names)[:300] + model_label
 
     async def run_items(
         self, items: Sequence[tuple[int, str]], io: IO, scope: UsageScope | None
@@ -69,14 +69,14 @@ class RunnableTarget(Target):
         self,
         runnable: Runnable[Any, Any],
         number: int,
-        value: Any,  # noqa: ANN401  JSON, or whatever was given
+        value: object,
         io: IO,
         scope: UsageScope | None,
         source: AnswerSource,
         kwargs: dict[str, Any],
     ) -> ItemOutcome:
-        own = UsageScope(NO_LIMITS, scope)
-        token = SCOPE.set(own)
+        item_scope = UsageScope(NO_LIMITS, scope)
+        token = SCOPE.set(item_scope)
         output = failure = None
         is_retryable = was_called = True
         try:
@@ -89,8 +89,8 @@ class RunnableTarget(Target):
         finally:
             SCOPE.reset(token)
         return ItemOutcome(
-            number, output, failure, source, own.input_tokens, own.output_tokens,
-            _cost(own), is_retryable, was_called,
+            number, output, failure, source, item_scope.input_tokens, item_scope.output_tokens,
+            _cost(item_scope), is_retryable, was_called,
         )  # fmt: skip
 
     def with_limiter(self, limiter: BaseRateLimiter) -> Target | None:
@@ -123,8 +123,8 @@ class RunnableTarget(Target):
     @property
     def _prices(self) -> Prices | None:
         model = self._model
-        own: Prices | None = (model.profile or {}).get("prices")
-        return own or find_prices(model._provider, model._model_name)
+        profile_prices: Prices | None = (model.profile or {}).get("prices")
+        return profile_prices or find_prices(model._provider, model._model_name)
 
     def check_limits(self, limits: Limits | None) -> None:
         """Raise where a limit of cost needs a price that is not known; a chain of several models is left to them."""
@@ -155,9 +155,9 @@ class RunnableTarget(Target):
     async def encode(self, text: str, prompt: str | None, io: IO) -> BatchRequest:
         """Run what comes before the model, and write the model's request."""
         value = self.unpack_input(prompt if prompt is not None else text)
-        before = _sequence(self._steps[: self._place])
-        if before is not None and prompt is None:
-            value = await before._step(value, Run.root(io, self.config, {}))
+        first_steps = _sequence(self._steps[: self._place])
+        if first_steps is not None and prompt is None:
+            value = await first_steps._step(value, Run.root(io, self.config, {}))
             prompt = to_text(pack(value, "a prompt", type(value)))
         model, kwargs = _unwrap(self._steps[cast("int", self._place)])
         path, body, tokens = await model._batch_request(value, io, self.config, kwargs)

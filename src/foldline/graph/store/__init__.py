@@ -1,4 +1,4 @@
-"""Stores of what programs remember across threads, with namespaces and search."""
+"""Stores for data across threads, with namespaces and search."""
 
 from __future__ import annotations
 

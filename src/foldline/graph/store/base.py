@@ -1,7 +1,7 @@
-"""`BaseStore`: what programs remember across threads: JSON values by namespace and key, with search.
+"""`BaseStore`: data across threads: JSON values by namespace and key, with search.
 
 A namespace is a tuple of texts, `("memories", "user-1")`. With an index, texts of the values are embedded and `search`
-ranks by meaning; without one it filters only. An author writes `batch`; everything else is made of it.
+ranks by similarity; without one it only filters. A subclass implements `batch`; all other methods call it.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ Namespace = tuple[str, ...]
 
 
 class InvalidNamespaceError(UsageError):
-    """A namespace that no store can hold."""
+    """A namespace that is not valid."""
 
 
 class Embedder(Protocol):
-    """What turns texts into vectors: any `Embeddings`."""
+    """An object that embeds texts: any `Embeddings`."""
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]: ...
     def embed_query(self, text: str) -> list[float]: ...
 
 
 class IndexConfig(TypedDict, total=False):
-    """How values are searched by meaning."""
+    """How values are embedded for similarity search."""
 
     dims: int
     embed: Any
@@ -56,7 +56,7 @@ class IndexConfig(TypedDict, total=False):
 
 @dataclass(slots=True)
 class Item:
-    """A value that is kept."""
+    """A stored value."""
 
     value: dict[str, Any]
     key: str
@@ -65,7 +65,7 @@ class Item:
     updated_at: datetime
 
     def dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return the item as plain data."""
         return {
             "namespace": list(self.namespace),
             "key": self.key,
@@ -77,7 +77,7 @@ class Item:
 
 @dataclass(slots=True)
 class SearchItem(Item):
-    """A value that was found, with how near it is where meaning was asked for."""
+    """A search result; `score` is its similarity to the query, if there was one."""
 
     score: float | None = None
 
@@ -93,7 +93,7 @@ class GetOp:
 
 @dataclass(frozen=True, slots=True)
 class PutOp:
-    """Keep a value; None forgets it."""
+    """Store a value; None deletes it."""
 
     namespace: Namespace
     key: str
@@ -116,7 +116,7 @@ class SearchOp:
 
 @dataclass(frozen=True, slots=True)
 class MatchCondition:
-    """How a namespace begins or ends; `*` stands for any part."""
+    """A prefix or suffix of a namespace; `*` matches any part."""
 
     match_type: Literal["prefix", "suffix"]
     path: tuple[str, ...]
@@ -142,31 +142,31 @@ class BaseStore(ABC):
 
     @abstractmethod
     def batch(self, ops: Iterable[Op]) -> list[Any]:
-        """Do several things; results in their order."""
+        """Execute operations; return the results in order."""
 
     async def abatch(self, ops: Iterable[Op]) -> list[Any]:
-        """Do several things; results in their order."""
-        found: list[Any] = await ASYNC.call(self.batch, list(ops))
-        return found
+        """Execute operations; return the results in order."""
+        results: list[Any] = await ASYNC.call(self.batch, list(ops))
+        return results
 
-    def setup(self) -> None:  # noqa: B027  tables are made when a store is opened
-        """Do nothing: LangGraph's stores make their tables here, ours when they are opened."""
+    def setup(self) -> None:  # noqa: B027  tables are created when a store is opened
+        """Do nothing: LangGraph's stores create their tables here, foldline's when they are opened."""
 
-    # -- one thing at a time
+    # -- single operations
 
     def get(
         self, namespace: Namespace, key: str, *, refresh_ttl: bool | None = None
     ) -> Item | None:
         """Return a value, or None."""
-        found: Item | None = self.batch([GetOp(_checked(namespace), str(key))])[0]
-        return found
+        item: Item | None = self.batch([GetOp(_check_namespace(namespace), str(key))])[0]
+        return item
 
     async def aget(
         self, namespace: Namespace, key: str, *, refresh_ttl: bool | None = None
     ) -> Item | None:
         """Return a value, or None."""
-        found: Item | None = (await self.abatch([GetOp(_checked(namespace), str(key))]))[0]
-        return found
+        item: Item | None = (await self.abatch([GetOp(_check_namespace(namespace), str(key))]))[0]
+        return item
 
     def put(
         self,
@@ -177,8 +177,8 @@ class BaseStore(ABC):
         *,
         ttl: float | None = None,
     ) -> None:
-        """Keep a value; `index=False` keeps it out of the search by meaning, `ttl` are minutes."""
-        self.batch([_put(namespace, key, value, index, ttl)])
+        """Store a value; `index=False` excludes it from similarity search, `ttl` is in minutes."""
+        self.batch([_put_operation(namespace, key, value, index, ttl)])
 
     async def aput(
         self,
@@ -189,16 +189,16 @@ class BaseStore(ABC):
         *,
         ttl: float | None = None,
     ) -> None:
-        """Keep a value."""
-        await self.abatch([_put(namespace, key, value, index, ttl)])
+        """Store a value; see `put`."""
+        await self.abatch([_put_operation(namespace, key, value, index, ttl)])
 
     def delete(self, namespace: Namespace, key: str) -> None:
-        """Forget a value."""
-        self.batch([PutOp(_checked(namespace), str(key), None)])
+        """Delete a value."""
+        self.batch([PutOp(_check_namespace(namespace), str(key), None)])
 
     async def adelete(self, namespace: Namespace, key: str) -> None:
-        """Forget a value."""
-        await self.abatch([PutOp(_checked(namespace), str(key), None)])
+        """Delete a value."""
+        await self.abatch([PutOp(_check_namespace(namespace), str(key), None)])
 
     def search(
         self,
@@ -213,11 +213,11 @@ class BaseStore(ABC):
     ) -> list[SearchItem]:
         """Find values under a namespace.
 
-        `filter` compares fields (`{"kind": "fact"}`, `{"age": {"$gt": 3}}`); `query` ranks by meaning, with an index.
+        `filter` compares fields (`{"kind": "fact"}`, `{"age": {"$gt": 3}}`); `query` ranks by similarity.
         """
         op = SearchOp(tuple(namespace_prefix), filter, limit, offset, query)
-        found: list[SearchItem] = self.batch([op])[0]
-        return found
+        items: list[SearchItem] = self.batch([op])[0]
+        return items
 
     async def asearch(
         self,
@@ -232,8 +232,8 @@ class BaseStore(ABC):
     ) -> list[SearchItem]:
         """Find values under a namespace."""
         op = SearchOp(tuple(namespace_prefix), filter, limit, offset, query)
-        found: list[SearchItem] = (await self.abatch([op]))[0]
-        return found
+        items: list[SearchItem] = (await self.abatch([op]))[0]
+        return items
 
     def list_namespaces(
         self,
@@ -244,9 +244,11 @@ class BaseStore(ABC):
         limit: int = 100,
         offset: int = 0,
     ) -> list[Namespace]:
-        """Return the namespaces that hold something."""
-        found: list[Namespace] = self.batch([_list(prefix, suffix, max_depth, limit, offset)])[0]
-        return found
+        """Return the namespaces that have values."""
+        namespaces: list[Namespace] = self.batch(
+            [_list_operation(prefix, suffix, max_depth, limit, offset)]
+        )[0]
+        return namespaces
 
     async def alist_namespaces(
         self,
@@ -257,14 +259,14 @@ class BaseStore(ABC):
         limit: int = 100,
         offset: int = 0,
     ) -> list[Namespace]:
-        """Return the namespaces that hold something."""
-        found: list[Namespace] = (
-            await self.abatch([_list(prefix, suffix, max_depth, limit, offset)])
+        """Return the namespaces that have values."""
+        namespaces: list[Namespace] = (
+            await self.abatch([_list_operation(prefix, suffix, max_depth, limit, offset)])
         )[0]
-        return found
+        return namespaces
 
 
-def _list(
+def _list_operation(
     prefix: Namespace | None,
     suffix: Namespace | None,
     max_depth: int | None,
@@ -279,7 +281,7 @@ def _list(
     return ListNamespacesOp(tuple(conditions), max_depth, limit, offset)
 
 
-def _put(
+def _put_operation(
     namespace: Namespace,
     key: str,
     value: Mapping[str, Any],
@@ -288,21 +290,21 @@ def _put(
 ) -> PutOp:
     if not isinstance(value, Mapping):
         raise UsageError(
-            f"a store keeps dicts, not {type(value).__name__}: put(namespace, key, {{…}})"
+            f"a store holds dicts, not {type(value).__name__}: put(namespace, key, {{…}})"
         )
-    return PutOp(_checked(namespace), str(key), value, index, ttl)
+    return PutOp(_check_namespace(namespace), str(key), value, index, ttl)
 
 
-def _checked(namespace: Sequence[str]) -> Namespace:
-    given: object = namespace
-    if not namespace or isinstance(given, str):
+def _check_namespace(namespace: Sequence[str]) -> Namespace:
+    value: object = namespace
+    if not namespace or isinstance(value, str):
         raise InvalidNamespaceError(
-            f'a namespace is a tuple of texts, not {namespace!r}: ("memories", "user-1")'
+            f'a namespace must be a tuple of texts, not {namespace!r}: ("memories", "user-1")'
         )
     for part in namespace:
         if not _is_name(part):
             raise InvalidNamespaceError(
-                f"a part of a namespace is a text without dots, not {part!r}"
+                f"a part of a namespace must be a text without dots, not {part!r}"
             )
     return tuple(namespace)
 

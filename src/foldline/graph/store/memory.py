@@ -1,4 +1,4 @@
-"""`InMemoryStore`: values in this process."""
+"""`InMemoryStore`: values in memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["InMemoryStore"]
 
 
 class InMemoryStore(RowStore):
-    """Keeps values in memory.
+    """Stores values in memory.
 
     ```python
     from foldline.graph import InMemoryStore
@@ -26,7 +26,7 @@ class InMemoryStore(RowStore):
     """
 
     def __init__(self, *, index: IndexConfig | None = None) -> None:
-        """Begin empty; with an index, values are searched by meaning."""
+        """Make an empty store; with an index, `search` ranks by similarity."""
         super().__init__(index)
         self._rows: dict[tuple[str, str], Row] = {}
         self._lock = mutex()
@@ -35,19 +35,19 @@ class InMemoryStore(RowStore):
         with self._lock:
             return self._rows.get((namespace, key))
 
-    def _write(self, rows: list[Row], gone: list[tuple[str, str]]) -> None:
+    def _write(self, rows: list[Row], deleted: list[tuple[str, str]]) -> None:
         with self._lock:
             for row in rows:
                 old = self._rows.get((row.namespace, row.key))
-                kept = row if old is None else replace(row, created_at=old.created_at)
-                self._rows[row.namespace, row.key] = kept
-            for place in gone:
-                self._rows.pop(place, None)
+                new_row = row if old is None else replace(row, created_at=old.created_at)
+                self._rows[row.namespace, row.key] = new_row
+            for item_key in deleted:
+                self._rows.pop(item_key, None)
 
     def _under(self, prefix: str) -> Iterable[Row]:
         with self._lock:
-            return [row for (place, _), row in self._rows.items() if place.startswith(prefix)]
+            return [row for (name, _), row in self._rows.items() if name.startswith(prefix)]
 
     def _namespaces(self) -> list[str]:
         with self._lock:
-            return list({place for place, _ in self._rows})
+            return list({namespace for namespace, _ in self._rows})

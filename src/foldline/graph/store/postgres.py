@@ -20,14 +20,14 @@ CREATE TABLE IF NOT EXISTS foldline_items (
 )
 """
 FIELDS = "namespace, key, value, created_at, updated_at, until, vectors"
-LAST = "\U0010ffff"
+LAST_CHARACTER = "\U0010ffff"
 
 
 class PostgresStore(RowStore):
-    """Keeps values in a PostgreSQL database, by its connection string."""
+    """Stores values in a PostgreSQL database."""
 
     def __init__(self, conninfo: str | PostgresServer, *, index: IndexConfig | None = None) -> None:
-        """Connect; the table is made where it is not there."""
+        """Connect; the table is created if it does not exist."""
         super().__init__(index)
         self._server = (
             conninfo if isinstance(conninfo, PostgresServer) else PostgresServer(conninfo, SCHEMA)
@@ -38,7 +38,7 @@ class PostgresStore(RowStore):
     def from_conn_string(
         cls, conn_string: str, *, index: IndexConfig | None = None
     ) -> Generator[Self, None, None]:
-        """Open it for the length of a block."""
+        """Open a store for a `with` block."""
         store = cls(conn_string, index=index)
         try:
             yield store
@@ -55,7 +55,7 @@ class PostgresStore(RowStore):
 
         return self._server.run(work)
 
-    def _write(self, rows: list[Row], gone: list[tuple[str, str]]) -> None:
+    def _write(self, rows: list[Row], deleted: list[tuple[str, str]]) -> None:
         def work(connection: PostgresConnection) -> None:
             for row in rows:
                 connection.execute(
@@ -72,9 +72,9 @@ class PostgresStore(RowStore):
                         row.vectors,
                     ),
                 )
-            for place in gone:
+            for item_key in deleted:
                 connection.execute(
-                    "DELETE FROM foldline_items WHERE namespace = %s AND key = %s", place
+                    "DELETE FROM foldline_items WHERE namespace = %s AND key = %s", item_key
                 )
 
         self._server.run(work)
@@ -83,7 +83,7 @@ class PostgresStore(RowStore):
         def work(connection: PostgresConnection) -> list[Row]:
             rows = connection.execute(
                 f"SELECT {FIELDS} FROM foldline_items WHERE namespace >= %s AND namespace < %s",
-                (prefix, prefix + LAST),
+                (prefix, prefix + LAST_CHARACTER),
             ).fetchall()
             return [Row(*row) for row in rows]
 

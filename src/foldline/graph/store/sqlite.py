@@ -18,14 +18,14 @@ MIGRATIONS = (
     "updated_at TEXT NOT NULL, until TEXT, vectors TEXT, PRIMARY KEY (namespace, key)) WITHOUT ROWID",
 )
 FIELDS = "namespace, key, value, created_at, updated_at, until, vectors"
-LAST = "\U0010ffff"
+LAST_CHARACTER = "\U0010ffff"
 
 
 class SqliteStore(RowStore):
-    """Keeps values in a SQLite file; one `batch` is written whole or not at all."""
+    """Stores values in an SQLite file; a `batch` is written atomically."""
 
     def __init__(self, path: str | Path, *, index: IndexConfig | None = None) -> None:
-        """Open the file; it is made where it is not there."""
+        """Open the file; it is created if it does not exist."""
         super().__init__(index)
         self._database = Database(path, "items", MIGRATIONS)
 
@@ -34,7 +34,7 @@ class SqliteStore(RowStore):
     def from_conn_string(
         cls, conn_string: str, *, index: IndexConfig | None = None
     ) -> Generator[Self, None, None]:
-        """Open it for the length of a block."""
+        """Open a store for a `with` block."""
         store = cls(conn_string, index=index)
         try:
             yield store
@@ -47,7 +47,7 @@ class SqliteStore(RowStore):
         )
         return Row(*rows[0]) if rows else None
 
-    def _write(self, rows: list[Row], gone: list[tuple[str, str]]) -> None:
+    def _write(self, rows: list[Row], deleted: list[tuple[str, str]]) -> None:
         with self._database.write() as connection:
             connection.executemany(
                 f"INSERT INTO items ({FIELDS}) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (namespace, key) DO UPDATE SET "
@@ -66,14 +66,14 @@ class SqliteStore(RowStore):
                     for row in rows
                 ],
             )
-            connection.executemany("DELETE FROM items WHERE namespace = ? AND key = ?", gone)
+            connection.executemany("DELETE FROM items WHERE namespace = ? AND key = ?", deleted)
 
     def _under(self, prefix: str) -> Iterable[Row]:
-        found = self._database.rows(
+        rows = self._database.rows(
             f"SELECT {FIELDS} FROM items WHERE namespace >= ? AND namespace < ?",
-            (prefix, prefix + LAST),
+            (prefix, prefix + LAST_CHARACTER),
         )
-        return [Row(*row) for row in found]
+        return [Row(*row) for row in rows]
 
     def _namespaces(self) -> list[str]:
         return [row[0] for row in self._database.rows("SELECT DISTINCT namespace FROM items")]

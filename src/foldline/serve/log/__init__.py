@@ -1,1 +1,1 @@
-"""The run log: runs and their numbered events, threads, keys and what they used, in SQLite or PostgreSQL."""
+"""The run log: runs and their numbered events, threads, keys and their usage, in SQLite or PostgreSQL."""

@@ -1,21 +1,22 @@
-"""What the run log keeps: a run, its events, a thread. Values only."""
+"""The records of the run log: a run, its events, a thread."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
-__all__ = ["OVER", "EventsToKeep", "RunInfo", "RunStatus", "ThreadInfo", "make_event"]
+from foldline.serve.json_object import JsonObject
 
-Json = Any
+__all__ = ["OVER", "EventsToKeep", "RunRecord", "RunStatus", "ThreadInfo", "make_event"]
+
 RunStatus = Literal["running", "success", "waiting", "error", "stopped", "interrupted"]
-"""`waiting` has a question to a person; `interrupted` lost its server and may be carried on."""
+"""`waiting`: it asks a person. `interrupted`: its server died, and it can be resumed."""
 OVER: Final[frozenset[str]] = frozenset({"success", "waiting", "error", "stopped", "interrupted"})
 
 
 @dataclass(slots=True)
-class RunInfo:
-    """A run: who asked what of which app, and how it ended."""
+class RunRecord:
+    """A run: its owner, app and request, and how it ended."""
 
     id: str
     owner: str
@@ -25,20 +26,20 @@ class RunInfo:
     status: RunStatus
     created: float
     worker: str
-    request: Json
+    request: JsonObject | None
     finished: float | None = None
     last_seq: int = 0
-    result: Json = None
-    """`output`, `usage`, `cost`, `error`, `interrupts`, where there are such."""
+    result: JsonObject | None = None
+    """May have `output`, `usage`, `cost`, `error` and `interrupts`."""
     stop_asked: bool = False
 
     @property
     def is_over(self) -> bool:
-        """Whether no event will come."""
+        """Whether the run has ended."""
         return self.status in OVER
 
-    def as_json(self) -> dict[str, Json]:
-        """Return what its owner may see of it."""
+    def as_json(self) -> JsonObject:
+        """Return the fields that the owner may see."""
         result = self.result or {}
         return {
             "run_id": self.id,
@@ -58,11 +59,11 @@ class RunInfo:
 
 @dataclass(slots=True)
 class EventsToKeep:
-    """Events of one run that go into the log together, and what changes with them."""
+    """Events of one run that are written together, with the run's new state."""
 
-    run: RunInfo
+    run: RunRecord
     first_seq: int
-    events: list[dict[str, Json]]
+    events: list[JsonObject]
     is_new: bool = False
     is_over: bool = False
 
@@ -75,18 +76,18 @@ class ThreadInfo:
     owner: str
     app: str | None
     created: float
-    metadata: dict[str, Json] = field(default_factory=dict)
+    metadata: JsonObject = field(default_factory=dict)
 
 
 def make_event(
     method: str,
-    data: Json,
+    data: object,
     timestamp: int,
     namespace: list[str] | None = None,
     node: str | None = None,
-) -> dict[str, Json]:
-    """Return an event of the log, in the form of the published protocol; its number is its place."""
-    params: dict[str, Json] = {"namespace": namespace or [], "timestamp": timestamp, "data": data}
+) -> JsonObject:
+    """Return an event of the log, in the form of the published protocol."""
+    params: JsonObject = {"namespace": namespace or [], "timestamp": timestamp, "data": data}
     if node is not None:
         params["node"] = node
     return {"method": method, "params": params}

@@ -1,7 +1,7 @@
-"""`RunLog`: runs, events and threads in tables. Blocking: the server calls it from threads of its own.
+"""`RunLog`: runs, events and threads in tables. Blocking: the server calls it in worker threads.
 
-Events are only ever added, and the number of an event is its place in its run. A run belongs to the worker that runs
-it; where that worker is gone, whoever looks marks the run as interrupted.
+Events are only added, and the number of an event is its position in its run. A run belongs to the worker that runs it;
+where that worker is dead, the next reader marks the run as interrupted.
 """
 
 from __future__ import annotations
@@ -14,15 +14,14 @@ from collections.abc import Sequence
 from typing import Any, Final
 from uuid import uuid4
 
-from foldline.serve.log.records import EventsToKeep, RunInfo, ThreadInfo
+from foldline.serve.json_object import JsonObject
+from foldline.serve.log.records import EventsToKeep, RunRecord, ThreadInfo
 from foldline.serve.log.sql import Row, Statements, Tables, open_tables
 
 __all__ = ["RunLog", "worker_name"]
 
-Json = Any
-
 DEAD_AFTER: Final = 10.0
-"""Seconds without a sign of life after which a worker of another machine counts as gone."""
+"""Seconds without a heartbeat after which a worker of another machine counts as dead."""
 COLUMNS: Final = (
     "id, owner, app, wire, thread, status, created, worker, request, finished, "
     "last_seq, result, stop_asked"
@@ -50,15 +49,15 @@ BEAT: Final = "INSERT INTO serve_workers (id, beat) VALUES (?, ?) ON CONFLICT (i
 
 
 def worker_name() -> str:
-    """Return a name for this process, by which others can tell whether it is still there."""
+    """Return a name for this process that tells other workers whether it is alive."""
     return f"{socket.gethostname()}/{os.getpid()}/{uuid4().hex[:8]}"
 
 
-def _dump(value: Json) -> str:
+def _dump(value: object) -> str:
     return json.dumps(value, separators=(",", ":"), default=str)
 
 
-def _load(text: str | None) -> Json:
+def _load(text: str | None) -> JsonObject | None:
     return None if text is None else json.loads(text)
 
 
@@ -81,12 +80,12 @@ class RunLog:
 
         def work(statements: Statements) -> None:
             for batch in batches:
-                _keep_one(statements, batch)
+                _write_batch(statements, batch)
 
         self.tables.write(work)
 
-    def run(self, id: str) -> RunInfo | None:
-        """Return a run; one whose worker is gone is marked as interrupted first."""
+    def run(self, id: str) -> RunRecord | None:
+        """Return a run; where its worker is dead, mark it as interrupted first."""
         rows = self.tables.read(f"SELECT {COLUMNS} FROM serve_runs WHERE id = ?", (id,))
         if not rows:
             return None
@@ -95,9 +94,9 @@ class RunLog:
             self._interrupt(info)
         return info
 
-    def events(self, id: str, after: int, limit: int = 512) -> list[tuple[int, Json]]:
-        """Return numbered events that come after a number, some at a time."""
-        events: list[tuple[int, Json]] = []
+    def events(self, id: str, after: int, limit: int = 512) -> list[tuple[int, JsonObject]]:
+        """Return the numbered events after a number, up to a limit."""
+        events: list[tuple[int, JsonObject]] = []
         for seq, data in self.tables.read(EVENTS, (id, after, limit)):
             for place, event in enumerate(json.loads(data)):
                 if seq + place > after:
@@ -112,7 +111,7 @@ class RunLog:
         status: str | None = None,
         limit: int = 20,
         offset: int = 0,
-    ) -> list[RunInfo]:
+    ) -> list[RunRecord]:
         """Return an owner's runs, the newest first."""
         statement = f"SELECT {COLUMNS} FROM serve_runs WHERE owner = ?"
         values: list[Any] = [owner]
@@ -127,7 +126,7 @@ class RunLog:
         return [_run_of(row) for row in rows]
 
     def delete_run(self, id: str) -> None:
-        """Forget a run and its events."""
+        """Delete a run and its events."""
 
         def work(statements: Statements) -> None:
             statements.do("DELETE FROM serve_events WHERE run = ?", (id,))
@@ -136,7 +135,7 @@ class RunLog:
         self.tables.write(work)
 
     def prune(self, older_than: float) -> int:
-        """Forget runs that ended before a time; return how many."""
+        """Delete runs that ended before a time; return how many."""
 
         def work(statements: Statements) -> int:
             old = "SELECT id FROM serve_runs WHERE created < ? AND status <> 'running'"
@@ -150,12 +149,12 @@ class RunLog:
     # -- workers
 
     def beat(self) -> set[str]:
-        """Say that this worker is alive; return the runs of it that somebody asked to stop."""
+        """Write this worker's heartbeat; return its runs with a stop request."""
         self.tables.write(lambda statements: statements.do(BEAT, (self.worker, time.time())))
         return self.runs_to_stop()
 
     def runs_to_stop(self) -> set[str]:
-        """Return the runs of this worker that somebody asked to stop."""
+        """Return the runs of this worker with a stop request."""
         rows = self.tables.read(
             "SELECT id FROM serve_runs WHERE status = 'running' AND worker = ? AND stop_asked = 1",
             (self.worker,),
@@ -168,7 +167,7 @@ class RunLog:
         self.tables.write(lambda statements: statements.do(statement, (id,)))
 
     def mark_interrupted(self) -> int:
-        """Mark the runs of workers that are gone; return how many."""
+        """Mark the runs of dead workers as interrupted; return how many."""
         rows = self.tables.read("SELECT DISTINCT worker FROM serve_runs WHERE status = 'running'")
         dead_workers = [str(row[0]) for row in rows if not self._is_alive(str(row[0]))]
 
@@ -179,11 +178,11 @@ class RunLog:
         return self.tables.write(work) if dead_workers else 0
 
     def leave(self) -> None:
-        """Say that this worker is gone."""
+        """Remove this worker's heartbeat."""
         statement = "DELETE FROM serve_workers WHERE id = ?"
         self.tables.write(lambda statements: statements.do(statement, (self.worker,)))
 
-    def _interrupt(self, info: RunInfo) -> None:
+    def _interrupt(self, info: RunRecord) -> None:
         values = (time.time(), info.id)
         self.tables.write(lambda statements: statements.do(INTERRUPT, values))
         info.status, info.finished = "interrupted", values[0]
@@ -191,11 +190,11 @@ class RunLog:
     def _is_alive(self, worker: str) -> bool:
         if worker == self.worker:
             return True
-        host, _, remaining = worker.partition("/")
-        pid = remaining.partition("/")[0]
+        host, _, process = worker.partition("/")
+        pid = process.partition("/")[0]
         if host == socket.gethostname() and pid.isdigit():
             if int(pid) == os.getpid():
-                return False  # an earlier process had this number
+                return False  # an earlier process had this pid
             try:
                 os.kill(int(pid), 0)
             except ProcessLookupError:
@@ -208,7 +207,7 @@ class RunLog:
     # -- threads
 
     def put_thread(self, thread: ThreadInfo, *, must_be_new: bool = False) -> ThreadInfo:
-        """Keep a thread; one that is there already is returned as it is, or raises `KeyError`."""
+        """Store a thread; return the existing one where there is one, or raise `KeyError`."""
 
         def work(statements: Statements) -> ThreadInfo:
             statements.lock(f"thread/{thread.owner}/{thread.id}")
@@ -236,8 +235,10 @@ class RunLog:
         rows = self.tables.read(statement, (owner, limit, offset))
         return [_thread_of(row) for row in rows]
 
-    def change_thread(self, owner: str, id: str, *, app: str | None, metadata: Json = None) -> None:
-        """Set the app of a thread, or what its owner noted about it."""
+    def change_thread(
+        self, owner: str, id: str, *, app: str | None, metadata: object = None
+    ) -> None:
+        """Set the app or the metadata of a thread."""
 
         def work(statements: Statements) -> None:
             where = " WHERE owner = ? AND id = ?"
@@ -250,7 +251,7 @@ class RunLog:
         self.tables.write(work)
 
     def delete_thread(self, owner: str, id: str) -> None:
-        """Forget a thread and its runs."""
+        """Delete a thread and its runs."""
 
         def work(statements: Statements) -> None:
             runs = "SELECT id FROM serve_runs WHERE owner = ? AND thread = ?"
@@ -269,7 +270,7 @@ ADD_THREAD: Final = (
 )
 
 
-def _keep_one(statements: Statements, batch: EventsToKeep) -> None:
+def _write_batch(statements: Statements, batch: EventsToKeep) -> None:
     run = batch.run
     last = batch.first_seq + len(batch.events) - 1
     result = _dump(run.result) if run.result is not None else None
@@ -287,11 +288,11 @@ def _keep_one(statements: Statements, batch: EventsToKeep) -> None:
         statements.do(ADD_EVENTS, (run.id, batch.first_seq, last, _dump(batch.events)))
 
 
-def _run_of(row: Row) -> RunInfo:
+def _run_of(row: Row) -> RunRecord:
     id, owner, app, wire, thread, status, created, worker, request, finished, seq, result, stop = (
         row
     )
-    return RunInfo(
+    return RunRecord(
         id,
         owner,
         app,

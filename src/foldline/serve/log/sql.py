@@ -1,10 +1,11 @@
-"""One face over the two databases of the run log: statements with `?`, one transaction at a time.
+"""The two databases of the run log behind one interface: statements with `?`, one transaction at a time.
 
-SQLite (a file, or `:memory:`) and PostgreSQL (by URL). Statements are constants of our own code; values are bound.
+SQLite (a file, or `:memory:`) and PostgreSQL (by URL). Statements are constants of this package; values are bound.
 """
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
@@ -42,7 +43,7 @@ CREATE TABLE serve_spending (
 );
 CREATE TABLE serve_workers (id TEXT PRIMARY KEY, beat DOUBLE PRECISION NOT NULL)
 """
-"""Events are kept in rows of several: `data` is a JSON array of those from `seq` to `last`."""
+"""A row holds several events: `data` is a JSON array of those from `seq` to `last`."""
 
 MIGRATIONS = (SCHEMA,)
 
@@ -57,7 +58,7 @@ class Statements(Protocol):
         """Execute; return how many rows were changed."""
 
     def lock(self, name: str) -> None:
-        """Let no other transaction that locks this name run at the same time."""
+        """Lock a name until the transaction ends."""
 
 
 class Tables(Protocol):
@@ -70,14 +71,14 @@ class Tables(Protocol):
         """Read the rows of one query."""
 
     def write(self, work: Callable[[Statements], T]) -> T:
-        """Do work in one transaction: all of it or nothing. It may be done again, so it must change nothing else."""
+        """Call `work` in one transaction. It may be called again, so it must have no other side effects."""
 
     def close(self) -> None:
-        """Close the connections that nobody uses."""
+        """Close the idle connections."""
 
 
 class _SqliteStatements:
-    def __init__(self, connection: Any) -> None:
+    def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
@@ -89,7 +90,7 @@ class _SqliteStatements:
         return count
 
     def lock(self, name: str) -> None:
-        """One writer at a time is SQLite's rule anyway."""
+        """Do nothing: SQLite has one writer at a time."""
 
 
 class SqliteTables:
@@ -110,7 +111,7 @@ class SqliteTables:
             return work(_SqliteStatements(connection))
 
     def close(self) -> None:
-        """Close the connections that nobody uses."""
+        """Close the idle connections."""
         self._database.close()
 
 
@@ -152,7 +153,7 @@ class PostgresTables:
         return self._server.run(lambda connection: work(_PostgresStatements(connection)))
 
     def close(self) -> None:
-        """Close the connections that nobody uses."""
+        """Close the idle connections."""
         self._server.close()
 
 
@@ -161,7 +162,7 @@ def _percent(statement: str) -> str:
 
 
 def open_tables(place: str) -> Tables:
-    """Open the database that a place names: `postgresql://…`, a path, or `:memory:`."""
+    """Open a database: `postgresql://…`, a path, or `:memory:`."""
     if place.startswith(("postgresql://", "postgres://")):
         return PostgresTables(place)
     return SqliteTables(place)

@@ -13,11 +13,12 @@ from foldline.messages import AIMessage, BaseMessage, HumanMessage, SystemMessag
 from foldline.serve.apps import RunRequest, ServedApp
 from foldline.serve.body import Body
 from foldline.serve.errors import ServeError
+from foldline.serve.json_object import JsonObject
 from foldline.serve.live import Events
-from foldline.serve.log.records import RunInfo
+from foldline.serve.log.records import RunRecord
 from foldline.serve.reader import ChatReader, Op
-from foldline.serve.server import Call, Server, error_of
-from foldline.serve.sse import PING, EventStream, event
+from foldline.serve.server import Server, WireCall, error_of
+from foldline.serve.sse import PING, SseResponse, event
 from foldline.serve.wires.approvals import (
     action_requests,
     match_calls,
@@ -37,17 +38,16 @@ from foldline.workflows.interrupts import Command
 
 __all__ = ["routes"]
 
-Json = Any
 VERSION: Final = "1.0"
 
 
 class AguiErrors:
-    """How AG-UI says errors that come before the stream."""
+    """The errors of AG-UI before the stream."""
 
     name = "agui"
     cancels = False
 
-    def error_body(self, error: ServeError) -> Json:
+    def error_body(self, error: ServeError) -> JsonObject:
         """Return the JSON of an error."""
         return {"type": "RUN_ERROR", "message": error.message, "code": error.code or error.kind}
 
@@ -63,8 +63,8 @@ def routes(server: Server) -> list[Route]:
     ]
 
 
-async def run_agent(call: Call) -> Response:
-    """Run an agent, a model or a chain; or carry on with `resume`."""
+async def run_agent(call: WireCall) -> Response:
+    """Run an agent, a model or a chain; or continue with `resume`."""
     body = await call.body()
     app = call.app(call.request.path_params.get("app"))
     thread, run_name = body.name("threadId"), body.name("runId")
@@ -87,13 +87,13 @@ async def run_agent(call: Call) -> Response:
             raise body.refuse("messages", "must have a message")
         await set_conversation(call, app, request, thread, messages)
     run = await call.start(app, request, thread=thread)
-    events = await call.opened(run, app)
+    events = await call.open_stream(run, app)
     view = AguiView(run.info.id, thread, run_name)
-    return EventStream(_stream(call, view, run.info, events), on_leave=call.on_leave(app, run))
+    return SseResponse(_stream(call, view, run.info, events), on_leave=call.on_leave(app, run))
 
 
 async def _stream(
-    call: Call, view: AguiView, info: RunInfo, events: AsyncGenerator[Events, None]
+    call: WireCall, view: AguiView, info: RunRecord, events: AsyncGenerator[Events, None]
 ) -> AsyncGenerator[bytes, None]:
     yield event(view.start())
     async for batch in events:
@@ -113,29 +113,29 @@ class AguiView:
         self._count = 0
         self._message = f"{id}-0"
         self._text: str | None = None
-        self._calls: list[tuple[str, str, Json]] = []
+        self._calls: list[tuple[str, str, object]] = []
         self._call_ids: dict[int, tuple[str, str]] = {}
-        self._interrupts: list[Json] = []
-        self._about: dict[str, Json] = {}
-        self._usage: list[Json] = []
+        self._interrupts: list[JsonObject] = []
+        self._model_metadata: JsonObject = {}
+        self._usage: list[JsonObject] = []
         self._error: str | None = None
 
-    def start(self) -> Json:
+    def start(self) -> JsonObject:
         """Return the first event."""
         return {"type": "RUN_STARTED", **self._names, "protocolVersion": VERSION}
 
-    def pieces(self, item: dict[str, Json]) -> Iterator[Json]:
+    def pieces(self, item: JsonObject) -> Iterator[JsonObject]:
         """Return the events of one event of the log."""
         for op in self._reader.read(item):
             yield from self._take(op)
 
-    def _take(self, op: Op) -> Iterator[Json]:
+    def _take(self, op: Op) -> Iterator[JsonObject]:
         match op.kind:
             case "message":
                 self._count += 1
                 self._message = f"{self._id}-{self._count}"
                 self._calls = []
-                self._about = op.data
+                self._model_metadata = op.data
             case "text":
                 if self._text is None:
                     self._text = self._message
@@ -153,12 +153,12 @@ class AguiView:
             case _:
                 yield from self._take_other(op)
 
-    def _close_text(self) -> Iterator[Json]:
+    def _close_text(self) -> Iterator[JsonObject]:
         if self._text is not None:
             yield {"type": "TEXT_MESSAGE_END", "messageId": self._text}
             self._text = None
 
-    def _take_reasoning(self, op: Op) -> Iterator[Json]:
+    def _take_reasoning(self, op: Op) -> Iterator[JsonObject]:
         id = f"{self._id}-r{op.number}"
         if op.kind == "reasoning-start":
             yield from self._close_text()
@@ -170,7 +170,7 @@ class AguiView:
             yield {"type": "REASONING_MESSAGE_END", "messageId": id}
             yield {"type": "REASONING_END", "messageId": id}
 
-    def _take_call(self, op: Op) -> Iterator[Json]:
+    def _take_call(self, op: Op) -> Iterator[JsonObject]:
         if op.kind == "call-start":
             yield from self._close_text()
             self._call_ids[op.number] = (op.text, op.data["name"])
@@ -188,7 +188,7 @@ class AguiView:
         self._calls.append((id, name, op.data.get("args")))
         yield {"type": "TOOL_CALL_END", "toolCallId": id}
 
-    def _take_other(self, op: Op) -> Iterator[Json]:
+    def _take_other(self, op: Op) -> Iterator[JsonObject]:
         match op.kind:
             case "tool-end":
                 output = op.data["output"]
@@ -210,10 +210,10 @@ class AguiView:
             case _:
                 pass
 
-    def _interrupt(self, op: Op) -> Json:
+    def _interrupt(self, op: Op) -> JsonObject:
         pairs = match_calls(op.data, self._calls)
         reason = "tool_call" if pairs else "input_required"
-        interrupt: dict[str, Json] = {
+        interrupt: JsonObject = {
             "id": op.text,
             "reason": reason,
             "metadata": {"value": op.data},
@@ -242,10 +242,14 @@ class AguiView:
                 counts["reasoningTokens"] = reasoning_tokens
             if cached_tokens:
                 counts["cachedInputTokens"] = cached_tokens
-            about = {key: self._about[key] for key in ("provider", "model") if self._about.get(key)}
-            self._usage.append({**about, **counts})
+            model_fields = {
+                key: self._model_metadata[key]
+                for key in ("provider", "model")
+                if self._model_metadata.get(key)
+            }
+            self._usage.append({**model_fields, **counts})
 
-    def end(self, info: RunInfo) -> Iterator[Json]:
+    def end(self, info: RunRecord) -> Iterator[JsonObject]:
         """Return the last events."""
         yield from self._close_text()
         usage = {"usage": self._usage} if self._usage else {}
@@ -266,11 +270,11 @@ class AguiView:
 # -- requests
 
 
-async def _answers(call: Call, body: Body, app: ServedApp, thread: str) -> dict[str, Json]:
+async def _answers(call: WireCall, body: Body, app: ServedApp, thread: str) -> JsonObject:
     if not app.has_threads:
         raise ServeError("conflict", f"{app.name} keeps no threads: nothing waits for an answer")
     questions = {item["interrupt_id"]: item for item in await open_questions(call, thread)}
-    answers: dict[str, Json] = {}
+    answers: JsonObject = {}
     for entry in body.objects("resume", most=256):
         id = entry.text("interruptId", longest=256)
         if id not in questions:
@@ -279,7 +283,7 @@ async def _answers(call: Call, body: Body, app: ServedApp, thread: str) -> dict[
     return answers
 
 
-def _decision(entry: Body, count: int) -> Json:
+def _decision(entry: Body, count: int) -> object:
     payload = entry.get("payload")
     is_plain = not (isinstance(payload, dict) and "decisions" in payload)
     if entry.text("status") == "cancelled":
@@ -292,7 +296,7 @@ def _decision(entry: Body, count: int) -> Json:
     return payload
 
 
-def _decode_tools(body: Body, app: ServedApp, call: Call) -> list[Json]:
+def _decode_tools(body: Body, app: ServedApp, call: WireCall) -> list[JsonObject]:
     if body.get("tools") and app.kind != "model":
         raise body.refuse("tools", f"are not taken by {app.name}, which has its own")
     return decode_tools(body, call.server.settings, function_tool)
@@ -332,7 +336,7 @@ def _content(item: Body) -> str | list[Any]:
     return decode_content(item, "content", _decode_part)
 
 
-def _decode_part(part: Body) -> dict[str, Json]:
+def _decode_part(part: Body) -> JsonObject:
     kind = part.text("type")
     if kind == "text":
         return {"type": "text", "text": part.text("text")}

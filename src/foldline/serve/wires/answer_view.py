@@ -1,4 +1,4 @@
-"""One run as one answer of a model wire: what Chat Completions, Responses and Messages have in common."""
+"""`AnswerView`: one run as one answer, shared by Chat Completions, Responses and Messages."""
 
 from __future__ import annotations
 
@@ -9,38 +9,37 @@ from typing import Any
 from foldline.serve.apps import RunRequest, ServedApp
 from foldline.serve.body import Body
 from foldline.serve.errors import ServeError, failure_of
-from foldline.serve.log.records import RunInfo
+from foldline.serve.json_object import JsonObject
+from foldline.serve.log.records import RunRecord
 from foldline.serve.reader import ChatReader, Op
-from foldline.serve.server import Call, error_of
+from foldline.serve.server import WireCall, error_of
 from foldline.serve.wires.usage import UsageTotal
 
 __all__ = ["AnswerView", "chat_request", "read_chat", "web_citations"]
 
-Json = Any
-
 
 class AnswerView(ABC):
-    """Reads a run's events; subclasses say them in the words of their wire."""
+    """Reads a run's events; subclasses encode them for their wire."""
 
     def __init__(self, app: ServedApp) -> None:
         self.usage: UsageTotal | None = None
-        """None before a message told it."""
+        """None before the first message with usage."""
         self.is_agent = app.kind == "agent"
         self._reader = ChatReader()
         self._error: ServeError | None = None
 
     @abstractmethod
-    def pieces(self, item: dict[str, Json]) -> Iterator[Json]:
+    def pieces(self, item: JsonObject) -> Iterator[JsonObject]:
         """Return the wire's events of one event of the log."""
 
-    def consume(self, events: Iterable[dict[str, Json]]) -> None:
-        """Read events whose pieces nobody wants."""
+    def consume(self, events: Iterable[JsonObject]) -> None:
+        """Read events without encoding them."""
         for item in events:
             for _ in self.pieces(item):
                 pass
 
-    def read(self, item: dict[str, Json]) -> Iterator[Op]:
-        """Read an event of the log, and note what it says about usage and failures."""
+    def read(self, item: JsonObject) -> Iterator[Op]:
+        """Yield the operations of an event, and record usage and failures."""
         for op in self._reader.read(item):
             if op.kind == "message-end":
                 self._note_end(op)
@@ -57,19 +56,19 @@ class AnswerView(ABC):
             self.usage.add(usage)
 
     def fail(self, sentence: str) -> None:
-        """Note that the answer cannot end well."""
+        """Record an error, which ends the answer."""
         self._error = ServeError("upstream", sentence)
 
     def finish_reason(self, op: Op) -> str:
-        """Return why a message ended; an agent's calls of tools are its own business."""
+        """Return why a message ended; the tool calls of an agent are not shown to the client."""
         return "stop" if self.is_agent and op.text == "tool_use" else op.text
 
-    def problem(self, info: RunInfo) -> ServeError | None:
-        """Return what must be told instead of an end; None where the run ended well."""
+    def problem(self, info: RunRecord) -> ServeError | None:
+        """Return the error of the run; None where it succeeded."""
         return error_of(info) if info.status != "success" else self._error
 
 
-async def read_chat(call: Call) -> tuple[Body, ServedApp]:
+async def read_chat(call: WireCall) -> tuple[Body, ServedApp]:
     """Read a request to a model wire: the body, and the app that it names."""
     body = await call.body()
     app = call.app(body.name("model"))
@@ -79,16 +78,16 @@ async def read_chat(call: Call) -> tuple[Body, ServedApp]:
 
 
 def chat_request(
-    app: ServedApp, messages: list[Any], options: dict[str, Json], *, streams: bool = True
+    app: ServedApp, messages: list[Any], options: JsonObject, *, streams: bool = True
 ) -> RunRequest:
-    """Return the run of a conversation."""
+    """Return the request for a run of a conversation."""
     try:
         return RunRequest(app.input_of_chat(messages), options, streams=streams)
     except ValueError as error:
         raise failure_of(error) from error
 
 
-def web_citations(op: Op) -> list[dict[str, Json]]:
+def web_citations(op: Op) -> list[JsonObject]:
     """Return the web pages that a finished text cites."""
     return [
         {
@@ -102,5 +101,5 @@ def web_citations(op: Op) -> list[dict[str, Json]]:
     ]
 
 
-def _annotations(block: Mapping[str, Json]) -> Iterable[Mapping[str, Json]]:
+def _annotations(block: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
     return block.get("annotations") or ()

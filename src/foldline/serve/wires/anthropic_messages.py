@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterator
-from typing import Any, Final
+from typing import Final
 
 from starlette.responses import Response
 from starlette.routing import Route
@@ -11,11 +11,12 @@ from starlette.routing import Route
 from foldline.serve.apps import RunRequest, ServedApp
 from foldline.serve.errors import ErrorKind, ServeError
 from foldline.serve.estimate import Estimate
+from foldline.serve.json_object import JsonObject
 from foldline.serve.live import Events
-from foldline.serve.log.records import RunInfo
+from foldline.serve.log.records import RunRecord
 from foldline.serve.reader import Op
-from foldline.serve.server import Call, JsonResponse, Server
-from foldline.serve.sse import PING, EventStream, event
+from foldline.serve.server import JsonResponse, Server, WireCall
+from foldline.serve.sse import PING, SseResponse, event
 from foldline.serve.wires.answer_view import AnswerView, chat_request, read_chat
 from foldline.serve.wires.anthropic_request import decode_messages, decode_options
 from foldline.serve.wires.options import usable_options
@@ -23,7 +24,6 @@ from foldline.serve.wires.usage import UsageTotal
 
 __all__ = ["routes"]
 
-Json = Any
 ERROR_TYPES: Final[dict[ErrorKind, str]] = {
     "authentication": "authentication_error",
     "permission": "permission_error",
@@ -47,12 +47,12 @@ STOP_REASONS: Final = {
 
 
 class AnthropicErrors:
-    """How Anthropic's wire says errors."""
+    """The errors of Anthropic's wire."""
 
     name = "anthropic-messages"
     cancels = True
 
-    def error_body(self, error: ServeError) -> Json:
+    def error_body(self, error: ServeError) -> JsonObject:
         """Return the JSON of an error."""
         kind = ERROR_TYPES.get(error.kind, "api_error")
         return {"type": "error", "error": {"type": kind, "message": error.message}}
@@ -69,7 +69,7 @@ def routes(server: Server) -> list[Route]:
     ]
 
 
-async def answer(call: Call) -> Response:
+async def answer(call: WireCall) -> Response:
     """Answer a conversation."""
     body, app = await read_chat(call)
     messages = decode_messages(body, call.server.settings)
@@ -81,12 +81,12 @@ async def answer(call: Call) -> Response:
         await call.wait(app, run)
         view.consume(run.events)
         return JsonResponse(view.message_json(run.info))
-    events = await call.opened(run, app)
-    return EventStream(_stream(view, run.info, events), on_leave=call.on_leave(app, run))
+    events = await call.open_stream(run, app)
+    return SseResponse(_stream(view, run.info, events), on_leave=call.on_leave(app, run))
 
 
-async def count_tokens(call: Call) -> Response:
-    """Count what a request would send, without asking anybody."""
+async def count_tokens(call: WireCall) -> Response:
+    """Count the tokens of a request without a call of a model."""
     body = await call.body()
     app = call.app(body.name("model"))
     messages = decode_messages(body, call.server.settings)
@@ -99,7 +99,7 @@ async def count_tokens(call: Call) -> Response:
 
 
 async def _stream(
-    view: MessageView, info: RunInfo, events: AsyncGenerator[Events, None]
+    view: MessageView, info: RunRecord, events: AsyncGenerator[Events, None]
 ) -> AsyncGenerator[bytes, None]:
     async for batch in events:
         if not batch:
@@ -118,18 +118,18 @@ async def _stream(
 
 
 class MessageView(AnswerView):
-    """The view of a run as one message of Anthropic's, in events or whole."""
+    """The view of a run as a message of Anthropic, as events or as one object."""
 
-    def __init__(self, info: RunInfo, app: ServedApp) -> None:
+    def __init__(self, info: RunRecord, app: ServedApp) -> None:
         super().__init__(app)
         self._id = f"msg_{info.id}"
         self._model = app.name
-        self._content: list[dict[str, Json]] = []
+        self._content: list[JsonObject] = []
         self._places: dict[int, int] = {}
         self._reason = "end_turn"
         self.has_begun = False
 
-    def pieces(self, item: dict[str, Json]) -> Iterator[Json]:
+    def pieces(self, item: JsonObject) -> Iterator[JsonObject]:
         """Return the events of one event of the log."""
         for op in self.read(item):
             for piece in self._take(op):
@@ -138,7 +138,7 @@ class MessageView(AnswerView):
                     yield {"type": "message_start", "message": self._message([], None)}
                 yield piece
 
-    def _take(self, op: Op) -> Iterator[Json]:
+    def _take(self, op: Op) -> Iterator[JsonObject]:
         match op.kind:
             case "text-start":
                 yield self._open(op, {"type": "text", "text": ""})
@@ -164,7 +164,7 @@ class MessageView(AnswerView):
             case _:
                 pass
 
-    def _take_call(self, op: Op) -> Iterator[Json]:
+    def _take_call(self, op: Op) -> Iterator[JsonObject]:
         if op.kind == "call-start":
             block = {"type": "tool_use", "id": op.text, "name": op.data["name"], "input": {}}
             yield self._open(op, block)
@@ -178,7 +178,7 @@ class MessageView(AnswerView):
                 self._block(op)["input"] = args
             yield self._close(op)
 
-    def _open(self, op: Op, block: dict[str, Json]) -> Json:
+    def _open(self, op: Op, block: JsonObject) -> JsonObject:
         self._places[op.number] = len(self._content)
         self._content.append(dict(block))
         return {
@@ -187,16 +187,16 @@ class MessageView(AnswerView):
             "content_block": block,
         }
 
-    def _block(self, op: Op) -> dict[str, Json]:
+    def _block(self, op: Op) -> JsonObject:
         return self._content[self._places[op.number]]
 
-    def _delta(self, op: Op, delta: Json) -> Json:
+    def _delta(self, op: Op, delta: JsonObject) -> JsonObject:
         return {"type": "content_block_delta", "index": self._places[op.number], "delta": delta}
 
-    def _close(self, op: Op) -> Json:
+    def _close(self, op: Op) -> JsonObject:
         return {"type": "content_block_stop", "index": self._places[op.number]}
 
-    def _message(self, content: Json, reason: str | None) -> Json:
+    def _message(self, content: object, reason: str | None) -> JsonObject:
         return {
             "id": self._id,
             "type": "message",
@@ -211,7 +211,7 @@ class MessageView(AnswerView):
     def _usage(self) -> dict[str, int]:
         return (self.usage or UsageTotal()).as_messages()
 
-    def tail(self) -> Iterator[Json]:
+    def tail(self) -> Iterator[JsonObject]:
         """Return the last events."""
         if not self.has_begun:
             yield {"type": "message_start", "message": self._message([], None)}
@@ -219,8 +219,8 @@ class MessageView(AnswerView):
         yield {"type": "message_delta", "delta": delta, "usage": self._usage()}
         yield {"type": "message_stop"}
 
-    def message_json(self, info: RunInfo) -> Json:
-        """Return the message, or raise what the run ended with."""
+    def message_json(self, info: RunRecord) -> JsonObject:
+        """Return the message, or raise the run's error."""
         problem = self.problem(info)
         if problem is not None:
             raise problem

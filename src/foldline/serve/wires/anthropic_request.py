@@ -1,4 +1,4 @@
-"""A request in the form of Anthropic's Messages -> messages and options."""
+"""Decodes requests of Anthropic's Messages into messages and options."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 from foldline.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from foldline.serve.body import Body
+from foldline.serve.json_object import JsonObject
 from foldline.serve.settings import Settings
 from foldline.serve.wires.media import block_of_data
 from foldline.serve.wires.options import (
@@ -19,20 +20,18 @@ from foldline.serve.wires.request_parts import (
     MOST_PARTS,
     decode_content,
     decode_tools,
+    drop_unset,
     function_choice,
     function_tool,
-    present,
     required_name,
     schema_format,
 )
 
 __all__ = ["decode_messages", "decode_options"]
 
-Json = Any
-
 
 def decode_messages(body: Body, settings: Settings) -> list[BaseMessage]:
-    """Return the messages of a request, the system's first."""
+    """Return the messages of a request, the system message first."""
     messages: list[BaseMessage] = []
     if body.get("system") is not None:
         messages.append(SystemMessage(_content(body, "system")))
@@ -60,7 +59,7 @@ def _parts(item: Body) -> list[Body]:
 
 
 def _decode_user(item: Body) -> list[BaseMessage]:
-    """Results of tools are messages of their own; what a person says comes after them."""
+    """Return one message per tool result, then the user's message."""
     if isinstance(item.get("content"), str):
         return [HumanMessage(item.text("content"))]
     results: list[BaseMessage] = []
@@ -100,7 +99,7 @@ def _decode_assistant(item: Body) -> AIMessage:
     return AIMessage(blocks, tool_calls=calls)
 
 
-def _decode_block(part: Body) -> dict[str, Json]:
+def _decode_block(part: Body) -> JsonObject:
     kind = part.text("type")
     if kind == "text":
         return {"type": "text", "text": part.text("text")}
@@ -111,7 +110,7 @@ def _decode_block(part: Body) -> dict[str, Json]:
     )
 
 
-def _decode_source(part: Body, kind: str) -> dict[str, Json]:
+def _decode_source(part: Body, kind: str) -> JsonObject:
     source = part.object("source")
     if source is None:
         raise part.refuse("source", "is needed")
@@ -128,12 +127,12 @@ def _decode_source(part: Body, kind: str) -> dict[str, Json]:
     raise source.refuse("type", "must be base64 or url")
 
 
-def decode_options(body: Body, settings: Settings, *, counts: bool = False) -> dict[str, Json]:
+def decode_options(body: Body, settings: Settings, *, counts: bool = False) -> JsonObject:
     """Return the options of a request."""
     longest = body.integer("max_tokens", 1, MOST_TOKENS)
     if longest is None and not counts:
         raise body.refuse("max_tokens", "is needed")
-    options: dict[str, Json] = {
+    options: JsonObject = {
         **sampling(body),
         "max_tokens": longest,
         "stop": stops_of(body, "stop_sequences"),
@@ -142,20 +141,20 @@ def decode_options(body: Body, settings: Settings, *, counts: bool = False) -> d
     tools = decode_tools(body, settings, _decode_tool)
     if tools:
         options |= {"tools": tools, **_decode_choice(body)}
-    return present(options)
+    return drop_unset(options)
 
 
-def _decode_tool(tool: Body) -> dict[str, Json]:
+def _decode_tool(tool: Body) -> JsonObject:
     if tool.text("type", "custom") != "custom":
         raise tool.refuse("type", "must be custom: tools that Anthropic runs are not offered here")
     return function_tool(tool, "input_schema")
 
 
-def _decode_choice(body: Body) -> dict[str, Json]:
+def _decode_choice(body: Body) -> JsonObject:
     choice = body.object("tool_choice")
     if choice is None:
         return {}
-    options: dict[str, Json] = {}
+    options: JsonObject = {}
     if choice.flag("disable_parallel_tool_use"):
         options["parallel_tool_calls"] = False
     kind = choice.text("type")
@@ -170,8 +169,8 @@ def _decode_choice(body: Body) -> dict[str, Json]:
     return options
 
 
-def _decode_thinking(body: Body) -> dict[str, Json]:
-    options: dict[str, Json] = {}
+def _decode_thinking(body: Body) -> JsonObject:
+    options: JsonObject = {}
     thinking = body.object("thinking")
     if thinking is not None and thinking.text("type") in ("enabled", "adaptive"):
         budget = thinking.integer("budget_tokens", 1, MOST_TOKENS)

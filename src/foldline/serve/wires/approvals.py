@@ -1,13 +1,13 @@
-"""Questions to a person on chat wires: which calls an approval is about, and answers as the middleware reads them."""
+"""Questions to a person on chat wires: the tool calls that need approval, and the answers for the middleware."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from foldline.serve.errors import ServeError
-from foldline.serve.log.records import RunInfo
-from foldline.serve.server import Call
+from foldline.serve.json_object import JsonObject
+from foldline.serve.log.records import RunRecord
+from foldline.serve.server import WireCall
 
 __all__ = [
     "action_requests",
@@ -17,11 +17,9 @@ __all__ = [
     "open_questions",
 ]
 
-Json = Any
 
-
-def action_requests(payload: Json) -> list[dict[str, Json]]:
-    """Return the calls that a question asks to approve; none where it asks something else."""
+def action_requests(payload: object) -> list[JsonObject]:
+    """Return the calls that a question asks to approve; an empty list for other questions."""
     actions = payload.get("action_requests") if isinstance(payload, Mapping) else None
     if not isinstance(actions, list):
         return []
@@ -29,23 +27,25 @@ def action_requests(payload: Json) -> list[dict[str, Json]]:
 
 
 def match_calls(
-    payload: Json, calls: list[tuple[str, str, Json]]
-) -> list[tuple[str | None, dict[str, Json]]]:
-    """Pair each call to approve with the id of the model's call that it is: the same name and arguments."""
-    left = list(calls)
-    pairs: list[tuple[str | None, dict[str, Json]]] = []
+    payload: object, calls: list[tuple[str, str, object]]
+) -> list[tuple[str | None, JsonObject]]:
+    """Pair each call to approve with the id of the model's call of the same name and arguments."""
+    open_calls = list(calls)
+    pairs: list[tuple[str | None, JsonObject]] = []
     for action in action_requests(payload):
-        same = [
-            call for call in left if call[1] == action.get("name") and call[2] == action.get("args")
+        matches = [
+            call
+            for call in open_calls
+            if call[1] == action.get("name") and call[2] == action.get("args")
         ]
-        if same:
-            left.remove(same[0])
-        pairs.append((same[0][0] if same else None, action))
+        if matches:
+            open_calls.remove(matches[0])
+        pairs.append((matches[0][0] if matches else None, action))
     return pairs
 
 
-async def latest_run(call: Call, thread: str) -> RunInfo | None:
-    """Return the newest run of a thread of the caller's."""
+async def latest_run(call: WireCall, thread: str) -> RunRecord | None:
+    """Return the newest run of a thread of the caller."""
     live = [
         run.info
         for run in call.server.host.live.values()
@@ -54,21 +54,21 @@ async def latest_run(call: Call, thread: str) -> RunInfo | None:
     if live:
         return max(live, key=lambda info: info.created)
     host = call.server.host
-    infos: list[RunInfo] = await host.call(
+    infos: list[RunRecord] = await host.call(
         lambda: host.log.runs(call.caller.owner, thread=thread, limit=1)
     )
     return await host.find(call.caller, infos[0].id) if infos else None
 
 
-async def find_active(call: Call, thread: str) -> RunInfo | None:
-    """Return the run of a thread that is under way."""
+async def find_active(call: WireCall, thread: str) -> RunRecord | None:
+    """Return the active run of a thread."""
     info = await latest_run(call, thread)
     return info if info is not None and not info.is_over else None
 
 
-async def open_questions(call: Call, thread: str) -> list[dict[str, Json]]:
-    """Return the questions that a thread waits for answers to."""
+async def open_questions(call: WireCall, thread: str) -> list[JsonObject]:
+    """Return the open questions of a thread; raise `ServeError` where there are none."""
     info = await latest_run(call, thread)
     if info is None or info.status != "waiting":
-        raise ServeError("conflict", "there is nothing to answer: the thread asks nothing")
+        raise ServeError("conflict", "there is nothing to answer: the thread has no open question")
     return list((info.result or {}).get("interrupts") or [])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any, Final
+from typing import Final
 
 from starlette.responses import Response
 from starlette.routing import Route
@@ -12,9 +12,10 @@ from starlette.routing import Route
 from foldline._io import ASYNC
 from foldline.serve.apps import RunRequest, ServedApp
 from foldline.serve.body import Body
+from foldline.serve.json_object import JsonObject
 from foldline.serve.live import Events, LiveRun
-from foldline.serve.server import Call, JsonResponse, Server
-from foldline.serve.sse import PING, EventStream, event
+from foldline.serve.server import JsonResponse, Server, WireCall
+from foldline.serve.sse import PING, SseResponse, event
 from foldline.serve.wires.answer_view import chat_request, read_chat
 from foldline.serve.wires.chat_request import decode_messages, decode_options
 from foldline.serve.wires.completion_view import (
@@ -28,7 +29,6 @@ from foldline.serve.wires.options import usable_options
 
 __all__ = ["WIRE", "routes"]
 
-Json = Any
 DONE: Final = b"data: [DONE]\n\n"
 MOST_CHOICES: Final = 128
 WIRE: Final = OpenAIErrors("chat-completions")
@@ -39,8 +39,8 @@ def routes(server: Server) -> list[Route]:
     return [Route("/v1/chat/completions", server.endpoint(WIRE, complete), methods=["POST"])]
 
 
-async def complete(call: Call) -> Response:
-    """Answer a conversation, once or `n` times; every answer is a run of its own."""
+async def complete(call: WireCall) -> Response:
+    """Answer a conversation, once or `n` times; each answer is a separate run."""
     body, app = await read_chat(call)
     messages = decode_messages(body, call.server.settings)
     options = usable_options(app, decode_options(body, call.server.settings))
@@ -57,7 +57,7 @@ async def complete(call: Call) -> Response:
         return JsonResponse(completion_json(head, views, [run.info for run in runs]))
     events = await _open(call, app, runs)
     pieces = _stream(head, views, runs, events, shows_usage=shows_usage)
-    return EventStream(pieces, on_leave=call.on_leave(app, *runs))
+    return SseResponse(pieces, on_leave=call.on_leave(app, *runs))
 
 
 def _shows_usage(body: Body) -> bool:
@@ -65,7 +65,9 @@ def _shows_usage(body: Body) -> bool:
     return options is not None and options.flag("include_usage")
 
 
-async def _start_runs(call: Call, app: ServedApp, request: RunRequest, count: int) -> list[LiveRun]:
+async def _start_runs(
+    call: WireCall, app: ServedApp, request: RunRequest, count: int
+) -> list[LiveRun]:
     runs: list[LiveRun] = []
     try:
         for _ in range(count):
@@ -78,13 +80,13 @@ async def _start_runs(call: Call, app: ServedApp, request: RunRequest, count: in
 
 
 async def _open(
-    call: Call, app: ServedApp, runs: list[LiveRun]
+    call: WireCall, app: ServedApp, runs: list[LiveRun]
 ) -> dict[int, AsyncGenerator[Events, None]]:
-    """Follow all runs; one that fails before its first word ends them all."""
+    """Follow all runs; where one fails before its first content, stop them all."""
     events: dict[int, AsyncGenerator[Events, None]] = {}
     try:
         for index, run in enumerate(runs):
-            events[index] = await call.opened(run, app)
+            events[index] = await call.open_stream(run, app)
     except Exception:
         for stream in events.values():
             await stream.aclose()
@@ -94,7 +96,7 @@ async def _open(
 
 
 async def _stream(
-    head: dict[str, Json],
+    head: JsonObject,
     views: list[ChoiceView],
     runs: list[LiveRun],
     events: dict[int, AsyncGenerator[Events, None]],
@@ -125,8 +127,8 @@ async def _batches(
     events: dict[int, AsyncGenerator[Events, None]],
 ) -> AsyncGenerator[tuple[int, Events], None]:
     if len(events) == 1:
-        async with aclosing(events[0]) as only:
-            async for batch in only:
+        async with aclosing(events[0]) as batches:
+            async for batch in batches:
                 yield 0, batch
         return
     async with aclosing(ASYNC.merge(events)) as merged:

@@ -1,4 +1,4 @@
-"""A request in the form of OpenAI's Chat Completions -> messages and options."""
+"""Decodes requests of OpenAI's Chat Completions into messages and options."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from foldline.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from foldline.serve.body import Body
+from foldline.serve.json_object import JsonObject
 from foldline.serve.settings import Settings
 from foldline.serve.wires.media import AUDIO_TYPES, block_of_data, block_of_url
 from foldline.serve.wires.options import MOST_TOKENS, check_tool_name, effort_of, sampling, stops_of
@@ -15,17 +16,16 @@ from foldline.serve.wires.request_parts import (
     decode_content,
     decode_format,
     decode_tools,
+    drop_unset,
     function_tool,
     parallel_option,
-    present,
     required_name,
 )
 
 __all__ = ["decode_messages", "decode_options"]
 
-Json = Any
-REFUSED: Final = ("functions", "function_call", "audio", "prediction")
-"""Fields that change the answer and that this server does not give."""
+UNSUPPORTED_FIELDS: Final = ("functions", "function_call", "audio", "prediction")
+"""Fields that would change the answer and that this server does not support."""
 MOST_LOGPROBS: Final = 20
 
 
@@ -55,7 +55,7 @@ def _content(item: Body) -> str | list[Any]:
 
 
 def _decode_assistant(item: Body, name: str | None) -> AIMessage:
-    content: Json = ""
+    content: str | list[Any] = ""
     if item.get("content") is not None:
         content = _content(item)
     elif item.get("refusal") is not None:
@@ -66,7 +66,7 @@ def _decode_assistant(item: Body, name: str | None) -> AIMessage:
     return AIMessage(content, name=name, tool_calls=valid, invalid_tool_calls=invalid)
 
 
-def _decode_call(call: Body) -> dict[str, Json]:
+def _decode_call(call: Body) -> JsonObject:
     function = _function(call)
     text = function.text("arguments", "{}")
     return decode_call(call.text("id", ""), check_tool_name(function), text)
@@ -79,7 +79,7 @@ def _function(body: Body) -> Body:
     return function
 
 
-def _decode_part(part: Body) -> dict[str, Json]:
+def _decode_part(part: Body) -> JsonObject:
     kind = part.text("type")
     if kind == "text":
         return {"type": "text", "text": part.text("text")}
@@ -101,7 +101,7 @@ def _decode_part(part: Body) -> dict[str, Json]:
     raise part.refuse("type", "must be one of text, image_url, input_audio, file, refusal")
 
 
-def _decode_file(inner: Body) -> dict[str, Json]:
+def _decode_file(inner: Body) -> JsonObject:
     data = inner.maybe_text("file_data")
     if data is None:
         raise inner.refuse("file_data", "is needed: this server keeps no files")
@@ -112,13 +112,13 @@ def _decode_file(inner: Body) -> dict[str, Json]:
     return {**block, "extras": {"filename": name}} if name else block
 
 
-def decode_options(body: Body, settings: Settings) -> dict[str, Json]:
+def decode_options(body: Body, settings: Settings) -> JsonObject:
     """Return the options of a request."""
-    for name in REFUSED:
+    for name in UNSUPPORTED_FIELDS:
         if body.get(name):
             raise body.refuse(name, "is not supported by this server")
     longest = body.integer("max_completion_tokens", 1, MOST_TOKENS)
-    options: dict[str, Json] = {
+    options: JsonObject = {
         **sampling(body),
         "max_tokens": longest
         if longest is not None
@@ -135,10 +135,10 @@ def decode_options(body: Body, settings: Settings) -> dict[str, Json]:
         options["tools"] = tools
         options["tool_choice"] = decode_choice(body, _name_of_choice)
         options |= parallel_option(body)
-    return present(options)
+    return drop_unset(options)
 
 
-def _decode_logprobs(body: Body) -> dict[str, Json]:
+def _decode_logprobs(body: Body) -> JsonObject:
     count = body.integer("top_logprobs", 0, MOST_LOGPROBS)
     if not body.flag("logprobs"):
         if count:
@@ -147,7 +147,7 @@ def _decode_logprobs(body: Body) -> dict[str, Json]:
     return {"logprobs": True, "top_logprobs": count}
 
 
-def _decode_tool(tool: Body) -> dict[str, Json]:
+def _decode_tool(tool: Body) -> JsonObject:
     if tool.text("type", "function") != "function":
         raise tool.refuse("type", "must be function")
     return function_tool(_function(tool))

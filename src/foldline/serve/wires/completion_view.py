@@ -1,13 +1,14 @@
-"""The view of a run as one choice of a chat completion, in chunks or whole."""
+"""The view of a run as one choice of a chat completion, as chunks or as one object."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from foldline.serve.apps import ServedApp
 from foldline.serve.errors import ServeError
-from foldline.serve.log.records import RunInfo
+from foldline.serve.json_object import JsonObject
+from foldline.serve.log.records import RunRecord
 from foldline.serve.reader import Op
 from foldline.serve.wires.answer_view import AnswerView, web_citations
 from foldline.serve.wires.logprobs import completion_logprobs
@@ -16,7 +17,6 @@ from foldline.serve.wires.usage import UsageTotal
 
 __all__ = ["FINISH_REASONS", "ChoiceView", "completion_head", "completion_json", "usage_chunk"]
 
-Json = Any
 FINISH_REASONS: Final = {
     "stop": "stop",
     "length": "length",
@@ -26,8 +26,8 @@ FINISH_REASONS: Final = {
 }
 
 
-def completion_head(info: RunInfo, app: ServedApp) -> dict[str, Json]:
-    """Return what all chunks of a completion begin with; several choices have the id of the first run."""
+def completion_head(info: RunRecord, app: ServedApp) -> JsonObject:
+    """Return the fields that all chunks of a completion share; the id is that of the first run."""
     return {
         "id": f"chatcmpl-{info.id}",
         "object": "chat.completion.chunk",
@@ -37,23 +37,23 @@ def completion_head(info: RunInfo, app: ServedApp) -> dict[str, Json]:
 
 
 class ChoiceView(AnswerView):
-    """Builds the message of one choice, and the chunks that tell of it."""
+    """Builds the message of one choice, and its chunks."""
 
-    def __init__(self, head: dict[str, Json], app: ServedApp, index: int = 0) -> None:
+    def __init__(self, head: JsonObject, app: ServedApp, index: int = 0) -> None:
         super().__init__(app)
         self._head = head
         self._index = index
         self._text: list[str] = []
         self._reasoning: list[str] = []
-        self._calls: dict[int, dict[str, Json]] = {}
-        self._annotations: list[Json] = []
-        self._images: list[Json] = []
+        self._calls: dict[int, JsonObject] = {}
+        self._annotations: list[JsonObject] = []
+        self._images: list[JsonObject] = []
         self._reason = "stop"
-        self._logprobs: Json = None
+        self._logprobs: object = None
         self._has_begun = False
         self._separates = False
 
-    def pieces(self, item: dict[str, Json]) -> Iterator[Json]:
+    def pieces(self, item: JsonObject) -> Iterator[JsonObject]:
         """Return the chunks of one event of the log."""
         for op in self.read(item):
             delta = self._delta(op)
@@ -65,7 +65,7 @@ class ChoiceView(AnswerView):
                 delta.setdefault("content", None if "tool_calls" in delta else "")
             yield self._chunk(delta)
 
-    def _delta(self, op: Op) -> Json:
+    def _delta(self, op: Op) -> JsonObject | None:
         match op.kind:
             case "text":
                 return {"content": self._add_text(op.text)}
@@ -83,7 +83,7 @@ class ChoiceView(AnswerView):
             case _:
                 return self._note(op)
 
-    def _note(self, op: Op) -> Json:
+    def _note(self, op: Op) -> JsonObject | None:
         match op.kind:
             case "text-end":
                 notes = [
@@ -106,20 +106,20 @@ class ChoiceView(AnswerView):
         return None
 
     def _add_text(self, text: str) -> str:
-        """Note a piece of text; answers of one agent's several turns are parted by an empty line."""
+        """Add text; an empty line separates the messages of an agent."""
         if self._separates:
             self._separates = False
             text = f"\n\n{text}"
         self._text.append(text)
         return text
 
-    def _start_call(self, op: Op) -> Json:
+    def _start_call(self, op: Op) -> JsonObject:
         function = {"name": op.data["name"], "arguments": ""}
         call = {"index": len(self._calls), "id": op.text, "type": "function"}
         self._calls[op.number] = {**call, "function": dict(function)}
         return {"tool_calls": [{**call, "function": function}]}
 
-    def _chunk(self, delta: Json, reason: str | None = None) -> Json:
+    def _chunk(self, delta: JsonObject, reason: str | None = None) -> JsonObject:
         choice = {
             "index": self._index,
             "delta": delta,
@@ -128,18 +128,18 @@ class ChoiceView(AnswerView):
         }
         return {**self._head, "choices": [choice]}
 
-    def tail(self) -> Iterator[Json]:
+    def tail(self) -> Iterator[JsonObject]:
         """Return the last chunks of the choice."""
         if not self._has_begun:
             yield self._chunk({"role": "assistant", "content": ""})
         yield self._chunk({}, self._reason)
 
-    def choice(self, info: RunInfo) -> Json:
-        """Return the choice, or raise what the run ended with."""
+    def choice(self, info: RunRecord) -> JsonObject:
+        """Return the choice, or raise the run's error."""
         problem = self.problem(info)
         if problem is not None:
             raise problem
-        message: dict[str, Json] = {
+        message: JsonObject = {
             "role": "assistant",
             "content": "".join(self._text) if self._text or not self._calls else None,
             "refusal": None,
@@ -163,7 +163,7 @@ class ChoiceView(AnswerView):
         }
 
 
-def _usage(views: list[ChoiceView]) -> dict[str, Json]:
+def _usage(views: list[ChoiceView]) -> JsonObject:
     total = UsageTotal()
     for view in views:
         if view.usage is not None:
@@ -171,12 +171,14 @@ def _usage(views: list[ChoiceView]) -> dict[str, Json]:
     return total.as_completions()
 
 
-def usage_chunk(head: dict[str, Json], views: list[ChoiceView]) -> Json:
-    """Return the chunk that tells what all choices used."""
+def usage_chunk(head: JsonObject, views: list[ChoiceView]) -> JsonObject:
+    """Return the chunk with the usage of all choices."""
     return {**head, "choices": [], "usage": _usage(views)}
 
 
-def completion_json(head: dict[str, Json], views: list[ChoiceView], infos: list[RunInfo]) -> Json:
-    """Return the completion, or raise what a run ended with."""
+def completion_json(
+    head: JsonObject, views: list[ChoiceView], infos: list[RunRecord]
+) -> JsonObject:
+    """Return the completion, or raise a run's error."""
     choices = [view.choice(info) for view, info in zip(views, infos, strict=True)]
     return {**head, "object": "chat.completion", "choices": choices, "usage": _usage(views)}

@@ -1,8 +1,8 @@
-"""A conversation that a client sends whole, and the thread of it that the server keeps.
+"""Fits a conversation that a client sends in full to the thread that the server stores.
 
-Chat pages send all messages each time. The thread has the older ones, so only what is new goes into it. Where a page
-answered again, or changed an earlier question, the thread goes on from before that question: what came after is
-replaced, not added to. Messages are known by the ids that the client gave them.
+Chat pages send all messages each time. The thread has the older ones, so only the new ones are added. Where the user
+regenerated an answer or edited an earlier question, the thread continues from before that question, and later messages
+are replaced. Messages are identified by the ids of the client.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import Any, Final
 
 from foldline.agents.state import REMOVE_ALL_MESSAGES
 from foldline.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage
-from foldline.serve.apps import RunRequest, ServedApp
+from foldline.serve.apps import RunRequest, ServedApp, Snapshot
 from foldline.serve.body import Body
 from foldline.serve.errors import failure_of
-from foldline.serve.server import Call, thread_key
+from foldline.serve.server import WireCall, thread_key
 from foldline.serve.wires.approvals import latest_run
 
 __all__ = ["client_id", "set_conversation"]
@@ -23,15 +23,19 @@ LONGEST_ID: Final = 256
 
 
 def client_id(item: Body) -> str | None:
-    """Return the id that a client gave to a message; None where it gave none that can be kept."""
+    """Return the client's id of a message; None where it has no valid one."""
     id = item.get("id")
     return id if isinstance(id, str) and 0 < len(id) <= LONGEST_ID and "\x00" not in id else None
 
 
 async def set_conversation(
-    call: Call, app: ServedApp, request: RunRequest, thread: str | None, messages: list[BaseMessage]
+    call: WireCall,
+    app: ServedApp,
+    request: RunRequest,
+    thread: str | None,
+    messages: list[BaseMessage],
 ) -> None:
-    """Make a conversation the input of a run: of a thread that is known, only what is new."""
+    """Make a conversation the input of a run; for an existing thread, only its new messages."""
     if thread is not None and app.has_threads and await latest_run(call, thread) is not None:
         messages = await _fit_to_thread(call, app, request, thread, messages)
     try:
@@ -41,7 +45,7 @@ async def set_conversation(
 
 
 async def _fit_to_thread(
-    call: Call, app: ServedApp, request: RunRequest, thread: str, messages: list[BaseMessage]
+    call: WireCall, app: ServedApp, request: RunRequest, thread: str, messages: list[BaseMessage]
 ) -> list[BaseMessage]:
     names: dict[str, Any] = {"thread_id": thread_key(call.caller, thread)}
     state = await app.target.aget_state({"configurable": names})
@@ -57,7 +61,7 @@ async def _fit_to_thread(
     return [RemoveMessage(id=REMOVE_ALL_MESSAGES), *messages]
 
 
-def _messages_of(snapshot: Any) -> list[BaseMessage]:
+def _messages_of(snapshot: Snapshot) -> list[BaseMessage]:
     values = snapshot.values
     messages = values.get("messages") if isinstance(values, dict) else None
     return messages if isinstance(messages, list) else []
@@ -67,16 +71,16 @@ def _human_ids(messages: list[BaseMessage]) -> list[str]:
     return [message.id for message in messages if isinstance(message, HumanMessage) and message.id]
 
 
-def _first_replaced(kept_ids: list[str], sent_ids: list[str]) -> str | None:
-    """Return the first question of the thread that the client asks anew or has left out after one that both know."""
+def _first_replaced(stored_ids: list[str], sent_ids: list[str]) -> str | None:
+    """Return the id of the first question of the thread that the client repeats or has dropped; else None."""
     if not sent_ids:
         return None
-    if sent_ids[-1] in kept_ids:
+    if sent_ids[-1] in stored_ids:
         return sent_ids[-1]
-    common = [id for id in sent_ids if id in kept_ids]
+    common = [id for id in sent_ids if id in stored_ids]
     if not common:
         return None
-    later = kept_ids[kept_ids.index(common[-1]) + 1 :]
+    later = stored_ids[stored_ids.index(common[-1]) + 1 :]
     return later[0] if later else None
 
 

@@ -1,31 +1,30 @@
-"""LangGraph's REST surface: assistants, threads, and runs on them. The routes, and how errors are said."""
+"""LangGraph's REST API: the routes of assistants, threads and runs, and the errors."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Final
 
 from starlette.responses import Response
 from starlette.routing import Route
 
 from foldline.serve.errors import ServeError
-from foldline.serve.server import Call, Server
+from foldline.serve.json_object import JsonObject
+from foldline.serve.server import Server, WireCall
 from foldline.serve.wires import langgraph_assistants as assistants
 from foldline.serve.wires import langgraph_runs as runs
 from foldline.serve.wires import langgraph_threads as threads
 
 __all__ = ["WIRE", "routes"]
 
-Json = Any
-
 
 class LangGraphErrors:
-    """How LangGraph's server says errors."""
+    """The errors of LangGraph's server."""
 
     name = "langgraph"
     cancels = False
 
-    def error_body(self, error: ServeError) -> Json:
+    def error_body(self, error: ServeError) -> JsonObject:
         """Return the JSON of an error."""
         return {"detail": error.message, "error": error.kind, "message": error.message}
 
@@ -36,7 +35,7 @@ WIRE: Final = LangGraphErrors()
 def routes(server: Server) -> list[Route]:
     """Return the routes of this wire."""
 
-    def route(path: str, handler: Callable[[Call], Awaitable[Response]], method: str) -> Route:
+    def route(path: str, handler: Callable[[WireCall], Awaitable[Response]], method: str) -> Route:
         return Route(path, server.endpoint(WIRE, handler), methods=[method])
 
     thread, run = "/threads/{thread_id}", "/threads/{thread_id}/runs/{run_id}"

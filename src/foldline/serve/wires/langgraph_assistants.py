@@ -1,27 +1,25 @@
-"""LangGraph's assistants: the apps, under the names that its clients use."""
+"""LangGraph's assistants: the served apps."""
 
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from starlette.responses import Response
 
 from foldline.serve.apps import ServedApp
 from foldline.serve.errors import ServeError
-from foldline.serve.server import Call, JsonResponse
+from foldline.serve.json_object import JsonObject
+from foldline.serve.server import JsonResponse, WireCall
 
 __all__ = ["info", "search_assistants", "show_assistant", "show_graph", "show_schemas"]
 
-Json = Any
 
-
-async def info(call: Call) -> Response:
-    """Say what this server is."""
+async def info(call: WireCall) -> Response:
+    """Return the version and the features of this server."""
     return JsonResponse({"version": "foldline", "flags": {"assistants": True, "crons": False}})
 
 
-def _assistant(app: ServedApp) -> Json:
+def _assistant(app: ServedApp) -> JsonObject:
     now = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime())
     return {
         "assistant_id": app.name,
@@ -37,7 +35,7 @@ def _assistant(app: ServedApp) -> Json:
     }
 
 
-async def search_assistants(call: Call) -> Response:
+async def search_assistants(call: WireCall) -> Response:
     """List the apps."""
     body = await call.body(may_be_empty=True)
     graph = body.maybe_text("graph_id")
@@ -54,34 +52,34 @@ async def search_assistants(call: Call) -> Response:
     return JsonResponse(assistants[offset:][: limit if limit is not None else 100])
 
 
-def _find(call: Call) -> ServedApp:
+def _find(call: WireCall) -> ServedApp:
     app = call.app(call.path("assistant_id"))
     if app.kind == "embeddings":
-        raise ServeError("not_found", f"{app.name} makes embeddings: it is no assistant")
+        raise ServeError("not_found", f"{app.name} makes embeddings: it is not an assistant")
     return app
 
 
-async def show_assistant(call: Call) -> Response:
+async def show_assistant(call: WireCall) -> Response:
     """Show an app."""
     return JsonResponse(_assistant(_find(call)))
 
 
-async def show_graph(call: Call) -> Response:
-    """Draw an app."""
+async def show_graph(call: WireCall) -> Response:
+    """Return the graph of an app."""
     return JsonResponse(_find(call).target.get_graph().to_json())
 
 
-async def show_schemas(call: Call) -> Response:
-    """Show what an app takes and gives."""
+async def show_schemas(call: WireCall) -> Response:
+    """Return the schemas of an app's input and output."""
     app = _find(call)
-    schemas: dict[str, Json] = {"graph_id": app.name, "config_schema": None, "context_schema": None}
+    schemas: JsonObject = {"graph_id": app.name, "config_schema": None, "context_schema": None}
     for name, method in (
         ("input_schema", "get_input_schema"),
         ("output_schema", "get_output_schema"),
     ):
         try:
             schemas[name] = getattr(app.target, method)().model_json_schema()
-        except Exception:  # noqa: BLE001  a schema that cannot be said is none
+        except Exception:  # noqa: BLE001  an app without a JSON schema has none
             schemas[name] = None
     schemas["state_schema"] = schemas["output_schema"]
     return JsonResponse(schemas)

@@ -1,20 +1,21 @@
-"""LangGraph's runs: streamed, waited for, or left to run; on a thread or without one."""
+"""LangGraph's runs: streamed, waited for, or in the background; on a thread or without one."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import AsyncGenerator
-from typing import Any, Final
+from typing import Final
 
 from starlette.responses import Response
 
 from foldline.serve.apps import RunRequest, ServedApp
 from foldline.serve.body import Body
 from foldline.serve.errors import ErrorKind, ServeError
+from foldline.serve.json_object import JsonObject
 from foldline.serve.live import Events, LiveRun
-from foldline.serve.log.records import RunInfo
-from foldline.serve.server import Call, JsonResponse, error_of
-from foldline.serve.sse import PING, EventStream, event
+from foldline.serve.log.records import RunRecord
+from foldline.serve.server import JsonResponse, WireCall, error_of
+from foldline.serve.sse import PING, SseResponse, event
 from foldline.serve.wires.langgraph_view import MODES, RunView
 from foldline.serve.wires.native import decode_config, decode_input, page
 from foldline.serve.wires.thread_state import ensure_thread, find_thread, thread_states
@@ -22,12 +23,11 @@ from foldline.workflows.interrupts import Command
 
 __all__ = ["decode_run"]
 
-Json = Any
 STATUSES: Final = {"success": "success", "waiting": "interrupted", "running": "running"}
 ERROR_NAMES: Final[dict[ErrorKind, str]] = {"invalid_request": "BadRequestError"}
 
 
-def run_json(info: RunInfo) -> Json:
+def run_json(info: RunRecord) -> JsonObject:
     """Return a run in LangGraph's form."""
     stamp = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(info.created))
     return {
@@ -43,8 +43,8 @@ def run_json(info: RunInfo) -> Json:
     }
 
 
-def decode_run(call: Call, body: Body) -> tuple[ServedApp, RunRequest]:
-    """Return the app and the run that a request asks for."""
+def decode_run(call: WireCall, body: Body) -> tuple[ServedApp, RunRequest]:
+    """Return the app and the run of a request."""
     app = call.app(body.name("assistant_id"))
     if app.kind == "embeddings":
         raise body.refuse("assistant_id", "makes embeddings")
@@ -67,7 +67,7 @@ def decode_run(call: Call, body: Body) -> tuple[ServedApp, RunRequest]:
     return app, request
 
 
-async def _start(call: Call, body: Body) -> tuple[LiveRun, ServedApp]:
+async def _start(call: WireCall, body: Body) -> tuple[LiveRun, ServedApp]:
     app, request = decode_run(call, body)
     thread = call.request.path_params.get("thread_id")
     if thread is not None:
@@ -81,8 +81,8 @@ async def _start(call: Call, body: Body) -> tuple[LiveRun, ServedApp]:
     return run, app
 
 
-async def _make_room(call: Call, thread: str, strategy: str) -> None:
-    """Let one run of a thread end before the next, stop it, or refuse."""
+async def _make_room(call: WireCall, thread: str, strategy: str) -> None:
+    """Wait for the active run of a thread, stop it, or refuse the new one."""
     host = call.server.host
     for run in list(host.live.values()):
         if run.info.thread == thread and run.info.owner == call.caller.owner and not run.is_over:
@@ -90,16 +90,16 @@ async def _make_room(call: Call, thread: str, strategy: str) -> None:
                 raise ServeError("conflict", "the thread has a run under way")
             if strategy in ("interrupt", "rollback"):
                 await host.stop(run.info)
-            await run.ended()
+            await run.wait_for_end()
 
 
-async def start_run(call: Call) -> Response:
-    """Start a run and leave it to run."""
+async def start_run(call: WireCall) -> Response:
+    """Start a run in the background."""
     run, _ = await _start(call, await call.body())
     return JsonResponse(run_json(run.info))
 
 
-async def stream_run(call: Call) -> Response:
+async def stream_run(call: WireCall) -> Response:
     """Start a run and stream it."""
     body = await call.body()
     modes = _modes(body)
@@ -117,19 +117,19 @@ async def stream_run(call: Call) -> Response:
     on_leave = leave if cancels else call.on_leave(app, run)
     headers = {"content-location": head, "location": f"{head}/stream"}
     events = call.server.host.follow(run.info.id)
-    return EventStream(_stream(call, view, events), headers=headers, on_leave=on_leave)
+    return SseResponse(_stream(call, view, events), headers=headers, on_leave=on_leave)
 
 
 def _modes(body: Body) -> list[str]:
     value = body.get("stream_mode")
     modes = [value] if isinstance(value, str) else value if value is not None else ["values"]
     if not isinstance(modes, list) or not all(mode in MODES for mode in modes):
-        raise body.refuse("stream_mode", f"must be some of {', '.join(MODES)}")
+        raise body.refuse("stream_mode", f"must be among {', '.join(MODES)}")
     return modes
 
 
 async def _stream(
-    call: Call, view: RunView, events: AsyncGenerator[Events, None], after: int = 0
+    call: WireCall, view: RunView, events: AsyncGenerator[Events, None], after: int = 0
 ) -> AsyncGenerator[bytes, None]:
     async for batch in events:
         if not batch:
@@ -150,28 +150,28 @@ async def _stream(
         yield event({"error": name, "message": problem.message}, "error")
 
 
-async def wait_run(call: Call) -> Response:
-    """Start a run; answer with the state it comes to."""
+async def wait_run(call: WireCall) -> Response:
+    """Start a run; answer with its last state."""
     run, app = await _start(call, await call.body())
     await call.wait(app, run)
     return JsonResponse(_output(run.info, run.output))
 
 
-def _output(info: RunInfo, output: Json) -> Json:
+def _output(info: RunRecord, output: object) -> object:
     if info.status not in ("success", "waiting"):
         problem = error_of(info)
         return {"__error__": {"error": problem.kind, "message": problem.message}}
     return output if output is not None else (info.result or {}).get("output")
 
 
-async def _find_run(call: Call) -> RunInfo:
+async def _find_run(call: WireCall) -> RunRecord:
     info = await call.server.host.find(call.caller, call.path("run_id"))
     if info.thread != call.path("thread_id"):
         raise ServeError("not_found", f"there is no run {info.id!r} in this thread")
     return info
 
 
-async def list_runs(call: Call) -> Response:
+async def list_runs(call: WireCall) -> Response:
     """List the runs of a thread."""
     thread = await find_thread(call, call.path("thread_id"))
     limit, offset = page(call.request.query_params)
@@ -182,13 +182,13 @@ async def list_runs(call: Call) -> Response:
     return JsonResponse([run_json(item) for item in infos])
 
 
-async def show_run(call: Call) -> Response:
+async def show_run(call: WireCall) -> Response:
     """Show a run."""
     return JsonResponse(run_json(await _find_run(call)))
 
 
-async def delete_run(call: Call) -> Response:
-    """Forget a run."""
+async def delete_run(call: WireCall) -> Response:
+    """Delete a run."""
     info = await _find_run(call)
     if not info.is_over:
         raise ServeError("conflict", "the run is under way: cancel it first")
@@ -196,18 +196,18 @@ async def delete_run(call: Call) -> Response:
     return Response(status_code=204)
 
 
-async def cancel_run(call: Call) -> Response:
+async def cancel_run(call: WireCall) -> Response:
     """End a run."""
     info = await _find_run(call)
     await call.server.host.stop(info)
     live = call.server.host.live.get(info.id)
     if call.request.query_params.get("wait") in ("1", "true") and live is not None:
-        await live.ended()
+        await live.wait_for_end()
     return Response(status_code=204)
 
 
-async def join_run(call: Call) -> Response:
-    """Wait for a run; answer with the state it came to."""
+async def join_run(call: WireCall) -> Response:
+    """Wait for a run; answer with its last state."""
     info = await _find_run(call)
     async for _ in call.server.host.follow(info.id):
         pass
@@ -219,14 +219,14 @@ async def join_run(call: Call) -> Response:
     return JsonResponse(_output(info, output))
 
 
-async def follow_run(call: Call) -> Response:
+async def follow_run(call: WireCall) -> Response:
     """Stream a run again, from the event after `Last-Event-ID` on."""
     info = await _find_run(call)
     query = call.request.query_params
     modes = query.getlist("stream_mode") or ["values"]
     if not all(mode in MODES for mode in modes):
-        raise ServeError("invalid_request", f"stream_mode must be some of {', '.join(MODES)}")
+        raise ServeError("invalid_request", f"stream_mode must be among {', '.join(MODES)}")
     text = call.request.headers.get("last-event-id", "0")
     after = int(text) if text.isascii() and text.isdigit() and len(text) < 16 else 0
     view = RunView(info, modes, shows_inner=False)
-    return EventStream(_stream(call, view, call.server.host.follow(info.id), after))
+    return SseResponse(_stream(call, view, call.server.host.follow(info.id), after))

@@ -1,4 +1,4 @@
-"""LangGraph's threads: made, listed, changed, looked at, and forgotten."""
+"""LangGraph's threads: create, list, change, show and delete them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from starlette.responses import Response
 from foldline.exceptions import UsageError
 from foldline.serve.errors import ServeError, failure_of
 from foldline.serve.log.records import ThreadInfo
-from foldline.serve.server import Call, JsonResponse, thread_key
+from foldline.serve.server import JsonResponse, WireCall, thread_key
 from foldline.serve.wires.native import decode_input, page
 from foldline.serve.wires.thread_state import (
     app_of_thread,
@@ -31,10 +31,8 @@ __all__ = [
     "update_state",
 ]
 
-Json = Any
 
-
-async def create_thread(call: Call) -> Response:
+async def create_thread(call: WireCall) -> Response:
     """Make a thread."""
     body = await call.body(may_be_empty=True)
     id = body.name("thread_id") or str(uuid7())
@@ -53,7 +51,7 @@ async def create_thread(call: Call) -> Response:
     return JsonResponse(await thread_json(call, thread))
 
 
-async def search_threads(call: Call) -> Response:
+async def search_threads(call: WireCall) -> Response:
     """List the caller's threads."""
     body = await call.body(may_be_empty=True)
     limit = body.integer("limit", 0, 1_000)
@@ -72,7 +70,7 @@ async def search_threads(call: Call) -> Response:
     return JsonResponse(matches[: limit if limit is not None else 10])
 
 
-async def show_thread(call: Call) -> Response:
+async def show_thread(call: WireCall) -> Response:
     """Show a thread."""
     thread = await find_thread(call, call.path("thread_id"))
     described = await thread_json(call, thread)
@@ -80,8 +78,8 @@ async def show_thread(call: Call) -> Response:
     return JsonResponse(described)
 
 
-async def change_thread(call: Call) -> Response:
-    """Note something about a thread."""
+async def change_thread(call: WireCall) -> Response:
+    """Change the metadata of a thread."""
     thread = await find_thread(call, call.path("thread_id"))
     body = await call.body(may_be_empty=True)
     thread.metadata = {**thread.metadata, **body.mapping("metadata")}
@@ -92,30 +90,30 @@ async def change_thread(call: Call) -> Response:
     return JsonResponse(await thread_json(call, thread))
 
 
-async def delete_thread(call: Call) -> Response:
-    """Forget a thread, its runs and its checkpoints."""
+async def delete_thread(call: WireCall) -> Response:
+    """Delete a thread, its runs and its checkpoints."""
     thread = await find_thread(call, call.path("thread_id"))
     host = call.server.host
     for run in list(host.live.values()):
         if run.info.thread == thread.id and run.info.owner == call.caller.owner:
             await host.stop(run.info)
-            await run.ended()
+            await run.wait_for_end()
     app = app_of_thread(call, thread)
-    if app is not None and app.has_threads:
+    if app is not None and app.checkpointer is not None:
         await host.call(app.checkpointer.delete_thread, thread_key(call.caller, thread.id))
     await host.call(host.log.delete_thread, call.caller.owner, thread.id)
     return Response(status_code=204)
 
 
-async def show_state(call: Call) -> Response:
-    """Show where a thread stands, or stood at a checkpoint."""
+async def show_state(call: WireCall) -> Response:
+    """Show the state of a thread, now or at a checkpoint."""
     thread = await find_thread(call, call.path("thread_id"))
     checkpoint = call.request.path_params.get("checkpoint_id")
     return JsonResponse((await thread_states(call, thread, checkpoint=checkpoint))[0])
 
 
-async def show_history(call: Call) -> Response:
-    """Show where a thread stood, the newest first."""
+async def show_history(call: WireCall) -> Response:
+    """Show the states of a thread, the newest first."""
     thread = await find_thread(call, call.path("thread_id"))
     if call.request.method == "POST":
         limit = (await call.body(may_be_empty=True)).integer("limit", 1, 1_000) or 10
@@ -124,8 +122,8 @@ async def show_history(call: Call) -> Response:
     return JsonResponse(await thread_states(call, thread, limit=limit))
 
 
-async def update_state(call: Call) -> Response:
-    """Change a thread's state as if a step had."""
+async def update_state(call: WireCall) -> Response:
+    """Change a thread's state as if a step had done it."""
     thread = await find_thread(call, call.path("thread_id"))
     body = await call.body()
     app = app_of_thread(call, thread)

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from foldline.messages import AIMessage
 from foldline.messages._view import ChunkView
 from foldline.protocol.fold import MessageBuilder
-from foldline.serve.log.records import RunInfo
+from foldline.serve.json_object import JsonObject
+from foldline.serve.log.records import RunRecord
 from foldline.workflows.events import jsonable
 
 __all__ = ["MODES", "RunView"]
 
-Json = Any
 MODES: Final = (
     "values", "updates", "messages", "messages-tuple", "custom", "checkpoints", "debug", "tasks", "events",
 )  # fmt: skip
 
 
 class RunView:
-    """Gives (name, data) of each event, as the modes ask."""
+    """Encodes events as (name, data) pairs of the stream modes."""
 
-    def __init__(self, info: RunInfo, modes: list[str], *, shows_inner: bool) -> None:
+    def __init__(self, info: RunRecord, modes: list[str], *, shows_inner: bool) -> None:
         self.id = info.id
         self._modes = modes
         self._shows_inner = shows_inner
@@ -31,8 +31,8 @@ class RunView:
         self._chunks: dict[tuple[str, ...], ChunkView] = {}
         self._builders: dict[tuple[str, ...], MessageBuilder] = {}
 
-    def pieces(self, item: dict[str, Json]) -> Iterator[tuple[str, Json]]:
-        """Return what one event of the log says in each mode."""
+    def pieces(self, item: JsonObject) -> Iterator[tuple[str, object]]:
+        """Yield the pairs of one event of the log, in each mode."""
         method, params = item["method"], item["params"]
         data, namespace = params["data"], tuple(params["namespace"])
         if method == "run" and data["event"] == "started":
@@ -46,8 +46,8 @@ class RunView:
                 yield f"{name}{tail}", piece
 
     def _in_mode(
-        self, mode: str, method: str, params: Json, namespace: tuple[str, ...]
-    ) -> Iterator[tuple[str, Json]]:
+        self, mode: str, method: str, params: JsonObject, namespace: tuple[str, ...]
+    ) -> Iterator[tuple[str, object]]:
         data = params["data"]
         if mode == "values" and method == "values":
             yield "values", data
@@ -64,32 +64,32 @@ class RunView:
         elif mode == "events":
             yield "events", {"event": method, "data": data, "name": self._app}
         elif mode in ("messages", "messages-tuple") and method == "messages":
-            about = {
+            message_metadata = {
                 "langgraph_node": params.get("node"),
                 "run_id": self.id,
                 "thread_id": self._thread,
             }
             if mode == "messages-tuple":
-                yield from self._tuples(data, namespace, about)
+                yield from self._tuples(data, namespace, message_metadata)
             else:
-                yield from self._partials(data, namespace, about)
+                yield from self._partials(data, namespace, message_metadata)
 
     def _tuples(
-        self, data: Json, namespace: tuple[str, ...], about: Json
-    ) -> Iterator[tuple[str, Json]]:
+        self, data: JsonObject, namespace: tuple[str, ...], message_metadata: JsonObject
+    ) -> Iterator[tuple[str, object]]:
         if data["event"] == "message-start":
             self._chunks[namespace] = ChunkView("v0")
         view = self._chunks.get(namespace)
         chunk = view.feed(data) if view is not None else None
         if chunk is not None:
-            yield "messages", [jsonable(chunk), about]
+            yield "messages", [jsonable(chunk), message_metadata]
 
     def _partials(
-        self, data: Json, namespace: tuple[str, ...], about: Json
-    ) -> Iterator[tuple[str, Json]]:
+        self, data: JsonObject, namespace: tuple[str, ...], message_metadata: JsonObject
+    ) -> Iterator[tuple[str, object]]:
         if data["event"] == "message-start":
             self._builders[namespace] = MessageBuilder()
-            yield "messages/metadata", {data["id"]: {"metadata": about}}
+            yield "messages/metadata", {data["id"]: {"metadata": message_metadata}}
         builder = self._builders.get(namespace)
         if builder is None:
             return
@@ -100,5 +100,5 @@ class RunView:
             yield f"messages/{'complete' if is_over else 'partial'}", [jsonable(message)]
 
 
-def _question(data: Json) -> Json:
+def _question(data: JsonObject) -> JsonObject:
     return {"id": data["interrupt_id"], "value": data["payload"]}

@@ -1,13 +1,13 @@
 """LangServe's routes for every app: invoke, batch, stream, stream_log, stream_events, and the schemas.
 
-`stream_log` and `stream_events` watch a run from inside: what they see is what the run log keeps of that run.
+`stream_log` and `stream_events` show the steps inside a run, which the run log keeps in the place of its events.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from typing import Any, Final
+from typing import Final
 
 from starlette.responses import Response
 from starlette.routing import Route
@@ -15,18 +15,18 @@ from starlette.routing import Route
 from foldline._io import ASYNC
 from foldline.load import dumpd
 from foldline.messages._view import ChunkView
-from foldline.serve.apps import InsideView, RunRequest, ServedApp
+from foldline.serve.apps import InnerView, RunRequest, ServedApp
 from foldline.serve.body import Body
 from foldline.serve.errors import ServeError
+from foldline.serve.json_object import JsonObject
 from foldline.serve.live import LiveRun
-from foldline.serve.server import Call, JsonResponse, Server, error_of
-from foldline.serve.sse import PING, EventStream, event
+from foldline.serve.server import JsonResponse, Server, WireCall, error_of
+from foldline.serve.sse import PING, SseResponse, event
 from foldline.serve.wires.native import decode_config, decode_input
 from foldline.workflows.events import jsonable
 
 __all__ = ["as_langserve", "routes"]
 
-Json = Any
 PARALLEL: Final = 10
 PING_AFTER: Final = 15.0
 TYPES: Final = {
@@ -37,21 +37,21 @@ TYPES: Final = {
     "FunctionMessage": "function",
     "ChatMessage": "chat",
 }
-"""How LangChain's messages name their kind; chunks and documents have the names of their classes."""
+"""Classes of messages -> their `type`; that of chunks and documents is the name of the class."""
 FILTERS: Final = tuple(
     f"{verb}_{noun}" for verb in ("include", "exclude") for noun in ("names", "types", "tags")
 )
-INSIDE_METHODS: Final = frozenset({"log_patch", "stream_event"})
-"""Events of the log that are steps inside."""
+STEP_METHODS: Final = frozenset({"log_patch", "stream_event"})
+"""Events of the log that are steps inside a run."""
 
 
 class LangServeErrors:
-    """How LangServe says errors."""
+    """The errors of LangServe."""
 
     name = "langserve"
     cancels = True
 
-    def error_body(self, error: ServeError) -> Json:
+    def error_body(self, error: ServeError) -> JsonObject:
         """Return the JSON of an error."""
         return {"detail": error.message, "message": error.message, "kind": error.kind}
 
@@ -60,10 +60,10 @@ WIRE: Final = LangServeErrors()
 
 
 def routes(server: Server) -> list[Route]:
-    """Return the routes of this wire: below the name of each app, or below nothing where there is one."""
+    """Return the routes of this wire: under the name of each app, and without a name for the only app."""
 
     def route(
-        path: str, handler: Callable[[Call], Awaitable[Response]], method: str
+        path: str, handler: Callable[[WireCall], Awaitable[Response]], method: str
     ) -> list[Route]:
         endpoint = server.endpoint(WIRE, handler)
         return [
@@ -83,8 +83,8 @@ def routes(server: Server) -> list[Route]:
     ]
 
 
-def as_langserve(value: Json) -> Json:
-    """Return an output as LangServe's client reads it: messages and documents as their fields, with their type."""
+def as_langserve(value: object) -> object:
+    """Return an output as LangServe's client reads it: messages and documents as their fields with a type."""
     if isinstance(value, list):
         return [as_langserve(item) for item in value]
     if not isinstance(value, dict):
@@ -97,7 +97,7 @@ def as_langserve(value: Json) -> Json:
     return {name: as_langserve(item) for name, item in value.items()}
 
 
-def _app(call: Call) -> ServedApp:
+def _app(call: WireCall) -> ServedApp:
     app = call.app(call.request.path_params.get("app"))
     if app.kind == "embeddings":
         raise ServeError("not_found", f"{app.name} makes embeddings: use /v1/embeddings")
@@ -116,13 +116,13 @@ def _request(body: Body, app: ServedApp) -> tuple[RunRequest, str | None]:
     return request, thread
 
 
-async def _start(call: Call, app: ServedApp, body: Body, *, streams: bool) -> LiveRun:
+async def _start(call: WireCall, app: ServedApp, body: Body, *, streams: bool) -> LiveRun:
     request, thread = _request(body, app)
     request.streams = streams
     return await call.start(app, request, thread=thread)
 
 
-async def invoke(call: Call) -> Response:
+async def invoke(call: WireCall) -> Response:
     """Run once."""
     app = _app(call)
     run = await _start(call, app, await call.body(), streams=False)
@@ -131,31 +131,31 @@ async def invoke(call: Call) -> Response:
     return JsonResponse({"output": as_langserve(_output_of(run)), "metadata": feedback})
 
 
-def _output_of(run: LiveRun) -> Json:
+def _output_of(run: LiveRun) -> object:
     if run.info.status not in ("success", "waiting"):
         raise error_of(run.info)
     return run.output
 
 
-async def batch(call: Call) -> Response:
-    """Run for each input, some at a time; where the client leaves, the runs under way end."""
+async def batch(call: WireCall) -> Response:
+    """Run for each input, `PARALLEL` at a time; where the client disconnects, the active runs end."""
     app = _app(call)
     body = await call.body()
     inputs = body.items("inputs", most=call.server.settings.max_batch)
     shared = {"config": _config_of(body), "kwargs": body.get("kwargs")}
 
-    async def run_one(value: Json) -> tuple[str, Json]:
+    async def run_one(value: object) -> tuple[str, object]:
         run = await _start(call, app, Body({"input": value, **shared}), streams=False)
         try:
-            await run.ended()
-        except BaseException:  # the batch was given up
+            await run.wait_for_end()
+        except BaseException:  # the batch was cancelled
             await call.stop(run)
             raise
         return run.info.id, _output_of(run)
 
-    results: dict[int, tuple[str, Json]] = {}
+    results: dict[int, tuple[str, object]] = {}
     async with (
-        call.leaving(),
+        call.cancel_on_leave(),
         aclosing(ASYNC.as_completed(run_one, inputs, limit=PARALLEL)) as outcomes,
     ):
         async for outcome in outcomes:
@@ -168,44 +168,44 @@ async def batch(call: Call) -> Response:
     return JsonResponse({"output": outputs, "metadata": {"responses": responses, "run_ids": ids}})
 
 
-def _config_of(body: Body) -> Json:
+def _config_of(body: Body) -> object:
     config = body.get("config")
     if isinstance(config, list):
         return config[0] if config else {}
     return config
 
 
-async def stream(call: Call) -> Response:
-    """Run once; give pieces of the output."""
+async def stream(call: WireCall) -> Response:
+    """Run once and stream the output."""
     app = _app(call)
     run = await _start(call, app, await call.body(), streams=True)
     view = ChunkView("v0")
     return _answer(call, app, run, lambda item: _piece(item, app, view))
 
 
-async def stream_log(call: Call) -> Response:
-    """Run once; give patches of a log of the run."""
-    return await _stream_inside(call, "stream_log")
+async def stream_log(call: WireCall) -> Response:
+    """Run once and stream patches of a log of the run."""
+    return await _stream_steps(call, "stream_log")
 
 
-async def stream_events(call: Call) -> Response:
-    """Run once; give what happens inside."""
-    return await _stream_inside(call, "stream_events")
+async def stream_events(call: WireCall) -> Response:
+    """Run once and stream the steps inside."""
+    return await _stream_steps(call, "stream_events")
 
 
-async def _stream_inside(call: Call, inside: InsideView) -> Response:
+async def _stream_steps(call: WireCall, view: InnerView) -> Response:
     app = _app(call)
     body = await call.body()
     request, thread = _request(body, app)
-    request.inside = inside
-    request.inside_options = _decode_filters(body)
-    if inside == "stream_events" and body.get("version") in ("v1", "v2"):
-        request.inside_options["version"] = body.get("version")
+    request.inner_view = view
+    request.inner_options = _decode_filters(body)
+    if view == "stream_events" and body.get("version") in ("v1", "v2"):
+        request.inner_options["version"] = body.get("version")
     run = await call.start(app, request, thread=thread)
-    return _answer(call, app, run, _inside_piece)
+    return _answer(call, app, run, _step_piece)
 
 
-def _decode_filters(body: Body) -> dict[str, Json]:
+def _decode_filters(body: Body) -> JsonObject:
     filters = {}
     for name in FILTERS:
         values = body.items(name, most=64)
@@ -217,13 +217,13 @@ def _decode_filters(body: Body) -> dict[str, Json]:
 
 
 def _answer(
-    call: Call, app: ServedApp, run: LiveRun, piece_of: Callable[[dict[str, Json]], Json]
+    call: WireCall, app: ServedApp, run: LiveRun, piece_of: Callable[[JsonObject], object]
 ) -> Response:
-    return EventStream(_pieces(run, piece_of), on_leave=call.on_leave(app, run))
+    return SseResponse(_pieces(run, piece_of), on_leave=call.on_leave(app, run))
 
 
 async def _pieces(
-    run: LiveRun, piece_of: Callable[[dict[str, Json]], Json]
+    run: LiveRun, piece_of: Callable[[JsonObject], object]
 ) -> AsyncGenerator[bytes, None]:
     yield event({"run_id": run.info.id}, "metadata")
     async for items in run.follow(0, PING_AFTER):
@@ -240,11 +240,11 @@ async def _pieces(
     yield b"event: end\n\n"
 
 
-def _inside_piece(item: dict[str, Json]) -> Json:
-    return item["params"]["data"] if item["method"] in INSIDE_METHODS else None
+def _step_piece(item: JsonObject) -> object:
+    return item["params"]["data"] if item["method"] in STEP_METHODS else None
 
 
-def _piece(item: dict[str, Json], app: ServedApp, view: ChunkView) -> Json:
+def _piece(item: JsonObject, app: ServedApp, view: ChunkView) -> object:
     method, data = item["method"], item["params"]["data"]
     if item["params"]["namespace"]:
         return None
@@ -263,7 +263,7 @@ def _piece(item: dict[str, Json], app: ServedApp, view: ChunkView) -> Json:
 # -- schemas
 
 
-def _schema(call: Call, method: str) -> Response:
+def _schema(call: WireCall, method: str) -> Response:
     app = _app(call)
     try:
         return JsonResponse(getattr(app.target, method)().model_json_schema())
@@ -271,17 +271,17 @@ def _schema(call: Call, method: str) -> Response:
         raise ServeError("not_found", f"{app.name} has no such schema") from error
 
 
-async def input_schema(call: Call) -> Response:
-    """Show what an app takes."""
+async def input_schema(call: WireCall) -> Response:
+    """Return the schema of an app's input."""
     return _schema(call, "get_input_schema")
 
 
-async def output_schema(call: Call) -> Response:
-    """Show what an app gives."""
+async def output_schema(call: WireCall) -> Response:
+    """Return the schema of an app's output."""
     return _schema(call, "get_output_schema")
 
 
-async def config_schema(call: Call) -> Response:
-    """Show what a config may say: what a request may, that is."""
+async def config_schema(call: WireCall) -> Response:
+    """Return the schema of the config fields that a request may set."""
     properties = {"tags": {"type": "array"}, "metadata": {"type": "object"}}
     return JsonResponse({"title": "Config", "type": "object", "properties": properties})

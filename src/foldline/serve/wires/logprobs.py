@@ -1,17 +1,17 @@
-"""Log probabilities of tokens, from the forms in which providers give them to that of Chat Completions."""
+"""Converts the log probabilities of providers to the form of Chat Completions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from foldline.serve.json_object import JsonObject
+
 __all__ = ["completion_logprobs"]
 
-Json = Any
 
-
-def completion_logprobs(metadata: Mapping[str, Json]) -> Json:
-    """Return a choice's `logprobs` of a message's metadata; None where the provider gave none."""
+def completion_logprobs(metadata: Mapping[str, Any]) -> JsonObject | None:
+    """Return a choice's `logprobs` from a message's metadata; None where there are none."""
     form = metadata.get("logprobs")
     if not isinstance(form, Mapping):
         return None
@@ -22,8 +22,8 @@ def completion_logprobs(metadata: Mapping[str, Json]) -> Json:
     return None
 
 
-def _from_candidates(form: Mapping[str, Json]) -> list[Json]:
-    """Google's: the chosen tokens, and beside them the likely ones of each place."""
+def _from_candidates(form: Mapping[str, Any]) -> list[JsonObject]:
+    """Convert Google's form: the chosen tokens, and a list of likely tokens for each position."""
     alternatives = form.get("topCandidates") or []
     content = []
     for place, candidate in enumerate(form["chosenCandidates"]):
@@ -33,7 +33,7 @@ def _from_candidates(form: Mapping[str, Json]) -> list[Json]:
     return content
 
 
-def _token(candidate: Mapping[str, Json]) -> dict[str, Json]:
+def _token(candidate: Mapping[str, Any]) -> JsonObject:
     token = str(candidate.get("token") or "")
     return {
         "token": token,

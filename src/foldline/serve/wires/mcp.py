@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Final
 
 from starlette.responses import Response
 from starlette.routing import Route
@@ -14,25 +14,25 @@ from foldline.messages import HumanMessage
 from foldline.serve.apps import RunRequest, ServedApp
 from foldline.serve.body import Body, parse_json, read_bytes
 from foldline.serve.errors import ServeError
+from foldline.serve.json_object import JsonObject
 from foldline.serve.reader import ChatReader, text_of_output
-from foldline.serve.server import Call, JsonResponse, Server, error_of
+from foldline.serve.server import JsonResponse, Server, WireCall, error_of
 from foldline.serve.wires.native import decode_input
 
 __all__ = ["routes"]
 
-Json = Any
 VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 NAME: Final = re.compile(r"[^A-Za-z0-9_.\-]")
 METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL = -32601, -32602, -32603
 
 
 class McpErrors:
-    """How JSON-RPC says errors."""
+    """The errors of JSON-RPC."""
 
     name = "mcp"
     cancels = True
 
-    def error_body(self, error: ServeError) -> Json:
+    def error_body(self, error: ServeError) -> JsonObject:
         """Return the JSON of an error."""
         return _problem(None, INTERNAL, error.message)
 
@@ -50,14 +50,14 @@ def routes(server: Server) -> list[Route]:
     ]
 
 
-async def refuse(call: Call) -> Response:
-    """There is no stream to listen to and no session to end."""
+async def refuse(call: WireCall) -> Response:
+    """Refuse GET and DELETE: there are no streams and no sessions."""
     return JsonResponse(
         _problem(None, METHOD_NOT_FOUND, "POST only"), status_code=405, headers={"allow": "POST"}
     )
 
 
-async def answer(call: Call) -> Response:
+async def answer(call: WireCall) -> Response:
     """Answer a request, or several."""
     message = parse_json(await read_bytes(call.request, call.server.settings.max_body))
     if isinstance(message, list):
@@ -73,12 +73,12 @@ async def answer(call: Call) -> Response:
     return Response(status_code=202) if answer_json is None else JsonResponse(answer_json)
 
 
-async def _answer_one(call: Call, message: Json) -> Json:
+async def _answer_one(call: WireCall, message: object) -> JsonObject | None:
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         return _problem(None, -32600, "a request of JSON-RPC 2.0 is needed")
     id, method = message.get("id"), message.get("method")
     if "method" not in message or id is None:
-        return None  # a notification, or an answer to nothing we asked
+        return None  # a notification, or a response
     handler = METHODS.get(method) if isinstance(method, str) else None
     if handler is None:
         return _problem(id, METHOD_NOT_FOUND, f"there is no method {str(method)[:80]!r}")
@@ -89,11 +89,11 @@ async def _answer_one(call: Call, message: Json) -> Json:
         return _problem(id, INVALID_PARAMS if error.status < 500 else INTERNAL, error.message)
 
 
-def _problem(id: Json, code: int, message: str) -> Json:
+def _problem(id: object, code: int, message: str) -> JsonObject:
     return {"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}
 
 
-async def _initialize(call: Call, params: Body) -> Json:
+async def _initialize(call: WireCall, params: Body) -> JsonObject:
     version = params.maybe_text("protocolVersion", longest=32)
     return {
         "protocolVersion": version if version in VERSIONS else VERSIONS[-1],
@@ -102,7 +102,7 @@ async def _initialize(call: Call, params: Body) -> Json:
     }
 
 
-async def _ping(call: Call, params: Body) -> Json:
+async def _ping(call: WireCall, params: Body) -> JsonObject:
     return {}
 
 
@@ -114,8 +114,8 @@ def _is_chat(app: ServedApp) -> bool:
     return app.kind in ("model", "agent")
 
 
-def _tool(app: ServedApp) -> Json:
-    schema: Json = {
+def _tool(app: ServedApp) -> JsonObject:
+    schema: object = {
         "type": "object",
         "properties": {"message": {"type": "string", "description": "What to say to it."}},
         "required": ["message"],
@@ -130,7 +130,7 @@ def _tool(app: ServedApp) -> Json:
     return {"name": _tool_name(app), "description": f"{what} {app.name}.", "inputSchema": schema}
 
 
-async def _list_tools(call: Call, params: Body) -> Json:
+async def _list_tools(call: WireCall, params: Body) -> JsonObject:
     key = call.caller.key
     tools = [
         _tool(app)
@@ -140,16 +140,16 @@ async def _list_tools(call: Call, params: Body) -> Json:
     return {"tools": tools}
 
 
-async def _call_tool(call: Call, params: Body) -> Json:
+async def _call_tool(call: WireCall, params: Body) -> JsonObject:
     name = params.text("name", longest=256)
-    named = [
+    matches = [
         app
         for app in call.server.apps.values()
         if app.kind != "embeddings" and _tool_name(app) == name
     ]
-    if not named:
+    if not matches:
         raise ServeError("not_found", f"there is no tool {name[:80]!r}")
-    app = call.app(named[0].name)
+    app = call.app(matches[0].name)
     arguments = params.object("arguments") or Body({})
     if _is_chat(app):
         value = app.input_of_chat([HumanMessage(arguments.text("message"))])
@@ -166,7 +166,7 @@ async def _call_tool(call: Call, params: Body) -> Json:
     return {"content": [{"type": "text", "text": text}], "isError": is_error}
 
 
-def _last_text(events: list[Json], output: Json, app: ServedApp) -> str:
+def _last_text(events: list[JsonObject], output: object, app: ServedApp) -> str:
     if not _is_chat(app):
         return text_of_output(output)
     reader, text = ChatReader(), ""
@@ -179,7 +179,7 @@ def _last_text(events: list[Json], output: Json, app: ServedApp) -> str:
     return text
 
 
-METHODS: Final[dict[str, Callable[[Call, Body], Awaitable[Json]]]] = {
+METHODS: Final[dict[str, Callable[[WireCall, Body], Awaitable[JsonObject]]]] = {
     "initialize": _initialize,
     "ping": _ping,
     "tools/list": _list_tools,

@@ -1,15 +1,15 @@
-"""Pictures, sound and files of requests and answers: from the vendors' shapes to content blocks, and back."""
+"""Converts pictures, audio and files between the vendors' forms and content blocks."""
 
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Final
 
 from foldline.serve.body import Body
+from foldline.serve.json_object import JsonObject
 
 __all__ = ["block_of_data", "block_of_url", "data_url"]
 
-Json = Any
 DATA_URL: Final = re.compile(
     r"data:([^;,]{0,127})((?:;[^;,]{0,64}){0,8}?)(;base64)?,(.*)", re.DOTALL
 )
@@ -22,8 +22,8 @@ def kind_of_media(mime_type: str) -> str:
     return head if head in ("image", "audio", "video") else "file"
 
 
-def block_of_url(body: Body, field: str, url: str, kind: str | None = None) -> dict[str, Json]:
-    """Return the block of something that a URL names; a data URL is taken apart."""
+def block_of_url(body: Body, field: str, url: str, kind: str | None = None) -> JsonObject:
+    """Return the block of a URL; a data URL becomes base64 data."""
     if not url.startswith("data:"):
         if not url.startswith(("https://", "http://")):
             raise body.refuse(field, "must begin with https://, http:// or data:")
@@ -34,12 +34,12 @@ def block_of_url(body: Body, field: str, url: str, kind: str | None = None) -> d
     return block_of_data(match[4], match[1] or "application/octet-stream", kind)
 
 
-def block_of_data(data: str, mime_type: str, kind: str | None = None) -> dict[str, Json]:
+def block_of_data(data: str, mime_type: str, kind: str | None = None) -> JsonObject:
     """Return the block of base64 data."""
     return {"type": kind or kind_of_media(mime_type), "base64": data, "mime_type": mime_type}
 
 
-def data_url(block: dict[str, Json]) -> str | None:
+def data_url(block: JsonObject) -> str | None:
     """Return a block's address: its URL, or a data URL; None where it has neither."""
     if block.get("url"):
         return str(block["url"])

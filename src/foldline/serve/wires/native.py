@@ -1,10 +1,11 @@
-"""Our own wire: `/runs` with their numbered events, and `/threads` of apps that keep conversations."""
+"""The native wire: `/runs` with their numbered events."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from typing import Any, Final
+from typing import Final
 
+from starlette.datastructures import QueryParams
 from starlette.responses import Response
 from starlette.routing import Route
 
@@ -13,27 +14,27 @@ from foldline.load import load
 from foldline.serve.apps import RunRequest, ServedApp
 from foldline.serve.body import Body, check_media
 from foldline.serve.errors import ServeError
+from foldline.serve.json_object import JsonObject
 from foldline.serve.live import Events, LiveRun
-from foldline.serve.log.records import RunInfo
-from foldline.serve.server import Call, JsonResponse, Server, error_of
-from foldline.serve.sse import PING, EventStream, event
+from foldline.serve.log.records import RunRecord
+from foldline.serve.server import JsonResponse, Server, WireCall, error_of
+from foldline.serve.sse import PING, SseResponse, event
 from foldline.serve.wires.chat_request import decode_options
 from foldline.workflows.interrupts import Command
 
 __all__ = ["decode_config", "decode_input", "routes"]
 
-Json = Any
 DEEPEST: Final = 500
 LOADABLE: Final = "messages"
 
 
 class NativeErrors:
-    """How our own wire says errors."""
+    """The errors of the native wire."""
 
     name = "runs"
     cancels = False
 
-    def error_body(self, error: ServeError) -> Json:
+    def error_body(self, error: ServeError) -> JsonObject:
         """Return the JSON of an error."""
         return {"error": {**error.as_json(), "status": error.status}}
 
@@ -54,8 +55,8 @@ def routes(server: Server) -> list[Route]:
     ]
 
 
-async def create_run(call: Call) -> Response:
-    """Start a run; answer with it at once, with its events (`stream`), or with its end (`wait`)."""
+async def create_run(call: WireCall) -> Response:
+    """Start a run; answer at once, with its events (`stream`), or with its result (`wait`)."""
     body = await call.body()
     app = call.app(body.name("app") or body.name("assistant_id"))
     if app.kind == "embeddings":
@@ -75,11 +76,11 @@ async def create_run(call: Call) -> Response:
     return await _answer(call, body, run, app)
 
 
-async def _answer(call: Call, body: Body, run: LiveRun, app: ServedApp) -> Response:
+async def _answer(call: WireCall, body: Body, run: LiveRun, app: ServedApp) -> Response:
     if body.flag("stream"):
         pieces = _stream(call, run.info, call.server.host.follow(run.info.id))
         headers = {"location": f"/runs/{run.info.id}/events"}
-        return EventStream(pieces, headers=headers, on_leave=call.on_leave(app, run))
+        return SseResponse(pieces, headers=headers, on_leave=call.on_leave(app, run))
     if body.flag("wait"):
         await call.wait(app, run)
         if run.info.status in ("error", "interrupted"):
@@ -88,12 +89,12 @@ async def _answer(call: Call, body: Body, run: LiveRun, app: ServedApp) -> Respo
     return JsonResponse(run.info.as_json(), status_code=202)
 
 
-async def list_runs(call: Call) -> Response:
+async def list_runs(call: WireCall) -> Response:
     """List the caller's runs, the newest first."""
     query = call.request.query_params
     limit, offset = page(query)
     host = call.server.host
-    infos: list[RunInfo] = await host.call(
+    infos: list[RunRecord] = await host.call(
         lambda: host.log.runs(
             call.caller.owner,
             thread=query.get("thread_id"),
@@ -105,7 +106,7 @@ async def list_runs(call: Call) -> Response:
     return JsonResponse({"runs": [info.as_json() for info in infos]})
 
 
-def page(query: Any) -> tuple[int, int]:
+def page(query: QueryParams) -> tuple[int, int]:
     """Read `limit` and `offset`."""
     numbers = []
     for name, usual, most in (("limit", 20, 1000), ("offset", 0, 1_000_000)):
@@ -116,14 +117,14 @@ def page(query: Any) -> tuple[int, int]:
     return numbers[0], numbers[1]
 
 
-async def show_run(call: Call) -> Response:
+async def show_run(call: WireCall) -> Response:
     """Show a run."""
     info = await call.server.host.find(call.caller, call.path("run_id"))
     return JsonResponse(info.as_json())
 
 
-async def delete_run(call: Call) -> Response:
-    """Forget a run that is over."""
+async def delete_run(call: WireCall) -> Response:
+    """Delete a run that has ended."""
     host = call.server.host
     info = await host.find(call.caller, call.path("run_id"))
     if not info.is_over:
@@ -132,18 +133,18 @@ async def delete_run(call: Call) -> Response:
     return Response(status_code=204)
 
 
-async def follow_run(call: Call) -> Response:
-    """Return a run's events from the one after `Last-Event-ID` (or `?after=`) on."""
+async def follow_run(call: WireCall) -> Response:
+    """Return a run's events after `Last-Event-ID` (or `?after=`)."""
     host = call.server.host
     info = await host.find(call.caller, call.path("run_id"))
     text = call.request.headers.get("last-event-id") or call.request.query_params.get("after", "0")
     if not (text.isascii() and text.isdigit() and len(text) < 16):
         raise ServeError("invalid_request", "Last-Event-ID must be the number of an event")
-    return EventStream(_stream(call, info, host.follow(info.id, int(text))))
+    return SseResponse(_stream(call, info, host.follow(info.id, int(text))))
 
 
 async def _stream(
-    call: Call, info: RunInfo, events: AsyncGenerator[Events, None]
+    call: WireCall, info: RunRecord, events: AsyncGenerator[Events, None]
 ) -> AsyncGenerator[bytes, None]:
     has_ended = False
     async for batch in events:
@@ -159,13 +160,13 @@ async def _stream(
         )
     if has_ended:
         return
-    now = await call.server.host.find(call.caller, info.id)
-    if now.status in ("interrupted", "error"):  # its end is in no event: the server had gone away
-        data = {"event": now.status, "error": error_of(now).as_json(), "usage": None}
+    info = await call.server.host.find(call.caller, info.id)
+    if info.status in ("interrupted", "error"):  # the server died, so no event says the end
+        data = {"event": info.status, "error": error_of(info).as_json(), "usage": None}
         yield event({"type": "end", "method": "run", "params": {"data": data}}, "run")
 
 
-async def stop_run(call: Call) -> Response:
+async def stop_run(call: WireCall) -> Response:
     """End a run."""
     info = await call.server.host.find(call.caller, call.path("run_id"))
     await call.server.host.stop(info)
@@ -174,8 +175,8 @@ async def stop_run(call: Call) -> Response:
     )
 
 
-async def resume_run(call: Call) -> Response:
-    """Carry on with a run: answer its questions (`answers`), or go on after the server went away."""
+async def resume_run(call: WireCall) -> Response:
+    """Resume a run: answer its questions (`answers`), or continue after the server died."""
     body = await call.body(may_be_empty=True)
     info = await call.server.host.find(call.caller, call.path("run_id"))
     app = call.app(info.app)
@@ -194,8 +195,8 @@ async def resume_run(call: Call) -> Response:
     return await _answer(call, body, run, app)
 
 
-def decode_input(value: Json, app: ServedApp) -> Json:
-    """Return an input as the app takes it; serialised messages are read, and nothing else is loaded."""
+def decode_input(value: object, app: ServedApp) -> object:
+    """Return an input as the app takes it; serialised messages and documents are loaded, nothing else."""
     check_media(value)
     if isinstance(value, str) and app.kind == "agent":
         return {"messages": [{"role": "user", "content": value}]}
@@ -204,20 +205,20 @@ def decode_input(value: Json, app: ServedApp) -> Json:
     return revive(value)
 
 
-def revive(value: Json, depth: int = 0) -> Json:
-    """Read serialised messages and documents inside JSON; whatever else is serialised is refused."""
+def revive(value: object, depth: int = 0) -> object:
+    """Load the serialised messages and documents in JSON; refuse other serialised objects."""
     if depth > DEEPEST:
         raise ServeError("invalid_request", "the input nests too deep")
     if isinstance(value, dict):
         if value.get("lc") == 1 and value.get("type") == "constructor":
-            return _load_one(value)
+            return _load_object(value)
         return {name: revive(item, depth + 1) for name, item in value.items()}
     if isinstance(value, list):
         return [revive(item, depth + 1) for item in value]
     return value
 
 
-def _load_one(value: dict[str, Json]) -> Json:
+def _load_object(value: JsonObject) -> object:
     id = value.get("id")
     name = id[-1] if isinstance(id, list) and id else None
     allowed = isinstance(name, str) and (
@@ -232,7 +233,7 @@ def _load_one(value: dict[str, Json]) -> Json:
 
 
 def decode_config(body: Body) -> RunnableConfig:
-    """Return what a request may say about its run: tags, metadata, a limit of steps."""
+    """Return the config that a request may set: tags, metadata, a limit of steps."""
     config = body.object("config")
     if config is None:
         return RunnableConfig()

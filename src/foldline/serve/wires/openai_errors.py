@@ -1,14 +1,14 @@
-"""How OpenAI's wires say errors."""
+"""The errors of OpenAI's wires."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from foldline.serve.errors import ErrorKind, ServeError
+from foldline.serve.json_object import JsonObject
 
 __all__ = ["OpenAIErrors"]
 
-Json = Any
 ERROR_TYPES: Final[dict[ErrorKind, str]] = {
     "authentication": "authentication_error",
     "permission": "permission_error",
@@ -28,13 +28,13 @@ ERROR_CODES: Final[dict[ErrorKind, str]] = {
 
 
 class OpenAIErrors:
-    """How OpenAI's wires say errors."""
+    """The errors of OpenAI's wires."""
 
     def __init__(self, name: str, *, cancels: bool = True) -> None:
         self.name = name
         self.cancels = cancels
 
-    def error_body(self, error: ServeError) -> Json:
+    def error_body(self, error: ServeError) -> JsonObject:
         """Return the JSON of an error."""
         return {
             "error": {

@@ -1,23 +1,23 @@
-"""What OpenAI's clients ask besides answers: `GET /v1/models`, `POST /v1/embeddings`."""
+"""OpenAI's models and embeddings: `GET /v1/models`, `POST /v1/embeddings`."""
 
 from __future__ import annotations
 
 import base64
 import struct
 import time
-from typing import Any, Final
+from typing import Final
 
 from starlette.responses import Response
 from starlette.routing import Route
 
 from foldline.serve.apps import ServedApp
 from foldline.serve.body import Body
-from foldline.serve.server import Call, JsonResponse, Server
+from foldline.serve.json_object import JsonObject
+from foldline.serve.server import JsonResponse, Server, WireCall
 from foldline.serve.wires.openai_errors import OpenAIErrors
 
 __all__ = ["routes"]
 
-Json = Any
 WIRE: Final = OpenAIErrors("openai")
 
 
@@ -30,25 +30,25 @@ def routes(server: Server) -> list[Route]:
     ]
 
 
-def _model_json(app: ServedApp, created: int) -> Json:
+def _model_json(app: ServedApp, created: int) -> JsonObject:
     owner = app.label.partition(":")[0] if app.model is not None else "foldline"
     return {"id": app.name, "object": "model", "created": created, "owned_by": owner}
 
 
-async def list_models(call: Call) -> Response:
-    """List what is served and may be used."""
+async def list_models(call: WireCall) -> Response:
+    """List the models that the caller may use."""
     key = call.caller.key
     apps = [app for app in call.server.apps.values() if key is None or key.allows(app.name)]
     now = int(time.time())
     return JsonResponse({"object": "list", "data": [_model_json(app, now) for app in apps]})
 
 
-async def show_model(call: Call) -> Response:
-    """Show one of them."""
+async def show_model(call: WireCall) -> Response:
+    """Show a model."""
     return JsonResponse(_model_json(call.app(call.path("model")), int(time.time())))
 
 
-async def embed(call: Call) -> Response:
+async def embed(call: WireCall) -> Response:
     """Turn texts into vectors."""
     body = await call.body()
     app = _embeddings_app(call, body)
@@ -68,7 +68,7 @@ async def embed(call: Call) -> Response:
     return JsonResponse({"object": "list", "data": data, "model": app.name, "usage": usage})
 
 
-def _embeddings_app(call: Call, body: Body) -> ServedApp:
+def _embeddings_app(call: WireCall, body: Body) -> ServedApp:
     name = body.name("model")
     if name is None:
         apps = [app for app in call.server.apps.values() if app.kind == "embeddings"]
@@ -77,7 +77,7 @@ def _embeddings_app(call: Call, body: Body) -> ServedApp:
         name = apps[0].name
     app = call.app(name)
     if app.kind != "embeddings":
-        raise body.refuse("model", "is no embeddings model")
+        raise body.refuse("model", "is not an embeddings model")
     return app
 
 

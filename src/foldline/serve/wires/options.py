@@ -1,24 +1,24 @@
-"""Options of model calls that requests may set: a list of names and bounds; nothing else reaches a provider."""
+"""The options of model calls that requests may set, with their bounds. Nothing else reaches a provider."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from foldline.serve.apps import ServedApp
 from foldline.serve.body import Body
 from foldline.serve.errors import ServeError
+from foldline.serve.json_object import JsonObject
 
 __all__ = ["MOST_TOKENS", "check_tool_name", "effort_of", "sampling", "stops_of", "usable_options"]
 
-Json = Any
 MOST_STOPS: Final = 16
 MOST_TOKENS: Final = 10_000_000
 EFFORTS: Final = frozenset({"none", "minimal", "low", "medium", "high", "xhigh", "max"})
 
 
-def sampling(body: Body) -> dict[str, Json]:
-    """Read what all model wires call the same."""
-    options: dict[str, Json] = {
+def sampling(body: Body) -> JsonObject:
+    """Read the sampling options, which have the same names on all model wires."""
+    options: JsonObject = {
         "temperature": body.number("temperature", 0, 2),
         "top_p": body.number("top_p", 0, 1),
         "top_k": body.integer("top_k", 0, 1_000_000),
@@ -30,7 +30,7 @@ def sampling(body: Body) -> dict[str, Json]:
 
 
 def effort_of(body: Body, name: str) -> str | None:
-    """Read how hard the model shall think."""
+    """Read the reasoning effort."""
     effort = body.maybe_text(name, longest=16)
     if effort is not None and effort not in EFFORTS:
         raise body.refuse(name, f"must be one of {', '.join(sorted(EFFORTS))}")
@@ -38,7 +38,7 @@ def effort_of(body: Body, name: str) -> str | None:
 
 
 def stops_of(body: Body, name: str) -> list[str] | None:
-    """Read the texts at which the model shall stop."""
+    """Read the stop sequences."""
     value = body.get(name)
     if value is None:
         return None
@@ -60,13 +60,13 @@ def check_tool_name(body: Body, name: str = "name") -> str:
     return text
 
 
-def usable_options(app: ServedApp, options: dict[str, Json]) -> dict[str, Json]:
-    """Return the options that an app takes: all for a model, none for what has its own."""
+def usable_options(app: ServedApp, options: JsonObject) -> JsonObject:
+    """Return the options that an app takes: all for a model, none for others."""
     if app.kind == "model":
         return options
     if options.get("tools"):
         raise ServeError(
-            "invalid_request", f"{app.name} has tools of its own: leave `tools` out, or ask a model"
+            "invalid_request", f"{app.name} has its own tools: leave `tools` out, or ask a model"
         )
     if options.get("response_format"):
         raise ServeError(

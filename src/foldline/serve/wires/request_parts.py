@@ -1,4 +1,4 @@
-"""Parts of requests that several wires have in common: content, calls of tools, tools, choices, formats, options."""
+"""Decodes the parts of requests that several wires share: content, tool calls, tools, choices, formats, options."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from foldline.protocol.promote import parse_tool_args
 from foldline.serve.body import Body
+from foldline.serve.json_object import JsonObject
 from foldline.serve.settings import Settings
 from foldline.serve.wires.options import check_tool_name
 
@@ -17,23 +18,22 @@ __all__ = [
     "decode_content",
     "decode_format",
     "decode_tools",
+    "drop_unset",
     "function_choice",
     "function_tool",
     "parallel_option",
-    "present",
     "required_name",
     "schema_format",
 ]
 
-Json = Any
 MOST_PARTS: Final = 1_000
 EMPTY_SCHEMA: Final = {"type": "object", "properties": {}}
 
 
 def decode_content(
-    item: Body, field: str, decode_part: Callable[[Body], dict[str, Json]]
+    item: Body, field: str, decode_part: Callable[[Body], JsonObject]
 ) -> str | list[Any]:
-    """Return the content of a message: a text, or blocks."""
+    """Return the content of a message: a string, or blocks."""
     if isinstance(item.get(field), str):
         return item.text(field)
     if not isinstance(item.get(field), list):
@@ -42,24 +42,24 @@ def decode_content(
 
 
 def required_name(item: Body, field: str, sentence: str = "is needed") -> str:
-    """Return a name that must be there."""
+    """Return a name; raise `ServeError` where it is absent."""
     name = item.name(field)
     if name is None:
         raise item.refuse(field, sentence)
     return name
 
 
-def decode_call(id: str, name: str, text: str) -> dict[str, Json]:
-    """Return a call of a tool whose arguments came as text: `invalid_tool_call` where they are no JSON object."""
+def decode_call(id: str, name: str, text: str) -> JsonObject:
+    """Return a tool call with arguments from JSON text: an `invalid_tool_call` where they are not an object."""
     args = parse_tool_args(text or "{}")
     if isinstance(args, str):
         return {"id": id, "name": name, "args": text, "error": args, "type": "invalid_tool_call"}
     return {"id": id, "name": name, "args": args, "type": "tool_call"}
 
 
-def function_tool(body: Body, schema_field: str = "parameters") -> dict[str, Json]:
-    """Return a client's tool in the form that models take."""
-    function: dict[str, Json] = {
+def function_tool(body: Body, schema_field: str = "parameters") -> JsonObject:
+    """Return a client's tool in OpenAI's form."""
+    function: JsonObject = {
         "name": check_tool_name(body),
         "description": body.text("description", ""),
         "parameters": body.mapping(schema_field) or EMPTY_SCHEMA,
@@ -70,19 +70,19 @@ def function_tool(body: Body, schema_field: str = "parameters") -> dict[str, Jso
 
 
 def decode_tools(
-    body: Body, settings: Settings, decode_tool: Callable[[Body], dict[str, Json]]
-) -> list[dict[str, Json]]:
+    body: Body, settings: Settings, decode_tool: Callable[[Body], JsonObject]
+) -> list[JsonObject]:
     """Return the client's tools."""
     return [decode_tool(tool) for tool in body.objects("tools", most=settings.max_tools)]
 
 
-def function_choice(name: str) -> dict[str, Json]:
-    """Return the choice of one tool in the form that models take."""
+def function_choice(name: str) -> JsonObject:
+    """Return the choice of one tool in OpenAI's form."""
     return {"type": "function", "function": {"name": name}}
 
 
-def decode_choice(body: Body, name_of: Callable[[Body], str | None]) -> Json:
-    """Return OpenAI's choice of a tool: a word, or a function whose name `name_of` reads."""
+def decode_choice(body: Body, name_of: Callable[[Body], str | None]) -> object:
+    """Return OpenAI's tool choice: a string, or a function whose name `name_of` reads."""
     choice = body.get("tool_choice")
     if choice is None or choice in ("auto", "none", "required"):
         return choice
@@ -92,16 +92,16 @@ def decode_choice(body: Body, name_of: Callable[[Body], str | None]) -> Json:
     return function_choice(name)
 
 
-def parallel_option(body: Body) -> dict[str, Json]:
-    """Return whether several tools may be called at once, where the request says so."""
+def parallel_option(body: Body) -> JsonObject:
+    """Return the option for parallel tool calls, where the request sets it."""
     if body.get("parallel_tool_calls") is None:
         return {}
     return {"parallel_tool_calls": body.flag("parallel_tool_calls")}
 
 
-def schema_format(body: Body) -> dict[str, Json]:
+def schema_format(body: Body) -> JsonObject:
     """Return the format of an answer that fits a JSON schema."""
-    described: dict[str, Json] = {
+    described: JsonObject = {
         "name": body.text("name", "answer", longest=256),
         "schema": body.mapping("schema"),
     }
@@ -110,8 +110,8 @@ def schema_format(body: Body) -> dict[str, Json]:
     return {"type": "json_schema", "json_schema": described}
 
 
-def decode_format(form: Body | None, described_in: str | None = None) -> Json:
-    """Return the format of an answer; the schema is in a field of the format, or beside its type."""
+def decode_format(form: Body | None, described_in: str | None = None) -> JsonObject | None:
+    """Return the format of an answer; the schema is in the field `described_in`, or next to the type."""
     kind = form.text("type") if form is not None else "text"
     if form is None or kind == "text":
         return None
@@ -125,6 +125,6 @@ def decode_format(form: Body | None, described_in: str | None = None) -> Json:
     return schema_format(described)
 
 
-def present(options: Mapping[str, Json]) -> dict[str, Json]:
-    """Return the options that the request sets."""
+def drop_unset(options: Mapping[str, Any]) -> JsonObject:
+    """Return the options that are not None."""
     return {name: value for name, value in options.items() if value is not None}

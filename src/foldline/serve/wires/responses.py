@@ -1,10 +1,10 @@
-"""OpenAI's Responses: `POST /v1/responses`; stored ones by id, in a chain by `previous_response_id`."""
+"""OpenAI's Responses: `POST /v1/responses`. Responses are stored and chained by `previous_response_id`."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import AsyncGenerator
-from typing import Any, Final
+from typing import Final
 
 from starlette.responses import Response
 from starlette.routing import Route
@@ -12,10 +12,11 @@ from starlette.routing import Route
 from foldline.messages import BaseMessage, SystemMessage
 from foldline.serve.body import Body
 from foldline.serve.errors import ServeError
+from foldline.serve.json_object import JsonObject
 from foldline.serve.live import Events
-from foldline.serve.log.records import RunInfo
-from foldline.serve.server import Call, JsonResponse, Server
-from foldline.serve.sse import PING, EventStream, event
+from foldline.serve.log.records import RunRecord
+from foldline.serve.server import JsonResponse, Server, WireCall
+from foldline.serve.sse import PING, SseResponse, event
 from foldline.serve.wires.answer_view import chat_request, read_chat
 from foldline.serve.wires.options import usable_options
 from foldline.serve.wires.responses_request import decode_items, decode_options
@@ -23,7 +24,6 @@ from foldline.serve.wires.responses_view import WIRE, ResponseView
 
 __all__ = ["routes"]
 
-Json = Any
 PREFIX: Final = "resp_"
 LONGEST_CHAIN: Final = 1_000
 ITEM_ID: Final = re.compile(r"(?:msg|fc|rs|ig)_([0-9a-f-]{36})_\d{1,9}")
@@ -44,8 +44,8 @@ def routes(server: Server) -> list[Route]:
     ]
 
 
-async def create(call: Call) -> Response:
-    """Answer."""
+async def create(call: WireCall) -> Response:
+    """Answer a request."""
     body, app = await read_chat(call)
     await _resolve_references(call, body)
     messages = decode_items(body, call.server.settings)
@@ -71,16 +71,16 @@ async def create(call: Call) -> Response:
         if problem is not None:
             raise problem
         return JsonResponse(view.response(view.status(run.info)))
-    events = await call.opened(run, app)
-    return EventStream(_stream(call, view, run.info, events), on_leave=call.on_leave(app, run))
+    events = await call.open_stream(run, app)
+    return SseResponse(_stream(call, view, run.info, events), on_leave=call.on_leave(app, run))
 
 
-async def _resolve_references(call: Call, body: Body) -> None:
-    """Put the items that a request names by their ids in their places."""
+async def _resolve_references(call: WireCall, body: Body) -> None:
+    """Replace references to items by the items."""
     items = body.get("input")
     if not isinstance(items, list) or len(items) > call.server.settings.max_messages:
         return
-    outputs: dict[str, dict[str, Json]] = {}
+    outputs: dict[str, JsonObject] = {}
     for place, item in enumerate(items):
         if not isinstance(item, dict) or item.get("type") != "item_reference":
             continue
@@ -96,13 +96,13 @@ async def _resolve_references(call: Call, body: Body) -> None:
 
 
 async def _stream(
-    call: Call,
+    call: WireCall,
     view: ResponseView,
-    info: RunInfo,
+    info: RunRecord,
     events: AsyncGenerator[Events, None],
     after: int = -1,
 ) -> AsyncGenerator[bytes, None]:
-    """Return the events of a response that come after a number."""
+    """Yield the events of a response after a number."""
     async for batch in events:
         if not batch:
             yield PING
@@ -120,7 +120,7 @@ async def _stream(
     yield b"".join(event(piece, piece["type"]) for piece in view.tail(info))
 
 
-async def _find(call: Call, id: str) -> RunInfo:
+async def _find(call: WireCall, id: str) -> RunRecord:
     if not id.startswith(PREFIX):
         raise ServeError("not_found", f"there is no response {id[:80]!r}")
     try:
@@ -132,7 +132,7 @@ async def _find(call: Call, id: str) -> RunInfo:
     return info
 
 
-async def _view(call: Call, info: RunInfo) -> ResponseView:
+async def _view(call: WireCall, info: RunRecord) -> ResponseView:
     view = ResponseView(info, call.app(info.app))
     host = call.server.host
     after = 0
@@ -142,8 +142,8 @@ async def _view(call: Call, info: RunInfo) -> ResponseView:
     return view
 
 
-async def _history(call: Call, previous: str) -> list[BaseMessage]:
-    """Return the conversation before: inputs and outputs of the responses that came before."""
+async def _history(call: WireCall, previous: str) -> list[BaseMessage]:
+    """Return the inputs and outputs of the previous responses."""
     turns: list[list[BaseMessage]] = []
     id: str | None = previous
     while id is not None:
@@ -153,7 +153,7 @@ async def _history(call: Call, previous: str) -> list[BaseMessage]:
         if not info.is_over:
             raise ServeError("conflict", f"{id} is under way")
         view = await _view(call, info)
-        items: list[Json] = [
+        items: list[JsonObject] = [
             item for item in view.output if item["type"] != "image_generation_call"
         ]
         before = info.request or {}
@@ -164,8 +164,8 @@ async def _history(call: Call, previous: str) -> list[BaseMessage]:
     return [message for turn in reversed(turns) for message in turn]
 
 
-async def show(call: Call) -> Response:
-    """Show a stored response; with `stream=true`, its events again, from `starting_after` on."""
+async def show(call: WireCall) -> Response:
+    """Show a stored response; with `stream=true`, its events after `starting_after`."""
     info = await _find(call, call.path("id"))
     query = call.request.query_params
     if query.get("stream") == "true":
@@ -174,17 +174,17 @@ async def show(call: Call) -> Response:
             raise ServeError("invalid_request", "starting_after must be a number")
         view = ResponseView(info, call.app(info.app))
         host = call.server.host
-        return EventStream(_stream(call, view, info, host.follow(info.id), int(text)))
+        return SseResponse(_stream(call, view, info, host.follow(info.id), int(text)))
     view = await _view(call, info)
     return JsonResponse(view.response(view.status(info), _problem(view, info)))
 
 
-def _problem(view: ResponseView, info: RunInfo) -> ServeError | None:
+def _problem(view: ResponseView, info: RunRecord) -> ServeError | None:
     return view.problem(info) if info.is_over else None
 
 
-async def delete(call: Call) -> Response:
-    """Forget a response."""
+async def delete(call: WireCall) -> Response:
+    """Delete a response."""
     info = await _find(call, call.path("id"))
     if not info.is_over:
         raise ServeError("conflict", "the response is under way: cancel it first")
@@ -193,7 +193,7 @@ async def delete(call: Call) -> Response:
     return JsonResponse({"id": f"{PREFIX}{info.id}", "object": "response", "deleted": True})
 
 
-async def cancel(call: Call) -> Response:
+async def cancel(call: WireCall) -> Response:
     """End a response that is under way."""
     info = await _find(call, call.path("id"))
     await call.server.host.stop(info)
@@ -201,8 +201,8 @@ async def cancel(call: Call) -> Response:
     return JsonResponse(view.response("cancelled" if not info.is_over else view.status(info)))
 
 
-async def inputs(call: Call) -> Response:
-    """Show what a response was asked."""
+async def inputs(call: WireCall) -> Response:
+    """List the input items of a response."""
     info = await _find(call, call.path("id"))
     items = (info.request or {}).get("input")
     if isinstance(items, str):

@@ -1,4 +1,4 @@
-"""A request in the form of OpenAI's Responses -> messages and options."""
+"""Decodes requests of OpenAI's Responses into messages and options."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 from foldline.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from foldline.serve.body import Body
+from foldline.serve.json_object import JsonObject
 from foldline.serve.settings import Settings
 from foldline.serve.wires.media import block_of_url
 from foldline.serve.wires.options import MOST_TOKENS, check_tool_name, effort_of, sampling
@@ -15,15 +16,13 @@ from foldline.serve.wires.request_parts import (
     decode_content,
     decode_format,
     decode_tools,
+    drop_unset,
     function_tool,
     parallel_option,
-    present,
     required_name,
 )
 
 __all__ = ["decode_items", "decode_options"]
-
-Json = Any
 
 
 def decode_items(body: Body, settings: Settings) -> list[BaseMessage]:
@@ -83,7 +82,7 @@ def _decode_message(item: Body) -> BaseMessage:
     raise item.refuse("role", "must be user, assistant, system or developer")
 
 
-def _decode_part(part: Body) -> dict[str, Json]:
+def _decode_part(part: Body) -> JsonObject:
     kind = part.text("type")
     if kind in ("input_text", "output_text", "text"):
         return {"type": "text", "text": part.text("text")}
@@ -99,7 +98,7 @@ def _decode_part(part: Body) -> dict[str, Json]:
     raise part.refuse("type", "must be input_text, output_text, input_image or input_file")
 
 
-def _decode_file(part: Body) -> dict[str, Json]:
+def _decode_file(part: Body) -> JsonObject:
     url = part.maybe_text("file_url") or part.maybe_text("file_data")
     if url is None:
         raise part.refuse("file_data", "is needed: this server keeps no files")
@@ -110,14 +109,14 @@ def _decode_file(part: Body) -> dict[str, Json]:
     return {**block, "extras": {"filename": name}} if name else block
 
 
-def decode_options(body: Body, settings: Settings) -> dict[str, Json]:
+def decode_options(body: Body, settings: Settings) -> JsonObject:
     """Return the options of a request."""
     for name in ("background", "prompt", "conversation"):
         if body.get(name):
             raise body.refuse(name, "is not supported by this server")
     reasoning = body.object("reasoning")
     text = body.object("text")
-    options: dict[str, Json] = {
+    options: JsonObject = {
         **sampling(body),
         "max_tokens": body.integer("max_output_tokens", 1, MOST_TOKENS),
         "reasoning_effort": effort_of(reasoning, "effort") if reasoning is not None else None,
@@ -130,10 +129,10 @@ def decode_options(body: Body, settings: Settings) -> dict[str, Json]:
         options["tools"] = tools
         options["tool_choice"] = decode_choice(body, check_tool_name)
         options |= parallel_option(body)
-    return present(options)
+    return drop_unset(options)
 
 
-def _decode_tool(tool: Body) -> dict[str, Json]:
+def _decode_tool(tool: Body) -> JsonObject:
     if tool.text("type") != "function":
         raise tool.refuse("type", "must be function: tools that OpenAI runs are not offered here")
     return function_tool(tool)

@@ -1,13 +1,13 @@
-"""The view of a run as one response of OpenAI's Responses, in events or whole."""
+"""The view of a run as a response of OpenAI's Responses, as events or as one object."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from foldline.serve.apps import ServedApp
 from foldline.serve.errors import ServeError
-from foldline.serve.log.records import RunInfo
+from foldline.serve.json_object import JsonObject
+from foldline.serve.log.records import RunRecord
 from foldline.serve.reader import Op
 from foldline.serve.wires.answer_view import AnswerView, web_citations
 from foldline.serve.wires.media import data_url
@@ -15,22 +15,21 @@ from foldline.serve.wires.openai_errors import OpenAIErrors
 
 __all__ = ["WIRE", "ResponseView"]
 
-Json = Any
 WIRE = OpenAIErrors("responses")
 INCOMPLETE_REASONS = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
 
 class ResponseView(AnswerView):
-    """Builds the output items, and the events that tell of them."""
+    """Builds the output items, and their events."""
 
-    def __init__(self, info: RunInfo, app: ServedApp) -> None:
+    def __init__(self, info: RunRecord, app: ServedApp) -> None:
         super().__init__(app)
         self._id = info.id
-        self._request: dict[str, Json] = (info.request or {}).get("shown") or {}
+        self._request: JsonObject = (info.request or {}).get("shown") or {}
         self._previous = (info.request or {}).get("previous")
         self._created = info.created
         self._model = app.name
-        self.output: list[dict[str, Json]] = []
+        self.output: list[JsonObject] = []
         self._places: dict[int, int] = {}
         self._reason: str | None = None
         self._number = 0
@@ -38,7 +37,7 @@ class ResponseView(AnswerView):
 
     # -- events
 
-    def pieces(self, item: dict[str, Json]) -> Iterator[Json]:
+    def pieces(self, item: JsonObject) -> Iterator[JsonObject]:
         """Return the events of one event of the log."""
         if not self._has_begun:
             self._has_begun = True
@@ -47,11 +46,11 @@ class ResponseView(AnswerView):
         for op in self.read(item):
             yield from self._take(op)
 
-    def _event(self, kind: str, **fields: Json) -> Json:
+    def _event(self, kind: str, **fields: object) -> JsonObject:
         number, self._number = self._number, self._number + 1
         return {"type": kind, "sequence_number": number, **fields}
 
-    def _take(self, op: Op) -> Iterator[Json]:
+    def _take(self, op: Op) -> Iterator[JsonObject]:
         match op.kind:
             case "text-start" | "text" | "text-end":
                 yield from self._take_text(op)
@@ -74,25 +73,25 @@ class ResponseView(AnswerView):
             case _:
                 pass
 
-    def _add(self, op: Op, item: dict[str, Json]) -> Json:
+    def _add(self, op: Op, item: JsonObject) -> JsonObject:
         self._places[op.number] = len(self.output)
         self.output.append(item)
         place = self._places[op.number]
         return self._event("response.output_item.added", output_index=place, item=_copy(item))
 
-    def _done(self, op: Op) -> Json:
+    def _done(self, op: Op) -> JsonObject:
         place = self._places[op.number]
         item = self.output[place]
         item["status"] = "completed"
         return self._event("response.output_item.done", output_index=place, item=_copy(item))
 
-    def _place(self, op: Op) -> dict[str, Json]:
+    def _place(self, op: Op) -> JsonObject:
         place = self._places[op.number]
         return {"item_id": self.output[place]["id"], "output_index": place}
 
-    def _take_text(self, op: Op) -> Iterator[Json]:
+    def _take_text(self, op: Op) -> Iterator[JsonObject]:
         if op.kind == "text-start":
-            item: dict[str, Json] = {
+            item: JsonObject = {
                 "type": "message",
                 "id": f"msg_{self._id}_{op.number}",
                 "role": "assistant",
@@ -126,9 +125,9 @@ class ResponseView(AnswerView):
         yield self._event("response.content_part.done", **place, part=_copy(part))
         yield self._done(op)
 
-    def _take_reasoning(self, op: Op) -> Iterator[Json]:
+    def _take_reasoning(self, op: Op) -> Iterator[JsonObject]:
         if op.kind == "reasoning-start":
-            item: dict[str, Json] = {
+            item: JsonObject = {
                 "type": "reasoning",
                 "id": f"rs_{self._id}_{op.number}",
                 "summary": [],
@@ -154,7 +153,7 @@ class ResponseView(AnswerView):
         yield self._event("response.reasoning_summary_part.done", **place, part=dict(part))
         yield self._done(op)
 
-    def _take_call(self, op: Op) -> Iterator[Json]:
+    def _take_call(self, op: Op) -> Iterator[JsonObject]:
         if op.kind == "call-start":
             item = {
                 "type": "function_call",
@@ -183,8 +182,8 @@ class ResponseView(AnswerView):
 
     # -- the whole
 
-    def status(self, info: RunInfo) -> str:
-        """Return how the response stands."""
+    def status(self, info: RunRecord) -> str:
+        """Return the status of the response."""
         if info.status == "running":
             return "in_progress"
         if info.status == "stopped":
@@ -193,10 +192,10 @@ class ResponseView(AnswerView):
             return "failed"
         return "incomplete" if self._reason else "completed"
 
-    def response(self, status: str, problem: ServeError | None = None) -> Json:
+    def response(self, status: str, problem: ServeError | None = None) -> JsonObject:
         """Return the response as it is now."""
         error = WIRE.error_body(problem)["error"] if problem is not None else None
-        echo: dict[str, Json] = {
+        echo: JsonObject = {
             "temperature": None,
             "top_p": None,
             "max_output_tokens": None,
@@ -230,7 +229,7 @@ class ResponseView(AnswerView):
             "background": False,
         }
 
-    def tail(self, info: RunInfo) -> Iterator[Json]:
+    def tail(self, info: RunRecord) -> Iterator[JsonObject]:
         """Return the last event."""
         problem = self.problem(info)
         if problem is None:
@@ -238,14 +237,14 @@ class ResponseView(AnswerView):
             yield self._event(f"response.{status}", response=self.response(status))
             return
         yield self._event("response.failed", response=self.response("failed", problem))
-        # The published event has no inner `error`; with it the SDK raises, as it must.
+        # The published event has no inner `error`, but the SDK raises only with it.
         inner = WIRE.error_body(problem)["error"]
         yield self._event(
             "error", code=inner["code"], message=inner["message"], param=None, error=inner
         )
 
 
-def _copy(value: Json) -> Json:
+def _copy(value: object) -> object:
     if isinstance(value, dict):
         return {name: _copy(item) for name, item in value.items()}
     return [_copy(item) for item in value] if isinstance(value, list) else value

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncGenerator
-from typing import Any, Final
+from typing import Final
 
 from starlette.responses import Response
 from starlette.routing import Route
@@ -17,9 +17,11 @@ from foldline._io import ASYNC
 from foldline.serve.apps import RunRequest
 from foldline.serve.body import Body
 from foldline.serve.errors import ServeError
-from foldline.serve.log.records import RunInfo
-from foldline.serve.server import Call, JsonResponse, Server, error_of
-from foldline.serve.sse import PING, EventStream, event
+from foldline.serve.json_object import JsonObject
+from foldline.serve.live import Events
+from foldline.serve.log.records import RunRecord
+from foldline.serve.server import JsonResponse, Server, WireCall, error_of
+from foldline.serve.sse import PING, SseResponse, event
 from foldline.serve.wires.approvals import latest_run, open_questions
 from foldline.serve.wires.langgraph import WIRE
 from foldline.serve.wires.langgraph_runs import decode_run
@@ -28,9 +30,8 @@ from foldline.workflows.interrupts import Command
 
 __all__ = ["routes"]
 
-Json = Any
 LOOK: Final = 0.03
-"""Seconds between looks for the next run of a thread in this process."""
+"""Seconds between two looks for the next run of a thread in this process."""
 LOOK_ELSEWHERE: Final = 0.5
 PING_AFTER: Final = 15.0
 MOST_RUNS: Final = 10_000
@@ -54,8 +55,8 @@ def routes(server: Server) -> list[Route]:
     ]
 
 
-async def command(call: Call) -> Response:
-    """Do what a command says; say through which event of the thread it is applied."""
+async def command(call: WireCall) -> Response:
+    """Run a command; answer with the event of the thread through which it is applied."""
     body = await call.body()
     id, method = body.get("id"), body.text("method", longest=64)
     if isinstance(id, bool) or not isinstance(id, int | str):
@@ -81,7 +82,7 @@ async def command(call: Call) -> Response:
     return JsonResponse({"type": "success", "id": id, "result": result, "meta": meta})
 
 
-async def _run_start(call: Call, params: Body) -> dict[str, Json]:
+async def _run_start(call: WireCall, params: Body) -> JsonObject:
     app, request = decode_run(call, params)
     id = call.path("thread_id")
     await ensure_thread(call, id, app)
@@ -93,7 +94,7 @@ async def _run_start(call: Call, params: Body) -> dict[str, Json]:
     return {"run_id": run.info.id, "through": through}
 
 
-async def _input_respond(call: Call, params: Body) -> dict[str, Json]:
+async def _input_respond(call: WireCall, params: Body) -> JsonObject:
     id = call.path("thread_id")
     thread = await find_thread(call, id)
     app = call.app(thread.app)
@@ -109,7 +110,7 @@ async def _input_respond(call: Call, params: Body) -> dict[str, Json]:
     return {"run_id": run.info.id, "through": through}
 
 
-async def _run_cancel(call: Call) -> dict[str, Json]:
+async def _run_cancel(call: WireCall) -> JsonObject:
     await find_thread(call, call.path("thread_id"))
     info = await latest_run(call, call.path("thread_id"))
     if info is None or info.is_over:
@@ -118,10 +119,10 @@ async def _run_cancel(call: Call) -> dict[str, Json]:
     return {"run_id": info.id}
 
 
-async def _runs(call: Call, thread: str) -> list[RunInfo]:
-    """Return the runs of a thread, the oldest first; those that are not in the log yet too."""
+async def _runs(call: WireCall, thread: str) -> list[RunRecord]:
+    """Return the runs of a thread, the oldest first, including those that are not in the log yet."""
     host, owner = call.server.host, call.caller.owner
-    logged_runs: list[RunInfo] = await host.call(
+    logged_runs: list[RunRecord] = await host.call(
         lambda: host.log.runs(owner, thread=thread, limit=MOST_RUNS)
     )
     logged_ids = {info.id for info in logged_runs}
@@ -133,12 +134,12 @@ async def _runs(call: Call, thread: str) -> list[RunInfo]:
     return sorted([*logged_runs, *new_runs], key=lambda info: (info.created, info.id))
 
 
-async def _length(call: Call, thread: str) -> int:
+async def _length(call: WireCall, thread: str) -> int:
     return sum(info.last_seq for info in await _runs(call, thread))
 
 
 class Filter:
-    """Which events a subscriber wants."""
+    """Selects the events of a subscription."""
 
     def __init__(self, body: Body) -> None:
         channels = body.items("channels", most=64)
@@ -154,7 +155,7 @@ class Filter:
         self._depth = body.integer("depth", 0, 1_000)
         self.since = body.integer("since", 0, 2**53) or 0
 
-    def takes(self, method: str, namespace: list[str], data: Json) -> bool:
+    def takes(self, method: str, namespace: list[str], data: object) -> bool:
         """Whether an event is wanted."""
         channel = "input" if method == "input.requested" else method
         if method == "custom" and isinstance(data, dict) and data.get("name"):
@@ -171,39 +172,39 @@ class Filter:
         )
 
 
-async def stream(call: Call) -> Response:
-    """Return a thread's events from the one after `since` on, run after run."""
+async def stream(call: WireCall) -> Response:
+    """Stream a thread's events after `since`, run after run."""
     filter = Filter(await call.body())
     thread = await find_thread(call, call.path("thread_id"))
-    return EventStream(_events(call, thread.id, filter))
+    return SseResponse(_events(call, thread.id, filter))
 
 
-async def _events(call: Call, thread: str, filter: Filter) -> AsyncGenerator[bytes, None]:
+async def _events(call: WireCall, thread: str, filter: Filter) -> AsyncGenerator[bytes, None]:
     offset, done = 0, set[str]()
-    last_sign = time.monotonic()
+    last_yield = time.monotonic()
     while not call.server.host.is_closing:
         runs = [info for info in await _runs(call, thread) if info.id not in done]
         for info in runs:
             count = 0
             if info.is_over and offset + info.last_seq <= filter.since:
-                count = info.last_seq  # all of it is known already
+                count = info.last_seq  # the client has all of its events
             else:
                 async for batch in call.server.host.follow(info.id):
                     count += len(batch)
-                    yield _written(info, batch, offset, filter)
-                    last_sign = time.monotonic()
+                    yield _encode_events(info, batch, offset, filter)
+                    last_yield = time.monotonic()
             if not info.is_over or info.status == "interrupted":
                 yield await _end(call, info, offset + count, filter)
             done.add(info.id)
             offset += count
         if not runs:
-            if time.monotonic() - last_sign > PING_AFTER:
-                last_sign = time.monotonic()
+            if time.monotonic() - last_yield > PING_AFTER:
+                last_yield = time.monotonic()
                 yield PING
             await _next_run(call, thread, done)
 
 
-async def _next_run(call: Call, thread: str, done: set[str]) -> None:
+async def _next_run(call: WireCall, thread: str, done: set[str]) -> None:
     end = time.monotonic() + LOOK_ELSEWHERE
     while time.monotonic() < end and not call.server.host.is_closing:
         for run in call.server.host.live.values():
@@ -212,13 +213,13 @@ async def _next_run(call: Call, thread: str, done: set[str]) -> None:
         await ASYNC.sleep(LOOK)
 
 
-def _written(info: RunInfo, batch: Any, offset: int, filter: Filter) -> bytes:
+def _encode_events(info: RunRecord, batch: Events, offset: int, filter: Filter) -> bytes:
     if not batch:
         return PING
     text = b""
     for seq, item in batch:
         number = offset + seq
-        published = _published(info, item)
+        published = _to_protocol(info, item)
         if number <= filter.since or published is None:
             continue
         params = published["params"]
@@ -228,12 +229,12 @@ def _written(info: RunInfo, batch: Any, offset: int, filter: Filter) -> bytes:
     return text
 
 
-def _published(info: RunInfo, item: dict[str, Json]) -> dict[str, Json] | None:
-    """Return an event of the log as the protocol has it; the root's lifecycle is the run's own."""
+def _to_protocol(info: RunRecord, item: JsonObject) -> JsonObject | None:
+    """Return an event of the log in the protocol's form; the run's events are the root's lifecycle."""
     method, params = item["method"], item["params"]
     if method == "run":
         data = params["data"]
-        phase: dict[str, Json] = {"event": ROOT_EVENTS[data["event"]], "graph_name": info.app}
+        phase: JsonObject = {"event": ROOT_EVENTS[data["event"]], "graph_name": info.app}
         if data.get("error"):
             phase["error"] = data["error"].get("message")
         elif data["event"] == "stopped":
@@ -248,8 +249,8 @@ def _published(info: RunInfo, item: dict[str, Json]) -> dict[str, Json] | None:
     return item
 
 
-async def _end(call: Call, info: RunInfo, number: int, filter: Filter) -> bytes:
-    """Write the end of a run whose server went away: it is in no event."""
+async def _end(call: WireCall, info: RunRecord, number: int, filter: Filter) -> bytes:
+    """Encode the end of a run whose server died, which is not in the log."""
     now = await call.server.host.find(call.caller, info.id)
     if now.status != "interrupted" or not filter.takes("lifecycle", [], {}):
         return b""

@@ -1,4 +1,4 @@
-"""Threads of agents and graphs as LangGraph's surfaces show them: the thread, its state, its history."""
+"""Threads in LangGraph's form: the thread, its state and its history."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import time
 from typing import Any
 
 from foldline._config import RunnableConfig
-from foldline.serve.apps import ServedApp
+from foldline.serve.apps import ServedApp, Snapshot
 from foldline.serve.errors import ServeError, failure_of
-from foldline.serve.log.records import RunInfo, ThreadInfo
-from foldline.serve.server import Call, thread_key
+from foldline.serve.json_object import JsonObject
+from foldline.serve.log.records import RunRecord, ThreadInfo
+from foldline.serve.server import WireCall, thread_key
 from foldline.serve.wires.approvals import latest_run
 from foldline.workflows.events import jsonable
 
@@ -22,12 +23,11 @@ __all__ = [
     "thread_states",
 ]
 
-Json = Any
 STATUSES = {"running": "busy", "waiting": "interrupted", "error": "error"}
 
 
-async def find_thread(call: Call, id: str) -> ThreadInfo:
-    """Return a thread of the caller's."""
+async def find_thread(call: WireCall, id: str) -> ThreadInfo:
+    """Return a thread of the caller."""
     host = call.server.host
     thread: ThreadInfo | None = await host.call(host.log.thread, call.caller.owner, id)
     if thread is None:
@@ -35,8 +35,8 @@ async def find_thread(call: Call, id: str) -> ThreadInfo:
     return thread
 
 
-async def ensure_thread(call: Call, id: str, app: ServedApp) -> ThreadInfo:
-    """Return a thread, made where it is not there; it belongs to the first app that runs on it."""
+async def ensure_thread(call: WireCall, id: str, app: ServedApp) -> ThreadInfo:
+    """Return a thread, created where it does not exist; it belongs to the first app that runs on it."""
     host = call.server.host
     new_thread = ThreadInfo(id, call.caller.owner, app.name, time.time())
     thread: ThreadInfo = await host.call(host.log.put_thread, new_thread)
@@ -48,14 +48,14 @@ async def ensure_thread(call: Call, id: str, app: ServedApp) -> ThreadInfo:
     return thread
 
 
-def app_of_thread(call: Call, thread: ThreadInfo) -> ServedApp | None:
+def app_of_thread(call: WireCall, thread: ThreadInfo) -> ServedApp | None:
     """Return the app that a thread belongs to; None before the first run."""
     return None if thread.app is None else call.app(thread.app)
 
 
-async def thread_json(call: Call, thread: ThreadInfo) -> Json:
+async def thread_json(call: WireCall, thread: ThreadInfo) -> JsonObject:
     """Return a thread in LangGraph's form."""
-    run: RunInfo | None = await latest_run(call, thread.id)
+    run: RunRecord | None = await latest_run(call, thread.id)
     stamp = _iso(thread.created)
     return {
         "thread_id": thread.id,
@@ -70,12 +70,12 @@ async def thread_json(call: Call, thread: ThreadInfo) -> Json:
     }
 
 
-def _by_task(run: RunInfo | None) -> Json:
+def _by_task(run: RunRecord | None) -> JsonObject:
     questions = ((run.result or {}).get("interrupts") or []) if run is not None else []
     return {"0": [_question(item) for item in questions]} if questions else {}
 
 
-def _question(item: Json) -> Json:
+def _question(item: JsonObject) -> JsonObject:
     return {"id": item["interrupt_id"], "value": item["payload"]}
 
 
@@ -84,9 +84,9 @@ def _iso(seconds: float) -> str:
 
 
 async def thread_states(
-    call: Call, thread: ThreadInfo, *, checkpoint: str | None = None, limit: int | None = None
-) -> list[Json]:
-    """Return where a thread stands, or with a limit where it stood, the newest first."""
+    call: WireCall, thread: ThreadInfo, *, checkpoint: str | None = None, limit: int | None = None
+) -> list[JsonObject]:
+    """Return the state of a thread, or with a limit its states, the newest first."""
     app = app_of_thread(call, thread)
     if app is None or not app.has_threads:
         return [await _state_without_checkpointer(call, thread)]
@@ -107,7 +107,7 @@ async def thread_states(
         raise failure_of(error) from error
 
 
-async def _state_without_checkpointer(call: Call, thread: ThreadInfo) -> Json:
+async def _state_without_checkpointer(call: WireCall, thread: ThreadInfo) -> JsonObject:
     run = await latest_run(call, thread.id)
     output = (run.result or {}).get("output") if run is not None else None
     values = output if isinstance(output, dict) else {} if output is None else {"output": output}
@@ -123,7 +123,7 @@ async def _state_without_checkpointer(call: Call, thread: ThreadInfo) -> Json:
     }
 
 
-def state_json(snapshot: Any, thread: str) -> Json:
+def state_json(snapshot: Snapshot, thread: str) -> JsonObject:
     """Return a snapshot in LangGraph's form."""
     configurable = snapshot.config.get("configurable", {})
     interrupts = [{"id": item.id, "value": jsonable(item.value)} for item in snapshot.interrupts]

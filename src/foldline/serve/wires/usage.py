@@ -1,4 +1,4 @@
-"""What the messages of one run used, added up; each model wire has its own names for it."""
+"""Adds up the usage of the messages of a run, in the names of each model wire."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["UsageTotal"]
+from foldline.serve.json_object import JsonObject
 
-Json = Any
+__all__ = ["UsageTotal"]
 
 
 @dataclass(slots=True)
@@ -18,12 +18,12 @@ class UsageTotal:
     input: int = 0
     output: int = 0
     cached: int = 0
-    """Input tokens that a cache had."""
+    """Input tokens that were read from a cache."""
     cache_written: int = 0
     reasoning: int = 0
 
-    def add(self, usage: Mapping[str, Json]) -> None:
-        """Add what one message used."""
+    def add(self, usage: Mapping[str, Any]) -> None:
+        """Add the usage of a message."""
         inputs = usage.get("input_token_details") or {}
         outputs = usage.get("output_token_details") or {}
         self.input += usage.get("input_tokens") or 0
@@ -33,15 +33,15 @@ class UsageTotal:
         self.reasoning += outputs.get("reasoning") or 0
 
     def add_total(self, other: UsageTotal) -> None:
-        """Add what another run used."""
+        """Add the usage of another run."""
         self.input += other.input
         self.output += other.output
         self.cached += other.cached
         self.cache_written += other.cache_written
         self.reasoning += other.reasoning
 
-    def as_completions(self) -> dict[str, Json]:
-        """Return it in the words of OpenAI's Chat Completions."""
+    def as_completions(self) -> JsonObject:
+        """Return the usage in the form of OpenAI's Chat Completions."""
         return {
             "prompt_tokens": self.input,
             "completion_tokens": self.output,
@@ -50,8 +50,8 @@ class UsageTotal:
             "completion_tokens_details": {"reasoning_tokens": self.reasoning},
         }
 
-    def as_responses(self) -> dict[str, Json]:
-        """Return it in the words of OpenAI's Responses."""
+    def as_responses(self) -> JsonObject:
+        """Return the usage in the form of OpenAI's Responses."""
         return {
             "input_tokens": self.input,
             "output_tokens": self.output,
@@ -61,7 +61,7 @@ class UsageTotal:
         }
 
     def as_messages(self) -> dict[str, int]:
-        """Return it in the words of Anthropic's Messages, whose input tokens are those that no cache had."""
+        """Return the usage in the form of Anthropic's Messages, whose input tokens exclude cached ones."""
         return {
             "input_tokens": max(0, self.input - self.cached - self.cache_written),
             "output_tokens": self.output,

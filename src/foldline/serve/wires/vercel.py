@@ -12,10 +12,11 @@ from foldline.messages import AIMessage, BaseMessage, HumanMessage, SystemMessag
 from foldline.serve.apps import RunRequest
 from foldline.serve.body import Body
 from foldline.serve.errors import ServeError
+from foldline.serve.json_object import JsonObject
 from foldline.serve.live import Events
 from foldline.serve.reader import ChatReader, Op
-from foldline.serve.server import Call, JsonResponse, Server, error_of
-from foldline.serve.sse import PING, EventStream, event
+from foldline.serve.server import JsonResponse, Server, WireCall, error_of
+from foldline.serve.sse import PING, SseResponse, event
 from foldline.serve.wires.approvals import find_active, match_calls, open_questions
 from foldline.serve.wires.conversation import client_id, set_conversation
 from foldline.serve.wires.media import block_of_url, data_url
@@ -23,7 +24,6 @@ from foldline.workflows.interrupts import Command
 
 __all__ = ["routes"]
 
-Json = Any
 HEADERS: Final = {"x-vercel-ai-ui-message-stream": "v1"}
 DONE: Final = b"data: [DONE]\n\n"
 FINISH_REASONS: Final = {
@@ -36,12 +36,12 @@ FINISH_REASONS: Final = {
 
 
 class VercelErrors:
-    """How the AI SDK reads errors of HTTP: it shows the body."""
+    """The errors of the AI SDK, which shows the body of an HTTP error."""
 
     name = "vercel"
     cancels = False
 
-    def error_body(self, error: ServeError) -> Json:
+    def error_body(self, error: ServeError) -> JsonObject:
         """Return the JSON of an error."""
         return {"error": error.message, "kind": error.kind}
 
@@ -51,23 +51,23 @@ WIRE: Final = VercelErrors()
 
 def routes(server: Server) -> list[Route]:
     """Return the routes of this wire."""
-    made_routes = []
+    all_routes = []
     for head in ("/api/chat", "/api/chat/{app}"):
-        made_routes += [
+        all_routes += [
             Route(head, server.endpoint(WIRE, chat), methods=["POST"]),
             Route(f"{head}/{{id}}/stream", server.endpoint(WIRE, reconnect), methods=["GET"]),
             Route(f"{head}/{{id}}/stop", server.endpoint(WIRE, stop), methods=["POST"]),
         ]
-    return made_routes
+    return all_routes
 
 
-def _app_name(call: Call, body: Body | None = None) -> str | None:
+def _app_name(call: WireCall, body: Body | None = None) -> str | None:
     name = call.request.path_params.get("app")
     return name if name is not None else body.name("app") if body is not None else None
 
 
-async def chat(call: Call) -> Response:
-    """Answer a conversation of UI messages, or carry on after approvals."""
+async def chat(call: WireCall) -> Response:
+    """Answer a conversation of UI messages, or continue after approvals."""
     body = await call.body()
     app = call.app(_app_name(call, body))
     thread = body.name("id")
@@ -85,25 +85,25 @@ async def chat(call: Call) -> Response:
         messages = [message for item in items for message in _decode_message(item)]
         await set_conversation(call, app, request, thread, messages)
     run = await call.start(app, request, thread=thread)
-    events = await call.opened(run, app)
-    return EventStream(
-        _stream(call, run.info.id, events, is_more=request.command is not None),
+    events = await call.open_stream(run, app)
+    return SseResponse(
+        _stream(call, run.info.id, events, is_continued=request.command is not None),
         headers=HEADERS,
         on_leave=call.on_leave(app, run),
     )
 
 
-async def reconnect(call: Call) -> Response:
-    """Return the whole stream of the chat's run that is under way; 204 where there is none."""
+async def reconnect(call: WireCall) -> Response:
+    """Stream the chat's active run from its start; answer 204 where there is none."""
     info = await find_active(call, call.path("id"))
     if info is None:
         return Response(status_code=204)
     events = call.server.host.follow(info.id)
-    return EventStream(_stream(call, info.id, events), headers=HEADERS)
+    return SseResponse(_stream(call, info.id, events), headers=HEADERS)
 
 
-async def stop(call: Call) -> Response:
-    """End the chat's run that is under way."""
+async def stop(call: WireCall) -> Response:
+    """Stop the chat's active run."""
     info = await find_active(call, call.path("id"))
     if info is not None:
         await call.server.host.stop(info)
@@ -111,14 +111,14 @@ async def stop(call: Call) -> Response:
 
 
 async def _stream(
-    call: Call, id: str, events: AsyncGenerator[Events, None], *, is_more: bool = False
+    call: WireCall, id: str, events: AsyncGenerator[Events, None], *, is_continued: bool = False
 ) -> AsyncGenerator[bytes, None]:
-    view = UiStream(id, is_more=is_more)
+    view = UiStream(id, is_continued=is_continued)
     async for batch in events:
         pieces = b"".join(event(piece) for _, item in batch for piece in view.pieces(item))
         yield pieces or PING
     info = await call.server.host.find(call.caller, id)
-    ending: list[Json] = list(view.close())
+    ending: list[JsonObject] = list(view.close())
     if info.status == "stopped":
         ending.append({"type": "abort", "reason": "stopped"})
     elif info.status not in ("success", "waiting"):
@@ -135,35 +135,39 @@ async def _stream(
 class UiStream:
     """The view of a run as a UI message stream."""
 
-    def __init__(self, id: str, *, is_more: bool) -> None:
+    def __init__(self, id: str, *, is_continued: bool) -> None:
         self._reader = ChatReader()
         self._id = id
-        self._is_more = is_more
+        self._is_continued = is_continued
         self._has_begun = False
         self._is_in_step = False
-        self._calls: list[tuple[str, str, Json]] = []
+        self._calls: list[tuple[str, str, object]] = []
         self._names: dict[int, tuple[str, str]] = {}
         self._sources = 0
         self.reason = "stop"
         self.error: str | None = None
 
-    def pieces(self, item: dict[str, Json]) -> Iterator[Json]:
+    def pieces(self, item: JsonObject) -> Iterator[JsonObject]:
         """Return the chunks of one event of the log."""
         if not self._has_begun:
             self._has_begun = True
-            yield {"type": "start"} if self._is_more else {"type": "start", "messageId": self._id}
+            yield (
+                {"type": "start"}
+                if self._is_continued
+                else {"type": "start", "messageId": self._id}
+            )
         for op in self._reader.read(item):
             yield from self._take(op)
 
-    def close(self) -> Iterator[Json]:
-        """End the step that is open."""
+    def close(self) -> Iterator[JsonObject]:
+        """End the open step."""
         if not self._has_begun:
             yield {"type": "start"}
         if self._is_in_step:
             self._is_in_step = False
             yield {"type": "finish-step"}
 
-    def _take(self, op: Op) -> Iterator[Json]:
+    def _take(self, op: Op) -> Iterator[JsonObject]:
         match op.kind:
             case "message":
                 yield from self.close()
@@ -184,7 +188,7 @@ class UiStream:
             case _:
                 yield from self._take_other(op)
 
-    def _citations(self, op: Op) -> Iterator[Json]:
+    def _citations(self, op: Op) -> Iterator[JsonObject]:
         for note in op.data.get("annotations") or ():
             if note.get("type") == "citation" and note.get("url"):
                 self._sources += 1
@@ -195,7 +199,7 @@ class UiStream:
                     **({"title": note["title"]} if note.get("title") else {}),
                 }
 
-    def _take_call(self, op: Op) -> Iterator[Json]:
+    def _take_call(self, op: Op) -> Iterator[JsonObject]:
         if op.kind == "call-start":
             name = op.data["name"]
             self._names[op.number] = (op.text, name)
@@ -217,7 +221,7 @@ class UiStream:
                 "errorText": str(op.data.get("error") or "the arguments are broken"),
             }  # fmt: skip
 
-    def _take_other(self, op: Op) -> Iterator[Json]:
+    def _take_other(self, op: Op) -> Iterator[JsonObject]:
         match op.kind:
             case "tool-end":
                 yield self._result(op)
@@ -244,7 +248,7 @@ class UiStream:
             case _:
                 pass
 
-    def _result(self, op: Op) -> Json:
+    def _result(self, op: Op) -> JsonObject:
         if op.data.get("is_denied"):
             return {"type": "tool-output-denied", "toolCallId": op.text}
         if op.data["is_error"]:
@@ -252,7 +256,7 @@ class UiStream:
             return {"type": "tool-output-error", "toolCallId": op.text, "errorText": text}
         return {"type": "tool-output-available", "toolCallId": op.text, "output": op.data["output"]}
 
-    def _ask(self, op: Op) -> Iterator[Json]:
+    def _ask(self, op: Op) -> Iterator[JsonObject]:
         pairs = match_calls(op.data, self._calls)
         for place, (call_id, _) in enumerate(pairs):
             if call_id is not None:
@@ -269,15 +273,15 @@ class UiStream:
 # -- requests
 
 
-def _approvals(item: Body) -> dict[str, Json]:
+def _approvals(item: Body) -> JsonObject:
     """Return the answers to approvals in a message, by the approvals' ids."""
-    decisions: dict[str, Json] = {}
+    decisions: JsonObject = {}
     if item.text("role") == "assistant":
         for part in item.objects("parts", most=1_000):
             approval = part.object("approval")
             if approval is not None and part.get("state") == "approval-responded":
                 id = approval.text("id", longest=256)
-                decision: dict[str, Json] = {"type": "approve"}
+                decision: JsonObject = {"type": "approve"}
                 if not approval.flag("approved"):
                     decision = {"type": "reject"}
                     reason = approval.maybe_text("reason", longest=10_000)
@@ -287,10 +291,8 @@ def _approvals(item: Body) -> dict[str, Json]:
     return decisions
 
 
-def _answers(
-    questions: list[dict[str, Json]], approvals: dict[str, Json], others: dict[str, Json]
-) -> dict[str, Json]:
-    answers: dict[str, Json] = {}
+def _answers(questions: list[JsonObject], approvals: JsonObject, others: JsonObject) -> JsonObject:
+    answers: JsonObject = {}
     for question in questions:
         id = question["interrupt_id"]
         if id in others:
@@ -305,7 +307,7 @@ def _answers(
 
 
 def _decode_message(item: Body) -> list[BaseMessage]:
-    """Return a UI message as messages. Calls that the server ran are its own: clients give no results of them."""
+    """Return a UI message as messages, without tool calls: the server has those in its thread."""
     role = item.text("role")
     parts: list[Any] = []
     for part in item.objects("parts", most=1_000):

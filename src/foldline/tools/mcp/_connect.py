@@ -1,4 +1,4 @@
-"""How to reach an MCP server: a command that speaks over its pipes, or an address that speaks streamable HTTP."""
+"""Connects to an MCP server: a command with stdio pipes, or a URL with streamable HTTP."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from foldline.exceptions import UsageError
-from foldline.tools.mcp._package import part
+from foldline.tools.mcp._package import import_extra
 
 READ_SECONDS = 300.0
-"""How long a server may say nothing on an open HTTP stream."""
+"""How long an open HTTP stream may be silent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a server is; either `command` or `url` is set."""
+    """The address of a server; either `command` or `url` is set."""
 
     command: tuple[str, ...] = ()
     url: str = ""
     env: Mapping[str, str] | None = None
     cwd: str | None = None
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # tokens are in there
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # may contain tokens
 
     @property
     def name(self) -> str:
-        """What errors call the server; no secret is in it."""
+        """The name of the server in errors, without secrets."""
         if self.command:
             words = [word for word in self.command[1:] if word[0] != "-" and word.isprintable()]
             return PurePath(words[0] if words else self.command[0]).name
@@ -37,7 +37,7 @@ class Address:
 
 
 def read_address(server: str | Sequence[str] | Mapping[str, Any]) -> Address:
-    """Read an address: a URL, a command as a list, or a dict with `url` or `command` as other programs write it."""
+    """Parse an address: a URL, a command as a list, or a dict with `url` or `command` as other programs write it."""
     if isinstance(server, Address):
         return server
     if isinstance(server, str):
@@ -69,7 +69,9 @@ def read_address(server: str | Sequence[str] | Mapping[str, Any]) -> Address:
 
 def _command(words: list[Any]) -> tuple[str, ...]:
     if not words or not all(isinstance(word, str) and word for word in words):
-        raise UsageError(f"the command of an MCP server is a list of words, not {words!r:.200}")
+        raise UsageError(
+            f"the command of an MCP server must be a list of words, not {words!r:.200}"
+        )
     return tuple(words)
 
 
@@ -80,25 +82,25 @@ def _http(url: object, headers: Mapping[str, str]) -> Address:
         or not urlsplit(url).hostname
     ):
         raise UsageError(
-            f"{url!r:.200} is no address of an MCP server: give http://… or https://…, or a command as a list of words"
+            f"{url!r:.200} is not the address of an MCP server: pass http://… or https://…, or a list of words"
         )
     return Address(url=url, headers=headers)
 
 
 @asynccontextmanager
-async def connected(address: Address, seconds: float) -> AsyncGenerator[Any, None]:
-    """Connect; give a client of the official package."""
-    client = part("mcp").Client
+async def connect(address: Address, seconds: float) -> AsyncGenerator[Any, None]:
+    """Connect; yield a client of the official package."""
+    client = import_extra("mcp").Client
     async with AsyncExitStack() as stack:
         if address.command:
             command, *args = address.command
             env = None if address.env is None else dict(address.env)
-            transport = part("mcp").StdioServerParameters(
+            transport = import_extra("mcp").StdioServerParameters(
                 command=command, args=args, env=env, cwd=address.cwd
             )
         else:
-            httpx = part("httpx2")
-            # Neither redirects nor the environment may lead headers elsewhere.
+            httpx = import_extra("httpx2")
+            # Redirects and environment settings must not send the headers to other hosts.
             http = httpx.AsyncClient(
                 headers=dict(address.headers),
                 timeout=httpx.Timeout(seconds, read=READ_SECONDS),
@@ -106,6 +108,6 @@ async def connected(address: Address, seconds: float) -> AsyncGenerator[Any, Non
                 trust_env=False,
             )
             await stack.enter_async_context(http)
-            open_http = part("mcp.client.streamable_http").streamable_http_client
+            open_http = import_extra("mcp.client.streamable_http").streamable_http_client
             transport = open_http(address.url, http_client=http)
         yield await stack.enter_async_context(client(transport))

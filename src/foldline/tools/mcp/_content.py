@@ -1,4 +1,4 @@
-"""Content of MCP to content of foldline, and back. Nothing here opens anything: a link stays a line of text."""
+"""Converts content between MCP and foldline. Nothing is fetched: a link becomes a line of text."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 from pydantic_core import from_json
 
 from foldline.tools._content import content_of
-from foldline.tools.mcp._package import part
+from foldline.tools.mcp._package import import_extra
 
 Block = dict[str, Any]
-PLAIN = "application/octet-stream"
+DEFAULT_MIME_TYPE = "application/octet-stream"
 
 
-def from_mcp(result: Any) -> str | list[Block]:  # noqa: ANN401  an object of the mcp package, which is an extra
-    """Say a result as content: one text alone as text, everything else as blocks."""
+def from_mcp(result: Any) -> str | list[Block]:  # noqa: ANN401  an object of the mcp package, which is optional
+    """Convert a result to content: a single text as text, everything else as blocks."""
     blocks = [_block(item) for item in result.content]
     if not blocks and result.structured_content is not None:
         text = content_of(result.structured_content)
@@ -26,13 +26,13 @@ def from_mcp(result: Any) -> str | list[Block]:  # noqa: ANN401  an object of th
     return blocks
 
 
-def _block(item: Any) -> Block:  # noqa: ANN401  an object of the mcp package, which is an extra
+def _block(item: Any) -> Block:  # noqa: ANN401  an object of the mcp package, which is optional
     if item.type == "text":
         return {"type": "text", "text": item.text}
     if item.type in ("image", "audio"):
         return {"type": item.type, "base64": item.data, "mime_type": item.mime_type}
     if item.type == "resource_link":
-        # The server chose the address: nobody shall fetch it by itself, so it is words and no file.
+        # The server chose the address, so it must not be fetched automatically: text, not a file block.
         words = [item.title or item.name, item.description, item.uri]
         return {"type": "text", "text": ": ".join(word for word in words if word)}
     if item.type == "resource":
@@ -40,19 +40,19 @@ def _block(item: Any) -> Block:  # noqa: ANN401  an object of the mcp package, w
     return {"type": "text", "text": str(content_of(item.model_dump(mode="json")))}
 
 
-def _resource(resource: Any) -> Block:  # noqa: ANN401  an object of the mcp package, which is an extra
+def _resource(resource: Any) -> Block:  # noqa: ANN401  an object of the mcp package, which is optional
     text = getattr(resource, "text", None)
     if text is not None:
         return {"type": "text", "text": text}
-    kind = resource.mime_type or PLAIN
+    kind = resource.mime_type or DEFAULT_MIME_TYPE
     family = kind.split("/")[0]
     block = family if family in ("image", "audio", "video") else "file"
     return {"type": block, "base64": resource.blob, "mime_type": kind}
 
 
-def to_mcp(content: str | Sequence[Any], *, is_error: bool = False) -> Any:  # noqa: ANN401  an object of the mcp package, which is an extra
-    """Make a result of content; a JSON object is also said as structured content."""
-    types = part("mcp.types")
+def to_mcp(content: str | Sequence[Any], *, is_error: bool = False) -> Any:  # noqa: ANN401  an object of the mcp package, which is optional
+    """Make a result from content; a JSON object is also set as structured content."""
+    types = import_extra("mcp.types")
     blocks = [content] if isinstance(content, str) else list(content)
     structured = None if is_error or not isinstance(content, str) else _object(content)
     return types.CallToolResult(
@@ -69,8 +69,8 @@ def _item(types: ModuleType, block: str | Mapping[str, Any]) -> object:
     if kind == "text" and isinstance(block.get("text"), str):
         return types.TextContent(type="text", text=block["text"])
     if kind in ("image", "audio") and isinstance(data, str):
-        made = types.ImageContent if kind == "image" else types.AudioContent
-        return made(type=kind, data=data, mime_type=block.get("mime_type") or f"{kind}/*")
+        content_class = types.ImageContent if kind == "image" else types.AudioContent
+        return content_class(type=kind, data=data, mime_type=block.get("mime_type") or f"{kind}/*")
     return types.TextContent(type="text", text=str(content_of({"content": block})))
 
 

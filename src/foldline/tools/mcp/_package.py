@@ -8,8 +8,8 @@ from types import ModuleType
 from foldline.exceptions import MissingExtraError
 
 
-def part(name: str) -> ModuleType:
-    """Return a module of the package."""
+def import_extra(name: str) -> ModuleType:
+    """Import a module of the `mcp` extra; raise `MissingExtraError` if it is not installed."""
     try:
         return import_module(name)
     except ImportError as error:

@@ -1,8 +1,8 @@
-"""Tools of an MCP server as tools of foldline, in both colours.
+"""Tools of an MCP server as tools of foldline, sync and async.
 
-The official client is async and its session belongs to one event loop, so the session lives on a private loop of its
-own; calls of either colour, from any thread or loop, are run there. A server that dies fails the calls under way with a
-typed error, and the next call connects again: a call that may have run is never sent twice.
+The official client is async and its session belongs to one event loop, so the session runs on a private loop, which
+also runs the sync and async calls from any thread or loop. If a server dies, its active calls fail with a typed error
+and the next call connects again: a call that may have run is never sent twice.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from foldline._io.drive import drive
 from foldline.exceptions import FoldlineError, ToolException, UsageError
 from foldline.tools.base import BaseTool, HandleToolError, ResponseFormat, tools_by_name
 from foldline.tools.errors import ToolTimeoutError
-from foldline.tools.mcp._connect import Address, connected, read_address
+from foldline.tools.mcp._connect import Address, connect, read_address
 from foldline.tools.mcp._content import from_mcp
-from foldline.tools.mcp._package import part
+from foldline.tools.mcp._package import import_extra
 from foldline.utils.short_repr import short_repr
 
 __all__ = ["MCPClient", "MCPConnectionError", "MCPTool", "aload_mcp_tools", "load_mcp_tools"]
 
 Server = str | Sequence[str] | Mapping[str, Any]
 
-CLOSED = -32000
-TIMED_OUT = -32001
-MOST_PAGES = 1000
+CONNECTION_CLOSED_CODE = -32000
+TIMEOUT_CODE = -32001
+MAX_PAGES = 1000
 
 
 class MCPConnectionError(FoldlineError):
-    """An MCP server cannot be reached, or went away; `server` says which."""
+    """An MCP server cannot be reached or closed the connection; `server` is its name."""
 
     def __init__(self, message: str, *, server: str = "") -> None:
         self.server = server
@@ -45,7 +45,7 @@ class MCPConnectionError(FoldlineError):
 
 
 class MCPClient:
-    """A connection to one MCP server, opened when it is first needed and closed by `close` or a `with` block.
+    """A connection to one MCP server, opened on first use and closed by `close` or a `with` block.
 
     ```python {test="skip: needs a server"}
     with MCPClient(["python", "server.py"]) as client:
@@ -68,12 +68,12 @@ class MCPClient:
 
         `prefix` is put before the names of its tools; `timeout` bounds each call; `options` are fields of the tools.
         """
-        part("mcp")
+        import_extra("mcp")
         self._address = read_address(server)
         self._prefix = prefix
         self._timeout = timeout
         self._options = options
-        # Knows the address and not the client: the session must not keep the client alive.
+        # Holds the address but not the client: the session must not keep the client alive.
         self._open = partial(_open, self._address, connect_timeout)
         self._lock = mutex()
         self._loop: PrivateLoop | None = None
@@ -84,7 +84,7 @@ class MCPClient:
         """The name of the server in errors."""
         return self._address.name
 
-    # -- what it can do
+    # -- tools
 
     def tools(self) -> list[BaseTool]:
         """Return the server's tools."""
@@ -94,51 +94,53 @@ class MCPClient:
         """Return the server's tools."""
         return await self._tools(ASYNC)
 
-    def call(self, name: str, arguments: Mapping[str, Any]) -> Any:  # noqa: ANN401  an object of the mcp package, which is an extra
-        """Call a tool by the server's name; give the result as the official package has it."""
+    def call(self, name: str, arguments: Mapping[str, Any]) -> Any:  # noqa: ANN401  an object of the mcp package, which is optional
+        """Call a tool by the server's name; return the result of the official package."""
         return drive(self._call(BLOCKING, name, arguments))
 
-    async def acall(self, name: str, arguments: Mapping[str, Any]) -> Any:  # noqa: ANN401  an object of the mcp package, which is an extra
-        """Call a tool by the server's name; give the result as the official package has it."""
+    async def acall(self, name: str, arguments: Mapping[str, Any]) -> Any:  # noqa: ANN401  an object of the mcp package, which is optional
+        """Call a tool by the server's name; return the result of the official package."""
         return await self._call(ASYNC, name, arguments)
 
     async def _tools(self, io: IO) -> list[BaseTool]:
-        found: list[Any] = []
+        descriptions: list[Any] = []
         cursor: str | None = None
-        for _ in range(MOST_PAGES):
+        for _ in range(MAX_PAGES):
             page = await self._page(io, cursor)
-            found += page.tools
+            descriptions += page.tools
             if not page.next_cursor or page.next_cursor == cursor:
                 break
             cursor = page.next_cursor
-        tools: list[BaseTool] = [self._tool(described) for described in found]
+        tools: list[BaseTool] = [self._tool(description) for description in descriptions]
         tools_by_name(tools)
         return tools
 
-    async def _page(self, io: IO, cursor: str | None) -> Any:  # noqa: ANN401  an object of the mcp package, which is an extra
+    async def _page(self, io: IO, cursor: str | None) -> Any:  # noqa: ANN401  an object of the mcp package, which is optional
         return await self._use(
             io, lambda client: client.list_tools(cursor=cursor, cache_mode="bypass")
         )
 
-    def _tool(self, described: Any) -> MCPTool:  # noqa: ANN401  an object of the mcp package, which is an extra
-        hints = described.annotations
-        about = {} if hints is None else hints.model_dump(mode="json", exclude_none=True)
-        name = f"{self._prefix}_{described.name}" if self._prefix else described.name
+    def _tool(self, description: Any) -> MCPTool:  # noqa: ANN401  an object of the mcp package, which is optional
+        annotations = description.annotations
+        annotation_fields = (
+            {} if annotations is None else annotations.model_dump(mode="json", exclude_none=True)
+        )
+        name = f"{self._prefix}_{description.name}" if self._prefix else description.name
         fields: dict[str, Any] = {
             "name": name,
-            "description": described.description or described.title or described.name,
-            "args_schema": dict(described.input_schema),
+            "description": description.description or description.title or description.name,
+            "args_schema": dict(description.input_schema),
             "metadata": {
                 "mcp_server": self.server,
-                **({"mcp_annotations": about} if about else {}),
+                **({"mcp_annotations": annotation_fields} if annotation_fields else {}),
             },
             **self._options,
         }
         tool = MCPTool(**fields)
-        tool._client, tool._server_name = self, described.name
+        tool._client, tool._server_name = self, description.name
         return tool
 
-    async def _call(self, io: IO, name: str, arguments: Mapping[str, Any]) -> Any:  # noqa: ANN401  an object of the mcp package, which is an extra
+    async def _call(self, io: IO, name: str, arguments: Mapping[str, Any]) -> Any:  # noqa: ANN401  an object of the mcp package, which is optional
         return await self._use(
             io,
             lambda client: client.call_tool(
@@ -148,57 +150,57 @@ class MCPClient:
 
     # -- the session
 
-    async def _use(self, io: IO, body: Callable[[Any], Coroutine[Any, Any, Any]]) -> Any:  # noqa: ANN401  an object of the mcp package, which is an extra
+    async def _use(self, io: IO, body: Callable[[Any], Coroutine[Any, Any, Any]]) -> Any:  # noqa: ANN401  an object of the mcp package, which is optional
         """Run a body with the session, on its loop."""
-        loop = self._running()
+        loop = self._running_loop()
         failures = (
-            part("mcp").MCPError,
+            import_extra("mcp").MCPError,
             OSError,
             OutOfTime,
             ExceptionGroup,
-            part("httpx2").HTTPError,
+            import_extra("httpx2").HTTPError,
         )
         try:
             return await loop.use(self._open, body, blocking=io.blocking)
         except failures as error:
-            raise self._explained(error, loop) from error
+            raise self._convert_error(error, loop) from error
 
-    def _running(self) -> PrivateLoop:
+    def _running_loop(self) -> PrivateLoop:
         with self._lock:
             if self._loop is None or not self._loop.is_running:
                 if self._finalizer is not None:
                     self._finalizer.detach()
                 self._loop = PrivateLoop()
-                # Also when nobody closes: at the end of the program, or when the last tool is gone.
+                # Closes the loop at exit, or when the last tool is collected, if `close` is not called.
                 self._finalizer = weakref.finalize(self, self._loop.close)
             return self._loop
 
-    def _explained(self, error: BaseException, loop: PrivateLoop) -> FoldlineError:
+    def _convert_error(self, error: BaseException, loop: PrivateLoop) -> FoldlineError:
         cause = _first(error)
         code = getattr(getattr(cause, "error", None), "code", None)
-        if code == TIMED_OUT:
+        if code == TIMEOUT_CODE:
             return ToolTimeoutError(f"{self.server} did not answer within {self._timeout:g} s")
-        if code is not None and code != CLOSED:
+        if code is not None and code != CONNECTION_CLOSED_CODE:
             return ToolException(f"{self.server} refused: {cause}")
-        with self._lock:  # the next call connects anew
+        with self._lock:  # the next call connects again
             if self._loop is loop:
                 self._loop = None
         loop.close(patience=0)
-        is_gone = code == CLOSED or isinstance(cause, ConnectionAbortedError)
-        what = "went away" if is_gone else "cannot be reached"
+        is_closed = code == CONNECTION_CLOSED_CODE or isinstance(cause, ConnectionAbortedError)
+        problem = "went away" if is_closed else "cannot be reached"
         return MCPConnectionError(
-            f"the MCP server {what}: {str(cause) or type(cause).__name__}", server=self.server
+            f"the MCP server {problem}: {str(cause) or type(cause).__name__}", server=self.server
         )
 
     def close(self) -> None:
-        """End the session, and the process of a server that was started."""
+        """End the session, and the process of a server that this client started."""
         with self._lock:
             loop, self._loop = self._loop, None
         if loop is not None:
             loop.close()
 
     async def aclose(self) -> None:
-        """End the session, and the process of a server that was started."""
+        """End the session, and the process of a server that this client started."""
         await ASYNC.call(self.close)
 
     def __enter__(self) -> Self:
@@ -217,7 +219,7 @@ class MCPClient:
 class MCPTool(BaseTool):
     """A tool of an MCP server; made by `MCPClient.tools` and `load_mcp_tools`.
 
-    What the server calls an error becomes a message with status "error"; structured content is in the artifact.
+    An error of the server becomes a message with status "error"; structured content is in the artifact.
     """
 
     handle_tool_error: HandleToolError = True
@@ -226,15 +228,15 @@ class MCPTool(BaseTool):
     _client: MCPClient | None = PrivateAttr(default=None)
     _server_name: str = PrivateAttr(default="")
 
-    def _run(self, **kwargs: Any) -> Any:  # noqa: ANN401  an object of the mcp package, which is an extra
-        return drive(self._both(BLOCKING, kwargs))
+    def _run(self, **kwargs: Any) -> Any:  # noqa: ANN401  an object of the mcp package, which is optional
+        return drive(self._call_server(BLOCKING, kwargs))
 
-    async def _arun(self, **kwargs: Any) -> Any:  # noqa: ANN401  an object of the mcp package, which is an extra
-        return await self._both(ASYNC, kwargs)
+    async def _arun(self, **kwargs: Any) -> Any:  # noqa: ANN401  an object of the mcp package, which is optional
+        return await self._call_server(ASYNC, kwargs)
 
-    async def _both(self, io: IO, arguments: dict[str, Any]) -> object:
+    async def _call_server(self, io: IO, arguments: dict[str, Any]) -> object:
         if self._client is None:
-            raise UsageError(f"{self.name} belongs to no MCP client: get it from MCPClient.tools()")
+            raise UsageError(f"{self.name} has no MCP client: get it from MCPClient.tools()")
         result = await self._client._call(io, self._server_name, arguments)
         content = from_mcp(result)
         if result.is_error:
@@ -243,21 +245,21 @@ class MCPTool(BaseTool):
         return content, None if structured is None else {"structured_content": structured}
 
 
-def _open(address: Address, seconds: float) -> _InTime:
-    return _InTime(connected(address, seconds), seconds)
+def _open(address: Address, seconds: float) -> _EnterTimeout:
+    return _EnterTimeout(connect(address, seconds), seconds)
 
 
-class _InTime:
-    """A context manager that must be entered in time."""
+class _EnterTimeout:
+    """A context manager whose `__aenter__` has a timeout."""
 
-    def __init__(self, inner: Any, seconds: float) -> None:  # noqa: ANN401  an object of the mcp package, which is an extra
+    def __init__(self, inner: Any, seconds: float) -> None:  # noqa: ANN401  an object of the mcp package, which is optional
         self._inner = inner
         self._seconds = seconds
 
-    async def __aenter__(self) -> Any:  # noqa: ANN401  an object of the mcp package, which is an extra
+    async def __aenter__(self) -> Any:  # noqa: ANN401  an object of the mcp package, which is optional
         return await ASYNC.bounded(self._seconds, self._inner.__aenter__())
 
-    async def __aexit__(self, *error: object) -> Any:  # noqa: ANN401  an object of the mcp package, which is an extra
+    async def __aexit__(self, *error: object) -> Any:  # noqa: ANN401  an object of the mcp package, which is optional
         return await self._inner.__aexit__(*error)
 
 
@@ -270,7 +272,8 @@ def _first(error: BaseException) -> BaseException:
 def load_mcp_tools(server: Server | Mapping[str, Server], **options: object) -> list[BaseTool]:
     """Return the tools of one server, or of several by name (`{"math": ["python", "math.py"], "web": "https://…"}`).
 
-    Of several, each name is put before the names of its tools. The connection stays open while the tools are used.
+    With several servers, the names of the tools begin with the name of their server. Connections stay open while the
+    tools are in use.
     """
     return [tool for client in _clients(server, options) for tool in client.tools()]
 
@@ -287,5 +290,7 @@ def _clients(
 ) -> list[MCPClient]:
     if isinstance(server, Mapping) and not {"url", "command"} & server.keys():
         servers = server.get("mcpServers", server)
-        return [MCPClient(one, **{"prefix": name, **options}) for name, one in servers.items()]
+        return [
+            MCPClient(address, **{"prefix": name, **options}) for name, address in servers.items()
+        ]
     return [MCPClient(server, **options)]

@@ -10,13 +10,13 @@ from foldline.callbacks.base import Callbacks
 from foldline.exceptions import UsageError
 from foldline.runnables.serializable import RunnableSerializable
 
-__all__ = ["CallOptions", "OlderCalls", "Values"]
+__all__ = ["CallOptions", "LegacyCalls", "Values"]
 
 Values = dict[str, Any]
 
 
 class CallOptions(TypedDict, total=False):
-    """What the older ways to call a chain take by name."""
+    """Keyword arguments of the older ways to call a chain."""
 
     tags: list[str] | None
     metadata: Values | None
@@ -24,40 +24,40 @@ class CallOptions(TypedDict, total=False):
     include_run_info: bool
 
 
-class OlderCalls(RunnableSerializable[Values, Values], ABC):
+class LegacyCalls(RunnableSerializable[Values, Values], ABC):
     """Named inputs to named outputs, called as in older programs."""
 
     @property
     @abstractmethod
     def input_keys(self) -> list[str]:
-        """The inputs this chain needs, those of its memory aside."""
+        """The inputs this chain needs, without those of its memory."""
 
     @property
     @abstractmethod
     def output_keys(self) -> list[str]:
-        """The outputs this chain gives."""
+        """The outputs this chain returns."""
 
     def __call__(
         self,
-        inputs: Any,
+        inputs: object,
         return_only_outputs: bool = False,  # noqa: FBT001, FBT002  LangChain's signature
         callbacks: Callbacks = None,
         **options: Unpack[CallOptions],
     ) -> Values:
         """Run the chain on a dict, or on its only input."""
-        config, how = _config(callbacks, return_only_outputs, options)
-        return self.invoke(inputs, config, **how)
+        config, call_options = _config(callbacks, return_only_outputs, options)
+        return self.invoke(inputs, config, **call_options)  # type: ignore[arg-type]
 
     async def acall(
         self,
-        inputs: Any,
+        inputs: object,
         return_only_outputs: bool = False,  # noqa: FBT001, FBT002  LangChain's signature
         callbacks: Callbacks = None,
         **options: Unpack[CallOptions],
     ) -> Values:
         """Run the chain on a dict, or on its only input."""
-        config, how = _config(callbacks, return_only_outputs, options)
-        return await self.ainvoke(inputs, config, **how)
+        config, call_options = _config(callbacks, return_only_outputs, options)
+        return await self.ainvoke(inputs, config, **call_options)  # type: ignore[arg-type]
 
     def run(
         self,
@@ -66,8 +66,8 @@ class OlderCalls(RunnableSerializable[Values, Values], ABC):
         tags: list[str] | None = None,
         metadata: Values | None = None,
         **kwargs: Any,
-    ) -> Any:
-        """Run the chain and give its only output."""
+    ) -> Any:  # noqa: ANN401  the chain's output, whose type the caller knows
+        """Run the chain and return its only output."""
         inputs = self._run_inputs(args, kwargs)
         return self(inputs, callbacks=callbacks, tags=tags, metadata=metadata)[self._run_output_key]
 
@@ -79,7 +79,7 @@ class OlderCalls(RunnableSerializable[Values, Values], ABC):
         metadata: Values | None = None,
         **kwargs: object,
     ) -> object:
-        """Run the chain and give its only output."""
+        """Run the chain and return its only output."""
         inputs = self._run_inputs(args, kwargs)
         return (await self.acall(inputs, callbacks=callbacks, tags=tags, metadata=metadata))[
             self._run_output_key
@@ -89,7 +89,7 @@ class OlderCalls(RunnableSerializable[Values, Values], ABC):
     def _run_output_key(self) -> str:
         if len(self.output_keys) != 1:
             raise UsageError(
-                f"`run` gives one output and {self.get_name()} has {self.output_keys}: use `invoke`"
+                f"`run` returns one output and {self.get_name()} has {self.output_keys}: use `invoke`"
             )
         return self.output_keys[0]
 
@@ -110,9 +110,9 @@ def _config(
     return_only_outputs: bool,  # noqa: FBT001
     options: CallOptions,
 ) -> tuple[RunnableConfig, dict[str, bool]]:
-    given: Values = {**options, "callbacks": callbacks}
-    how = {
+    settings: Values = {**options, "callbacks": callbacks}
+    call_options = {
         "return_only_outputs": return_only_outputs,
-        "include_run_info": given.pop("include_run_info", False),
+        "include_run_info": settings.pop("include_run_info", False),
     }
-    return {key: value for key, value in given.items() if value is not None}, how  # type: ignore[return-value]
+    return {key: value for key, value in settings.items() if value is not None}, call_options  # type: ignore[return-value]

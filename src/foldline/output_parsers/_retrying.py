@@ -1,4 +1,4 @@
-"""Asking a model again for what could not be read: the one loop behind `retry` and `fix`."""
+"""The retry loop of the parsers in `retry` and `fix`: ask the model again if its answer cannot be parsed."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from foldline.prompts import BasePromptTemplate
 from foldline.runnables.base import Runnable
 from foldline.runnables.sequence import sequence_of
 
-__all__ = ["AskAgain"]
+__all__ = ["RetryingParser"]
 
 T = TypeVar("T")
 
 
-class AskAgain(BaseOutputParser[T], Generic[T]):
-    """A parser that shows a model its unreadable answer, and reads the next one."""
+class RetryingParser(BaseOutputParser[T], Generic[T]):
+    """A parser that asks a model again, with the answer that could not be parsed."""
 
     parser: Annotated[BaseOutputParser[T], SkipValidation()]
-    """What reads the answers."""
+    """Parses the answers."""
     retry_chain: Runnable[Any, Any]
-    """What is asked again: variables in, text or a message out."""
+    """The chain that asks again: takes prompt variables, returns text or a message."""
     max_retries: int = Field(default=1, ge=0)
-    """How often the model is asked again before the error is passed on."""
+    """How often the model is asked again before the error is raised."""
     legacy: bool = True
-    """Kept for LangChain's sake: the chain is always a runnable here."""
+    """Accepted for compatibility with LangChain: the chain is always a runnable here."""
 
     default_prompt: ClassVar[BasePromptTemplate[Any]]
-    """How the model is asked again where nobody says otherwise."""
+    """The prompt if the caller passes none."""
 
     @classmethod
     def from_llm(
@@ -44,31 +44,31 @@ class AskAgain(BaseOutputParser[T], Generic[T]):
     ) -> Self:
         """Make the parser for a model."""
         if not isinstance(llm, Runnable):
-            raise UsageError(f"a model that is asked again is a runnable, not {type(llm).__name__}")
+            raise UsageError(f"`llm` must be a runnable, not {type(llm).__name__}")
         if not isinstance(parser, BaseOutputParser):
-            raise UsageError(
-                f"answers are read by an output parser, not by {type(parser).__name__}"
-            )
+            raise UsageError(f"`parser` must be an output parser, not {type(parser).__name__}")
         chain = sequence_of([prompt or cls.default_prompt, llm, StrOutputParser()])
         return cls(parser=parser, retry_chain=chain, max_retries=max_retries)
 
     def get_format_instructions(self) -> str:
-        """Say what the parser inside says."""
+        """Return the instructions of the wrapped parser."""
         return self.parser.get_format_instructions()
 
     @property
     def OutputType(self) -> object:
-        """What the parser inside gives."""
+        """The output type of the wrapped parser."""
         return self.parser.OutputType
 
-    async def _read(self, completion: str, run: Run, **known: str) -> T:
-        """Read; on failure ask again, with what is known, the answer and the error."""
-        for left in range(self.max_retries, -1, -1):
+    async def _parse_with_retries(self, completion: str, run: Run, **prompt_values: str) -> T:
+        """Parse the answer; if that fails, ask again with the prompt values, the answer and the error."""
+        for retries_left in range(self.max_retries, -1, -1):
             try:
-                return await self.parser._parsed([generation_of(completion)], run.child())
+                return await self.parser._parse_generations(
+                    [generation_of(completion)], run.child()
+                )
             except OutputParserException as error:
-                if not left:
+                if not retries_left:
                     raise
-                values = {**known, "completion": completion, "error": str(error)}
+                values = {**prompt_values, "completion": completion, "error": str(error)}
                 completion = text_of(await self.retry_chain._step(values, run.child()))
         return cast("T", None)  # not reached: the last round returns or raises

@@ -1,7 +1,7 @@
-"""The kinds of things chains and memories are made of, as Pydantic should check them.
+"""Types for the fields of chains and memories.
 
-Pydantic takes `Base[Any]` for a class of its own, which an instance of `Base[str]` is not: so the fields name the plain
-classes, and the type checker sees them with their parameters.
+Pydantic treats `Base[Any]` as a separate class, so an instance of `Base[str]` would fail validation. At run time the
+fields therefore use the plain classes; type checkers see them with their parameters.
 """
 
 from __future__ import annotations
