@@ -80,7 +80,7 @@ SINKS = {
         "testing/replay.py": "records what another transport answers",
     },
     scan.opens_a_file: {
-        "agents/middleware/file_search.py::FilesystemFileSearchMiddleware._by_hand": "files below root_path, links resolved",
+        "agents/middleware/file_search.py::FilesystemFileSearchMiddleware._by_hand": "files below root_path",
         "text_splitters/html.py::HTMLHeaderTextSplitter.split_text_from_file": "the file that the program names",
         "agents/loop.py::Loop.open": "begins a run; no file",
         "graph/loop.py::GraphLoop.open": "begins a run; no file",
@@ -155,7 +155,7 @@ SINKS = {
         "prompts/loading.py": "LangChain's prompt files name a `_type` of a table; the class is a row of the registry",
     },
     scan.reads_the_environment: {
-        "agents/middleware/shell.py::ShellToolMiddleware.__init__": "what the shell of an agent inherits, unless env= says",
+        "agents/middleware/shell.py::ShellToolMiddleware.__init__": "what the shell inherits, unless env= says",
         "utils/env.py": "from_env and its kin: at the call",
         "providers/": "keys and addresses, at the call; the cache folder",
         "load/_reader.py::Secrets.find": "only names that the caller listed in `secrets_from_env`",
