@@ -29,8 +29,13 @@ NOWHERE = {
         "providers/local/_download.py": "pip or uv with pinned hashes, as a list of arguments, when a user asks",
         "cli/bench.py": "`foldline bench` runs the script of this repository",
         "cli/install.py": "pip or uv, for an extra of ours, after the user at the terminal said yes",
+        "agents/middleware/file_search.py": "rg, as a list of arguments; the expression stands behind `--`",
+        "agents/middleware/execution.py": "the shell of an agent: its program asked for it with ShellToolMiddleware",
+        "agents/middleware/shell_session.py": "the same shell: its pipes are read, its group is ended",
     },
     scan.imports_by_name: {
+        "text_splitters/sentences.py::_library": "nltk or spacy, named in our source",
+        "text_splitters/html_semantic.py::_library": "bs4 or nltk, named in our source",
         "compat/convert.py::Direction.source_class": "modules and classes of the tables KINDS and VALUES",
         "compat/convert.py::Direction.target_class": "modules and classes of the tables KINDS and VALUES",
         "embedding_models.py::init_embeddings": "a module of the table CLASSES",
@@ -75,6 +80,7 @@ SINKS = {
         "testing/replay.py": "records what another transport answers",
     },
     scan.opens_a_file: {
+        "agents/middleware/file_search.py::FilesystemFileSearchMiddleware._by_hand": "files below root_path",
         "text_splitters/html.py::HTMLHeaderTextSplitter.split_text_from_file": "the file that the program names",
         "agents/loop.py::Loop.open": "begins a run; no file",
         "graph/loop.py::GraphLoop.open": "begins a run; no file",
@@ -149,6 +155,7 @@ SINKS = {
         "prompts/loading.py": "LangChain's prompt files name a `_type` of a table; the class is a row of the registry",
     },
     scan.reads_the_environment: {
+        "agents/middleware/shell.py::ShellToolMiddleware.__init__": "what the shell inherits, unless env= says",
         "utils/env.py": "from_env and its kin: at the call",
         "providers/": "keys and addresses, at the call; the cache folder",
         "load/_reader.py::Secrets.find": "only names that the caller listed in `secrets_from_env`",
