@@ -102,7 +102,7 @@ def test_a_value_of_another_type_is_named(call):
     builder.add_edge(START, "say")
 
     with pytest.raises(
-        InvalidUpdateError, match="the node 'say' gives the state a str that does not fit"
+        InvalidUpdateError, match="the node 'say' has the state with a str, which does not match"
     ):
         call.invoke(builder.compile(), 1)
 

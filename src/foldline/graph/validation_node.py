@@ -37,7 +37,7 @@ class ValidationNode(Runnable[Any, Any]):
         self.tags = tags
         self._format_error = format_error or _describe
 
-    async def _once(self, input: object, run: Run) -> object:
+    async def _invoke_body(self, input: object, run: Run) -> object:
         messages = input.get("messages") if isinstance(input, Mapping) else input
         last = messages[-1] if isinstance(messages, list) and messages else None
         if not isinstance(last, AIMessage):

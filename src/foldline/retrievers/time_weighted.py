@@ -45,7 +45,7 @@ class TimeWeightedVectorStoreRetriever(BaseRetriever):
 
     model_config: ClassVar[ConfigDict] = ConfigDict(arbitrary_types_allowed=True)
 
-    async def _once(self, input: str, run: Run) -> list[Document]:
+    async def _invoke_body(self, input: str, run: Run) -> list[Document]:
         lately = self.memory_stream[-self.k :]
         scored: Scored = {one.metadata[PLACE]: (one, self.default_salience) for one in lately}
         scored |= await self._salient(input, run.io)

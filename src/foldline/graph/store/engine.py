@@ -192,7 +192,7 @@ def _text(op: PutOp) -> str:
     try:
         return json.dumps(to_jsonable_python(dict(op.value or {})), ensure_ascii=True)
     except (PydanticSerializationError, ValueError, TypeError) as error:
-        raise SchemaError(f"the value of {op.key!r} cannot be kept in a store: {error}") from error
+        raise SchemaError(f"the value of {op.key!r} cannot be stored: {error}") from error
 
 
 def _item(row: Row) -> Item:
@@ -241,7 +241,7 @@ def _matches(given: object, wanted: object) -> bool:
     if isinstance(wanted, Mapping) and any(str(key).startswith("$") for key in wanted):
         for name, limit in wanted.items():
             if name not in COMPARE:
-                raise UsageError(f"a filter knows {', '.join(COMPARE)}, not {name!r}")
+                raise UsageError(f"a filter supports {', '.join(COMPARE)}, not {name!r}")
             try:
                 if not COMPARE[name](given, limit):
                     return False
