@@ -44,7 +44,7 @@ def test_a_list_is_kept_in_the_state(call):
     agent = create_agent(
         model, [], system_prompt="Be brief.", middleware=[TodoListMiddleware(), watch]
     )
-    if call.__class__.__name__ == "Async":
+    if call.mode == "async":
         agent = create_agent(model, [], middleware=[TodoListMiddleware()])
 
     state = call.invoke(agent, {"messages": "do it"})

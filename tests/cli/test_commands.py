@@ -144,7 +144,7 @@ def test_traces_are_found_by_words_model_and_time(foldline):
     assert questions("--model", "no-such-model") == []
     assert len(questions("--since", "1h")) == 2
     assert questions("-n", "1") == ["and of zebras?"]
-    assert "no length of time" in foldline("traces", "--prune-age", "soon").err
+    assert "not a length of time" in foldline("traces", "--prune-age", "soon").err
 
 
 @pytest.mark.slow

@@ -29,7 +29,7 @@ def names(call):
 
 
 def call_name(call) -> str:
-    return "async" if type(call).__name__ == "Async" else "blocking"
+    return "async" if call.mode == "async" else "blocking"
 
 
 def patched(cls: type, name: str, value: object) -> mock._patch:

@@ -66,7 +66,7 @@ class CheckResult:
     """The result of one check."""
 
     level: Literal["ok", "info", "warning", "problem"]
-    text: str
+    what: str
     todo: str = ""
 
 
@@ -84,7 +84,7 @@ def doctor(*, as_json: bool) -> int:
 
 def _print(finding: CheckResult) -> None:
     echo(f"{finding.level:<8} ", end="", style=STYLES[finding.level])
-    echo(finding.text + (f"\n         -> {finding.todo}" if finding.todo else ""))
+    echo(finding.what + (f"\n         -> {finding.todo}" if finding.todo else ""))
 
 
 def _findings() -> Iterator[CheckResult]:

@@ -18,7 +18,15 @@ from foldline.messages.native_content import has_calls_in_content
 from foldline.messages.usage import complete_usage
 from foldline.protocol.events import DELTA_FIELDS, DeltaKind, EventKind
 from foldline.protocol.folded import MESSAGE_KEYS, RESPONSE_KEYS
-from foldline.protocol.merge import append, copy_json, extend, first, leaf_rule, merge_block
+from foldline.protocol.merge import (
+    append,
+    copy_json,
+    extend,
+    first,
+    leaf_rule,
+    merge_block,
+    merge_deep,
+)
 from foldline.protocol.promote import is_server_call
 from foldline.utils.trusted import bare
 
@@ -344,7 +352,7 @@ def _addition(key: str, old: object, new: object) -> object:
     if isinstance(old, list) and isinstance(new, list):
         return _items_added(old, new)
     if isinstance(old, str) and isinstance(new, str) and rule not in (first, extend):
-        is_appended = rule is append or rule.__name__ == "deep"
+        is_appended = rule in (append, merge_deep)
         return (new[len(old) :] if new.startswith(old) else None) if is_appended else new
     return new
 
