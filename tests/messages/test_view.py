@@ -214,3 +214,37 @@ def test_a_delta_for_an_unknown_block_shows_nothing():
 
     assert view.feed(delta(7, type="text-delta", text="a")) is None
     assert view.feed({"event": "weather", "rain": True}) is None
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_text_that_began_as_a_string_keeps_its_fields_when_the_content_becomes_a_list(version):
+    annotated = {"type": "text", "text": "a", "annotations": []}
+    events = [
+        START,
+        {"event": "content-block-start", "index": 0, "content": {"type": "text", "text": ""}},
+        {"event": "content-block-delta", "index": 0, "delta": {"type": "text-delta", "text": "a"}},
+        {"event": "content-block-finish", "index": 0, "content": annotated},
+        *text(1, "b"),
+        FINISH,
+    ]
+
+    whole = reduce(operator.add, chunks_of(events, version))
+
+    assert message_chunk_to_message(whole).content[0] == annotated
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_block_of_unknown_type_after_a_call_loses_the_index_of_the_stream(version):
+    hologram = {"type": "hologram", "depth": []}
+    events = [
+        START,
+        *text(0, "a"),
+        *call(1, '{"a":1}', args={"a": 1}),
+        {"event": "content-block-start", "index": 2, "content": hologram},
+        {"event": "content-block-finish", "index": 2, "content": hologram},
+        FINISH,
+    ]
+
+    whole = reduce(operator.add, chunks_of(events, version))
+
+    assert hologram in message_chunk_to_message(whole).content

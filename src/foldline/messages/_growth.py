@@ -144,7 +144,7 @@ class ContentGrowth:
                     type(previous) is type(index) and previous < index for previous in preceding
                 ):
                     return None
-                block = BlockSum({"type": "text", "text": self._run(0), "index": index})
+                block = BlockSum({**item, "text": self._run(0)})
                 self._items.clear()
                 self._open[str(index)] = [block]
                 return item, block

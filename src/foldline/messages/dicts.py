@@ -27,6 +27,8 @@ __all__ = [
 ]
 
 CHUNK_FIELDS = ("type", "tool_call_chunks", "chunk_position")
+FINAL_CALLS = frozenset({"tool_call", "invalid_tool_call"})
+"""Blocks that the sum of a whole stream has finished already, without their index."""
 
 
 def message_from_dict(message: object) -> BaseMessage:
@@ -105,7 +107,11 @@ def _trusted_message(fields: dict[str, Any]) -> AIMessage:
 def _message_content(content: str | list[Any]) -> object:
     if isinstance(content, str):
         return mend_value(content)
-    indexes = [item.get("index") for item in content if isinstance(item, dict)]
+    indexes = [
+        item.get("index")
+        for item in content
+        if isinstance(item, dict) and not ("index" not in item and item.get("type") in FINAL_CALLS)
+    ]
     is_numbered = bool(indexes) and all(type(index) is int for index in indexes)
     if is_numbered and len(indexes) == len(content):
         content = sorted(content, key=lambda item: cast("int", item["index"]))
