@@ -44,7 +44,7 @@ NOWHERE = {
         "load/registry.py::resolve": "the one place that revives: a row of the closed registry",
         "providers/__init__.py::find_provider": "a row of our registry, or an installed entry point",
         "prompts/_jinja.py::_jinja2": "parts of jinja2",
-        "tools/mcp/_package.py::part": "parts of mcp, named in our source",
+        "tools/mcp/_package.py::import_extra": "parts of mcp, named in our source",
         "utils/utils.py::guard_import": "LangChain's helper for code that imports an extra",
         "cli/": "the user's own command line names modules and commands",
         "providers/_endpoint.py::Endpoint._batch_api": "a class variable of a provider of ours",

@@ -229,12 +229,12 @@ __getattr__: Loader = lazy_exports(
         "MessageFinish MessageReset MessageStart MetadataScalar ROLES ReasoningDelta Role "
         "StreamError TextDelta ToolCallDelta",
         ".fold": "MessageBuilder fold",
-        ".folded": "FoldLimits FoldedMessage normalize_finish_reason",
+        ".folded_message": "FoldLimits FoldedMessage normalize_finish_reason",
         ".grammar": "GrammarChecker Violation assert_valid_event_stream check",
         ".identity": "Key",
         ".merge": "RULES Rule add_usage copy_json grow_name merge_block merge_dicts merge_lists "
         "merge_metadata replace_usage",
-        ".promote": "is_growing_call is_server_call parse_tool_args promote",
+        ".tool_call_text": "is_growing_call is_server_call parse_tool_args promote",
         ".published": "BlockDeltaFields ContentBlockDeltaData ContentBlockFinishData ContentBlockStartData "
         "InvalidToolCallBlock MessageErrorData MessageFinishData MessageMetadata MessageRole "
         "MessageStartData MessagesData ServerToolCallBlock ServerToolCallChunkBlock "

@@ -73,7 +73,7 @@ __getattr__: Loader = lazy_exports(
         ".interrupts": "Command Interrupt interrupt",
         ".primitives": "asleep flow_version idempotency_key now random sleep uuid write",
         ".retry": "RetryPolicy",
-        ".steps": "Call Step agather gather step",
+        ".steps": "StepCall Step agather gather step",
         ".temporal": "TemporalDurability",
     },
 )

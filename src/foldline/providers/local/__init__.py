@@ -34,7 +34,7 @@ __getattr__: Loader = lazy_exports(
         ".chat": "ChatLlamaCpp",
         ".embeddings": "LocalEmbeddings",
         ".fetch": "MODELS cache_dir is_fetched model_path",
-        ".runtime": "Runtime Settings unload",
+        ".runtime": "Runtime RuntimeSettings unload",
         ".session": "LocalModel",
         ".text": "LlamaCpp",
     },
