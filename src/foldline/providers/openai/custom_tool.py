@@ -29,19 +29,22 @@ def custom_tool(
     ```python
     from foldline.providers.openai import custom_tool
 
+
     @custom_tool
     def execute_code(code: str) -> str:
-        \"\"\"Execute Python code.\"\"\"
+        "Execute Python code."
         return "27"
+
 
     print(execute_code.invoke("3 ** 3"))
     #> 27
     ```
     """
 
-    def make(written: Callable[..., Any]) -> BaseTool:
-        made: BaseTool = tool(infer_schema=False, **options)(written)
-        made.metadata = {"type": "custom_tool", **({} if format is None else {"format": format})}
-        return made
+    def make(function: Callable[..., Any]) -> BaseTool:
+        text_tool: BaseTool = tool(infer_schema=False, **options)(function)
+        grammar = {} if format is None else {"format": format}
+        text_tool.metadata = {"type": "custom_tool", **grammar}
+        return text_tool
 
     return make if function is None else make(function)
