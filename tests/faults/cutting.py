@@ -69,7 +69,9 @@ class CutTransport(NativeTransport):
         end = b"\r\n0\r\n\r\n" if how == "clean" else b""
         framed = (chunk if body else b"") + (end if body else end[2:])
         head = HEAD.format(self.content_type).encode()
-        self._blocking.pool.put(("127.0.0.1", 9, False, None), HeldWire([head, framed], how))  # type: ignore[arg-type]
+        self._blocking_connections.pool.put(
+            ("127.0.0.1", 9, False, None), HeldWire([head, framed], how)
+        )  # type: ignore[arg-type]
 
 
 @dataclass

@@ -16,7 +16,7 @@ from foldline.documents import Document
 from foldline.exceptions import FoldlineError, SchemaError, UsageError
 from foldline.load import Serializable, dumpd, dumps, load, loads
 from foldline.load.dump import MAX_DEPTH, default
-from foldline.load.registry import REGISTRY, Entry
+from foldline.load.registry import REGISTRY, RegistryEntry
 from tests.load.values import json_values, python_values, same
 
 
@@ -239,7 +239,7 @@ def test_a_class_that_borrows_the_name_of_one_never_imported_is_an_error(monkeyp
             return ["foldline", "nowhere", "Thing"]
 
     monkeypatch.setitem(
-        REGISTRY, ("foldline", "nowhere", "Thing"), Entry("foldline.nowhere:Thing", "core")
+        REGISTRY, ("foldline", "nowhere", "Thing"), RegistryEntry("foldline.nowhere:Thing", "core")
     )
     with pytest.raises(SchemaError, match="which is another class"):
         dumps(Impostor("x"))

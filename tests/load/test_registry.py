@@ -7,7 +7,7 @@ import pytest
 from foldline.exceptions import SchemaError
 from foldline.load import dumps, loads
 from foldline.load.mapping import LANGCHAIN_NAMES, LOADABLE
-from foldline.load.registry import REGISTRY, Allowance, Entry, is_value, our_id, resolve
+from foldline.load.registry import REGISTRY, Allowance, RegistryEntry, is_value, our_id, resolve
 from foldline.load.serializable import class_id
 from foldline.prompts import PromptTemplate
 from foldline.runnables import ConfigurableField
@@ -31,7 +31,9 @@ def test_a_row_names_a_class_that_is_written_under_that_id(module, name):
 
 
 def test_a_class_that_this_build_does_not_have_is_named(monkeypatch):
-    monkeypatch.setitem(REGISTRY, ("foldline", "gone", "Old"), Entry("foldline.gone:Old", "core"))
+    monkeypatch.setitem(
+        REGISTRY, ("foldline", "gone", "Old"), RegistryEntry("foldline.gone:Old", "core")
+    )
 
     with pytest.raises(SchemaError, match=r"foldline\.gone\.Old is not in this build"):
         Allowance("all").find(("foldline", "gone", "Old"))

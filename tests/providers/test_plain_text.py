@@ -68,4 +68,7 @@ def test_a_translator_that_a_program_registered_sees_plain_text_too(
     from foldline.messages import block_translators
 
     monkeypatch.setitem(block_translators.CUSTOM_TRANSLATORS, "acme", {})
-    assert _foreign_messages.plain_text(AIMessage("x", response_metadata={"model_provider": "acme"})) is None
+    assert (
+        _foreign_messages.plain_text(AIMessage("x", response_metadata={"model_provider": "acme"}))
+        is None
+    )

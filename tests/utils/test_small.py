@@ -178,7 +178,7 @@ def test_versions_are_compared_as_numbers():
 
 
 def test_unknown_keywords_are_gathered_and_told():
-    with pytest.warns(UserWarning, match="'b' is no parameter"):
+    with pytest.warns(UserWarning, match="'b' is not a parameter"):
         assert utils.build_extra_kwargs({"a": 1}, {"b": 2, "c": 3}, {"c"}) == {"a": 1, "b": 2}
     with pytest.raises(UsageError, match="twice"):
         utils.build_extra_kwargs({"a": 1}, {"a": 2}, {"c"})

@@ -285,7 +285,7 @@ def test_the_two_meanings_of_durability_are_told_apart():
         create_agent(model, durability="sync")
     with pytest.raises(UsageError, match="pass it to invoke or stream"):
         workflow(durability="exit")(lambda: 1)
-    with pytest.raises(UsageError, match=r"is an engine .*, not int"):
+    with pytest.raises(UsageError, match=r"must be an engine .*, not int"):
         create_agent(model, durability=5)
     agent = create_agent(model, durability=Memory())
     with pytest.raises(UsageError, match=r"agent is kept by Memory.*Leave it out"):
@@ -301,7 +301,7 @@ def test_the_two_meanings_of_durability_are_told_apart():
 def test_two_agents_of_one_name_are_refused():
     engine = Memory()
     create_agent(ScriptedChatModel(script=["x"]), durability=engine)
-    with pytest.raises(UsageError, match="has something named 'agent' already"):
+    with pytest.raises(UsageError, match="already has an agent or flow named 'agent'"):
         create_agent(ScriptedChatModel(script=["x"]), durability=engine)
 
 

@@ -74,9 +74,7 @@ class WebBaseLoader(BaseLoader):
         addresses = [web_path] if isinstance(web_path, str) else list(web_path)
         self.web_paths = [url for url in (*addresses, *web_paths) if url]
         if not self.web_paths:
-            raise UsageError(
-                "WebBaseLoader needs an address: WebBaseLoader('https://example.com/')"
-            )
+            raise UsageError("WebBaseLoader needs a URL: WebBaseLoader('https://example.com/')")
         for url in self.web_paths:
             _check(url)
         self.continue_on_failure = continue_on_failure

@@ -91,25 +91,27 @@ class ShellSession:
         except OSError:  # it ended before it was asked
             return CommandResult("", None)
         ends = {process.stdout: f"\n{mark} ".encode(), process.stderr: f"{mark}\n".encode()}
-        heard = _listen(ends, deadline)
-        out, is_done = _before(heard[process.stdout], ends[process.stdout])
-        err, _ = _before(heard[process.stderr], ends[process.stderr])
+        received = _listen(ends, deadline)
+        out, is_done = _before(received[process.stdout], ends[process.stdout])
+        err, _ = _before(received[process.stderr], ends[process.stderr])
         code = None
         if is_done:
-            tail = bytes(heard[process.stdout]).partition(ends[process.stdout])[2]
+            tail = bytes(received[process.stdout]).partition(ends[process.stdout])[2]
             code = int(tail.split()[0])
-        return self._result(out, err, code, is_late=not is_done and process.poll() is None)
+        # A shell that ended closes its streams a moment before it can be waited for: the clock decides, not `poll`.
+        is_late = not is_done and time.monotonic() >= deadline
+        return self._result(out, err, code, is_late=is_late)
 
     def _result(self, out: str, err: str, code: int | None, *, is_late: bool) -> CommandResult:
         marked = [f"[stderr] {line}" for line in err.splitlines()]
         lines = [*out.splitlines(), *marked]
-        kept = lines[: self._policy.max_output_lines]
-        text, omitted = "\n".join(kept), 0
+        first_lines = lines[: self._policy.max_output_lines]
+        text, omitted = "\n".join(first_lines), 0
         most = self._policy.max_output_bytes
         if most is not None and len(text.encode()) > most:
             omitted = len(text.encode()) - most
             text = text.encode()[:most].decode(errors="ignore")
-        return CommandResult(text, code, is_late, len(lines) - len(kept), omitted)
+        return CommandResult(text, code, is_late, len(lines) - len(first_lines), omitted)
 
     def _stop(self) -> None:
         process, self._process = self._process, None
@@ -142,24 +144,24 @@ def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
 
 
 def _listen(ends: Mapping[IO[bytes], bytes], deadline: float) -> dict[IO[bytes], bytearray]:
-    """Read streams until each said its last words or ended, or it is too late."""
-    heard = {stream: bytearray() for stream in ends}
+    """Read each stream up to its end mark, until it is closed, or until the deadline."""
+    received = {stream: bytearray() for stream in ends}
     with selectors.DefaultSelector() as selector:
-        for one in ends:
-            selector.register(one, selectors.EVENT_READ)
-        while selector.get_map() and (left := deadline - time.monotonic()) > 0:
-            for key, _ in selector.select(left):
-                stream = cast("IO[bytes]", key.fileobj)
-                piece = os.read(stream.fileno(), PIECE)
-                heard[stream] += piece
-                end = ends[stream]
-                tail = bytes(heard[stream][-len(piece) - 200 :])
-                found = tail.partition(end)
-                if not piece or (found[1] and (end.endswith(b"\n") or b"\n" in found[2])):
-                    selector.unregister(stream)
-    return heard
+        for stream in ends:
+            selector.register(stream, selectors.EVENT_READ)
+        while selector.get_map() and (seconds := deadline - time.monotonic()) > 0:
+            for key, _ in selector.select(seconds):
+                ready = cast("IO[bytes]", key.fileobj)
+                piece = os.read(ready.fileno(), PIECE)
+                received[ready] += piece
+                end = ends[ready]
+                tail = bytes(received[ready][-len(piece) - 200 :])
+                _, mark, after = tail.partition(end)
+                if not piece or (mark and (end.endswith(b"\n") or b"\n" in after)):
+                    selector.unregister(ready)
+    return received
 
 
-def _before(heard: bytearray, end: bytes) -> tuple[str, bool]:
-    said, found, _ = bytes(heard).partition(end)
-    return said.decode(errors="replace"), bool(found)
+def _before(received: bytearray, end: bytes) -> tuple[str, bool]:
+    text, mark, _ = bytes(received).partition(end)
+    return text.decode(errors="replace"), bool(mark)
