@@ -108,6 +108,7 @@ def test_what_is_missed_is_told() -> None:
     assert len(missed(bad)) == 7
 
 
+@pytest.mark.timing
 @pytest.mark.skipif(sys.platform == "win32", reason="forks")
 def test_every_counted_kill_had_ten_acknowledged_records(tmp_path: Path) -> None:
     tally = Loop("history", tmp_path, 5).run(6)

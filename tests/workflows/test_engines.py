@@ -288,13 +288,13 @@ def test_the_two_meanings_of_durability_are_told_apart():
     with pytest.raises(UsageError, match=r"must be an engine .*, not int"):
         create_agent(model, durability=5)
     agent = create_agent(model, durability=Memory())
-    with pytest.raises(UsageError, match=r"agent is kept by Memory.*Leave it out"):
+    with pytest.raises(UsageError, match=r"agent is stored by Memory.*Leave it out"):
         agent.invoke({"messages": "hi"}, durability="exit")
     flow = workflow(durability=Memory(), name="flow")(lambda: 1)
-    with pytest.raises(UsageError, match=r"flow is kept by Memory.*Leave it out"):
+    with pytest.raises(UsageError, match=r"flow is stored by Memory.*Leave it out"):
         flow.invoke((), durability="async")
     kept = create_agent(model, checkpointer=InMemorySaver())
-    with pytest.raises(UsageError, match="is given to create_agent or @workflow"):
+    with pytest.raises(UsageError, match="to create_agent or @workflow"):
         kept.invoke({"messages": "hi"}, {"configurable": {"thread_id": "1"}}, durability=Memory())
 
 
