@@ -83,10 +83,10 @@ def create_openai_fn_runnable(
         raise UsageError(
             "create_openai_fn_runnable needs a function: a dict, a model or a function"
         )
-    described = [convert_to_openai_function(one) for one in functions]
-    options: dict[str, Any] = {"functions": described, **llm_kwargs}
-    if len(described) == 1 and enforce_single_function_usage:
-        options["function_call"] = {"name": described[0]["name"]}
+    schemas = [convert_to_openai_function(function) for function in functions]
+    options: dict[str, Any] = {"functions": schemas, **llm_kwargs}
+    if len(schemas) == 1 and enforce_single_function_usage:
+        options["function_call"] = {"name": schemas[0]["name"]}
     parser = output_parser or get_openai_output_parser(functions)
     return _chain(prompt, llm.bind(**options), parser)
 
@@ -98,8 +98,8 @@ def get_openai_output_parser(functions: Sequence[Schema]) -> Runnable[Any, Any]:
         return JsonOutputFunctionsParser(args_only=len(functions) <= 1)
     if len(functions) == 1:
         return PydanticOutputFunctionsParser(pydantic_schema=first)
-    named = {convert_to_openai_function(one)["name"]: one for one in functions}
-    return PydanticOutputFunctionsParser(pydantic_schema=named)
+    by_name = {convert_to_openai_function(function)["name"]: function for function in functions}
+    return PydanticOutputFunctionsParser(pydantic_schema=by_name)
 
 
 def _by_tool(
@@ -154,12 +154,12 @@ def _by_function(
 def _by_json(
     schema: Schema, llm: Model, prompt: Prompt, parser: Parser, options: dict[str, Any]
 ) -> Model:
-    described: Any = schema
+    json_schema: Any = schema
     if _is_model(schema):
         parser = parser or PydanticOutputParser(pydantic_object=schema)
-        described = convert_to_openai_function(schema)["parameters"]
+        json_schema = convert_to_openai_function(schema)["parameters"]
     if prompt is not None and "output_schema" in prompt.input_variables:
-        prompt = prompt.partial(output_schema=json.dumps(described, indent=2))
+        prompt = prompt.partial(output_schema=json.dumps(json_schema, indent=2))
     bound = llm.bind(response_format={"type": "json_object"}, **options)
     return _chain(prompt, bound, parser or JsonOutputParser())
 

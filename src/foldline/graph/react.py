@@ -168,8 +168,8 @@ def _model_functions(model: Runnable[Any, Any], tools: list[Any], prompt: Prompt
         remaining = _get(state, "remaining_steps")
         if remaining is not None and remaining < 2 and message.tool_calls:
             message = AIMessage(OUT_OF_STEPS, id=message.id)
-        known = {one.id for one in _get(state, "messages") or []}
-        return {"messages": [with_fresh_id(message, known)]}
+        earlier_ids = {one.id for one in _get(state, "messages") or []}
+        return {"messages": [with_fresh_id(message, earlier_ids)]}
 
     def ask(state: object) -> dict[str, Any]:
         return answer(state, chain.invoke(read(state)))

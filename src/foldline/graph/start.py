@@ -110,8 +110,8 @@ class GraphStart(ThreadStart[RunContext[GraphThread]]):
         """Change the state and add the targets of the command to the next steps; open questions stay open."""
         thread = self.context.thread
         if thread.head is None:
-            given = command.update if self.plan.keys.is_root else dict(command.update or {})
-            await self.take_input(given, self._targets(command))
+            update = command.update if self.plan.keys.is_root else dict(command.update or {})
+            await self.take_input(update, self._targets(command))
             return
         await self._begin(self._change(command))
         if command.goto:

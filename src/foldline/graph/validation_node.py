@@ -57,27 +57,27 @@ class ValidationNode(Runnable[Any, Any]):
         try:
             return ToolMessage(schema.model_validate(call["args"]).model_dump_json(), **answer)
         except ValidationError as error:
-            said = self._format_error(error, call, schema)
-            return ToolMessage(said, additional_kwargs={"is_error": True}, **answer)
+            error_text = self._format_error(error, call, schema)
+            return ToolMessage(error_text, additional_kwargs={"is_error": True}, **answer)
 
 
 def _named(schema: object) -> tuple[str, type[BaseModel]]:
     if isinstance(schema, type) and issubclass(schema, BaseModel):
         return schema.__name__, schema
     if isinstance(schema, BaseTool):
-        made = schema
+        tool = schema
     elif callable(schema):
-        made = as_tool(schema)
+        tool = as_tool(schema)
     else:
         raise UsageError(
             f"ValidationNode takes Pydantic models, tools and functions, not {type(schema).__name__}"
         )
-    form = made.args_schema
+    form = tool.args_schema
     if not (isinstance(form, type) and issubclass(form, BaseModel)):
         raise UsageError(
-            f"ValidationNode needs a Pydantic model as the args_schema of {made.name}, not {form!r:.60}"
+            f"ValidationNode needs a Pydantic model as the args_schema of {tool.name}, not {form!r:.60}"
         )
-    return made.name, form
+    return tool.name, form
 
 
 def _describe(error: BaseException, call: ToolCall, schema: type[BaseModel]) -> str:

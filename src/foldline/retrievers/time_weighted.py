@@ -47,12 +47,14 @@ class TimeWeightedVectorStoreRetriever(BaseRetriever):
 
     async def _invoke_body(self, input: str, run: Run) -> list[Document]:
         lately = self.memory_stream[-self.k :]
-        scored: Scored = {one.metadata[PLACE]: (one, self.default_salience) for one in lately}
+        scored: Scored = {
+            document.metadata[PLACE]: (document, self.default_salience) for document in lately
+        }
         scored |= await self._salient(input, run.io)
         now = datetime.now()
-        ranked = sorted(scored.values(), key=lambda one: -self._score(one[0], one[1], now))[
-            : self.k
-        ]
+        ranked = sorted(
+            scored.values(), key=lambda document: -self._score(document[0], document[1], now)
+        )[: self.k]
         for document, _ in ranked:
             document.metadata[USED] = now
         return [document for document, _ in ranked]
@@ -72,11 +74,11 @@ class TimeWeightedVectorStoreRetriever(BaseRetriever):
             if io.blocking
             else store.asimilarity_search_with_relevance_scores
         )
-        found = await io.call(search, query, **self.search_kwargs)
+        matches = await io.call(search, query, **self.search_kwargs)
         return {
-            one.metadata[PLACE]: (self.memory_stream[one.metadata[PLACE]], score)
-            for one, score in found
-            if PLACE in one.metadata
+            document.metadata[PLACE]: (self.memory_stream[document.metadata[PLACE]], score)
+            for document, score in matches
+            if PLACE in document.metadata
         }
 
     def _score(self, document: Document, relevance: float | None, now: datetime) -> float:
@@ -98,8 +100,8 @@ class TimeWeightedVectorStoreRetriever(BaseRetriever):
 
     def _remembered(self, documents: list[Document], options: dict[str, Any]) -> list[Document]:
         now = options.pop("current_time", None) or datetime.now()
-        kept = deepcopy(documents)
-        for place, document in enumerate(kept, len(self.memory_stream)):
+        copies = deepcopy(documents)
+        for place, document in enumerate(copies, len(self.memory_stream)):
             document.metadata = {USED: now, MADE: now, **document.metadata, PLACE: place}
-        self.memory_stream.extend(kept)
-        return kept
+        self.memory_stream.extend(copies)
+        return copies

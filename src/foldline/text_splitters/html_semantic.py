@@ -107,12 +107,12 @@ class HTMLSemanticPreservingSplitter(BaseDocumentTransformer):
         self, documents: Sequence[Document], **kwargs: object
     ) -> list[Document]:
         """Cut documents of HTML into smaller ones."""
-        made: list[Document] = []
+        pieces: list[Document] = []
         for document in documents:
             for piece in self.split_text(document.page_content):
                 more = document.metadata if self._keeps_parents else {}
-                made.append(Document(piece.page_content, metadata={**more, **piece.metadata}))
-        return made
+                pieces.append(Document(piece.page_content, metadata={**more, **piece.metadata}))
+        return pieces
 
     # -- reading
 
@@ -174,7 +174,7 @@ class HTMLSemanticPreservingSplitter(BaseDocumentTransformer):
 
 def _behind(place: int, whole: list[Span]) -> int:
     """Return a place where a text may be cut: this one, or the end of the element that it is inside of."""
-    return next((one.end for one in whole if one.start < place < one.end), place)
+    return next((span.end for span in whole if span.start < place < span.end), place)
 
 
 def _link(tag: Any) -> str:  # noqa: ANN401  Beautiful Soup's

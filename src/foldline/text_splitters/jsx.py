@@ -42,5 +42,7 @@ class JSFrameworkTextSplitter(RecursiveCharacterTextSplitter):
     def _spans(self, text: str) -> Iterator[Span]:
         tags = [f"<{tag}" for tag in dict.fromkeys(TAG.findall(text))]
         separators = [*self._separators, *STATEMENTS, *tags, *LAST]
-        patterns = [pattern_of(one, is_regex=self._is_separator_regex) for one in separators]
+        patterns = [
+            pattern_of(separator, is_regex=self._is_separator_regex) for separator in separators
+        ]
         return self._cut(text, Span(0, len(text)), patterns)

@@ -98,7 +98,7 @@ class SpacyTextSplitter(_SentenceTextSplitter):
                 ) from error
         read.max_length = max_length
         form = "text" if strip_whitespace else "text_with_ws"
-        self._cut = lambda text: [str(getattr(one, form)) for one in read(text).sents]
+        self._cut = lambda text: [str(getattr(sentence, form)) for sentence in read(text).sents]
 
 
 def _library(module: str, package: str) -> Any:  # noqa: ANN401  a module of theirs

@@ -171,8 +171,8 @@ def _as_langchain(value: object) -> object:
         return [_as_langchain(item) for item in value]
     if not isinstance(value, dict):
         return value
-    written = {key: _as_langchain(item) for key, item in value.items()}
+    converted = {key: _as_langchain(item) for key, item in value.items()}
     path = value.get("id")
     if value.get("lc") == 1 and isinstance(path, list) and path[:2] == ["foldline", "messages"]:
-        written["id"] = [*MESSAGES_OF_LANGCHAIN, path[-1]]
-    return written
+        converted["id"] = [*MESSAGES_OF_LANGCHAIN, path[-1]]
+    return converted

@@ -80,11 +80,13 @@ class FilesystemFileSearchMiddleware(AgentMiddleware):
         ):
             return NO_FILES
         try:
-            found = [one for one in folder.glob(pattern) if one.is_file() and self._is_inside(one)]
+            files = [
+                file for file in folder.glob(pattern) if file.is_file() and self._is_inside(file)
+            ]
         except (ValueError, NotImplementedError) as error:
             return f"Invalid pattern: {error}"
-        found.sort(key=lambda one: one.stat().st_mtime, reverse=True)
-        return "\n".join(map(self._shown, found)) or NO_FILES
+        files.sort(key=lambda file: file.stat().st_mtime, reverse=True)
+        return "\n".join(map(self._model_path, files)) or NO_FILES
 
     def _grep(self, pattern: str, path: str, include: str | None, mode: str) -> str:
         try:
@@ -96,7 +98,7 @@ class FilesystemFileSearchMiddleware(AgentMiddleware):
         if folder is not None and folder.exists():
             matches = self._by_ripgrep(pattern, folder, include)
             if matches is None:
-                matches = self._by_hand(expression, folder, include)
+                matches = self._by_reading(expression, folder, include)
         if not matches:
             return NO_MATCHES
         if mode == "files_with_matches":
@@ -114,28 +116,34 @@ class FilesystemFileSearchMiddleware(AgentMiddleware):
         command = [self._ripgrep, "--json", "--no-ignore", "--hidden", "--max-filesize", size]
         command += ["--glob", include] if include else []
         try:
-            found = subprocess.run(
+            process = subprocess.run(
                 [*command, "--", pattern, str(folder)], capture_output=True, timeout=SECONDS, check=False
             )  # fmt: skip
         except (OSError, subprocess.TimeoutExpired):
             return None
-        if found.returncode > 1:  # 1: nothing was found
+        if process.returncode > 1:  # 1: nothing was found
             return None
         matches: Matches = {}
-        for line in found.stdout.splitlines():
-            said = json.loads(line)
-            data = said["data"]
-            if said["type"] != "match" or "text" not in data["path"] or "text" not in data["lines"]:
+        for line in process.stdout.splitlines():
+            record = json.loads(line)
+            data = record["data"]
+            if (
+                record["type"] != "match"
+                or "text" not in data["path"]
+                or "text" not in data["lines"]
+            ):
                 continue
             file = Path(data["path"]["text"])
             if self._is_inside(file):
                 text = (data["line_number"], data["lines"]["text"].rstrip("\r\n"))
-                matches.setdefault(self._shown(file), []).append(text)
+                matches.setdefault(self._model_path(file), []).append(text)
         return matches
 
-    def _by_hand(self, expression: re.Pattern[str], folder: Path, include: str | None) -> Matches:
+    def _by_reading(
+        self, expression: re.Pattern[str], folder: Path, include: str | None
+    ) -> Matches:
         names = (
-            None if include is None else [re.compile(translate(one)) for one in _braces(include)]
+            None if include is None else [re.compile(translate(glob)) for glob in _braces(include)]
         )
         matches: Matches = {}
         for file in self._files(folder):
@@ -145,9 +153,9 @@ class FilesystemFileSearchMiddleware(AgentMiddleware):
                 lines = file.read_text(encoding="utf-8").splitlines()
             except (OSError, UnicodeDecodeError):
                 continue
-            found = [(at, line) for at, line in enumerate(lines, 1) if expression.search(line)]
-            if found:
-                matches[self._shown(file)] = found
+            hits = [(at, line) for at, line in enumerate(lines, 1) if expression.search(line)]
+            if hits:
+                matches[self._model_path(file)] = hits
         return matches
 
     def _files(self, folder: Path) -> Iterator[Path]:
@@ -172,17 +180,17 @@ class FilesystemFileSearchMiddleware(AgentMiddleware):
     def _is_inside(self, file: Path) -> bool:
         return file.resolve().is_relative_to(self.root_path)
 
-    def _shown(self, file: Path) -> str:
+    def _model_path(self, file: Path) -> str:
         return f"/{file.relative_to(self.root_path).as_posix()}"
 
 
 def _braces(pattern: str) -> list[str]:
     """Return the patterns that `*.{ts,tsx}` stands for."""
-    found = re.search(r"\{([^{}]*)\}", pattern)
-    if found is None:
+    match = re.search(r"\{([^{}]*)\}", pattern)
+    if match is None:
         return [pattern]
     return [
-        one
-        for choice in found[1].split(",")
-        for one in _braces(pattern[: found.start()] + choice + pattern[found.end() :])
+        expanded
+        for choice in match[1].split(",")
+        for expanded in _braces(pattern[: match.start()] + choice + pattern[match.end() :])
     ]

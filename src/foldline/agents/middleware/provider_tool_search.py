@@ -30,8 +30,8 @@ class ProviderToolSearchMiddleware(AgentMiddleware):
 
     def __init__(self, *, searchable_tools: Sequence[str | BaseTool] | None = None) -> None:
         """Name the tools, or give them."""
-        given = searchable_tools or ()
-        names = {one if isinstance(one, str) else one.name for one in given}
+        tools_or_names = searchable_tools or ()
+        names = {tool if isinstance(tool, str) else tool.name for tool in tools_or_names}
         self.searchable_tool_names = names
         self.named_tools = frozenset(names)
 
@@ -41,7 +41,7 @@ class ProviderToolSearchMiddleware(AgentMiddleware):
         return await handler(self._prepared(request))
 
     def _prepared(self, request: ModelRequest) -> ModelRequest:
-        tools = [self._deferred(one) for one in request.tools]
+        tools = [self._deferred(tool) for tool in request.tools]
         if not any(map(_is_deferred, tools)):
             return request
         provider = _provider_of(request.model)
@@ -51,7 +51,7 @@ class ProviderToolSearchMiddleware(AgentMiddleware):
                 f"{provider or type(request.model).__name__} has no search for tools ({', '.join(SEARCH_TOOLS)} have): "
                 "leave ProviderToolSearchMiddleware out, or choose tools with LLMToolSelectorMiddleware"
             )
-        kinds = [one.get("type") for one in tools if isinstance(one, dict)]
+        kinds = [tool.get("type") for tool in tools if isinstance(tool, dict)]
         added = [] if search["type"] in kinds else [dict(search)]
         return request.override(tools=[*tools, *added])
 

@@ -72,8 +72,8 @@ class ShellToolMiddleware(AgentMiddleware):
         self._policy = execution_policy or HostExecutionPolicy()
         self._rules = list(redaction_rules or ())
         self._command = _listed(shell_command) or ["/bin/bash"]
-        given = os.environ if env is None else env
-        self._env = {str(name): str(value) for name, value in given.items()}
+        variables = os.environ if env is None else env
+        self._env = {str(name): str(value) for name, value in variables.items()}
         self._open: dict[str, _Open] = {}
         self._lock = mutex()
         weakref.finalize(self, _close_all, self._open)
@@ -109,10 +109,10 @@ class ShellToolMiddleware(AgentMiddleware):
     def _session(self, id: str) -> _Open:
         """Return the session of a run; one that goes on in another process begins a new one."""
         with self._lock:
-            found = self._open.get(id)
-            if found is None:
-                found = self._open[id] = self._begin()
-            return found
+            session = self._open.get(id)
+            if session is None:
+                session = self._open[id] = self._begin()
+            return session
 
     def _begin(self) -> _Open:
         folder = None if self._root is not None else tempfile.TemporaryDirectory(prefix="shell-")
@@ -131,12 +131,12 @@ class ShellToolMiddleware(AgentMiddleware):
 
     def _end(self, id: str | None) -> None:
         with self._lock:
-            found = self._open.pop(id, None) if id else None
-        if found is None:
+            session = self._open.pop(id, None) if id else None
+        if session is None:
             return
         for command in self._last:
-            found.session.run(command)
-        _close(found)
+            session.session.run(command)
+        _close(session)
 
     def _describe(self, result: CommandResult) -> str:
         text = result.output
@@ -157,14 +157,14 @@ class ShellToolMiddleware(AgentMiddleware):
         return "\n".join([text or "<no output>", *notes])
 
 
-def _listed(given: Sequence[str] | str | None) -> list[str]:
-    return [given] if isinstance(given, str) else list(given or ())
+def _listed(variables: Sequence[str] | str | None) -> list[str]:
+    return [variables] if isinstance(variables, str) else list(variables or ())
 
 
-def _close(found: _Open) -> None:
-    found.session.stop()
-    if found.folder is not None:
-        found.folder.cleanup()
+def _close(session: _Open) -> None:
+    session.session.stop()
+    if session.folder is not None:
+        session.folder.cleanup()
 
 
 def _close_all(sessions: dict[str, _Open]) -> None:

@@ -83,11 +83,11 @@ class RowStore(BaseStore):
     def _namespaces(self) -> list[str]: ...
 
     def batch(self, ops: Iterable[Op]) -> list[Any]:
-        """Do several things; what is read is read before anything is written."""
+        """Execute operations; all reads happen before the writes."""
         return drive(self._batch(list(ops), BLOCKING))
 
     async def abatch(self, ops: Iterable[Op]) -> list[Any]:
-        """Do several things; what is read is read before anything is written."""
+        """Execute operations; all reads happen before the writes."""
         return await self._batch(list(ops), ASYNC)
 
     async def _batch(self, ops: list[Op], io: IO) -> list[Any]:
@@ -95,17 +95,17 @@ class RowStore(BaseStore):
         results: list[Any] = await io.call(self._results, ops, vectors)
         return results
 
-    def _results(self, given: list[Op], vectors: Vectors) -> list[Any]:
-        results: list[Any] = [None] * len(given)
-        for number, op in enumerate(given):
+    def _results(self, operations: list[Op], vectors: Vectors) -> list[Any]:
+        results: list[Any] = [None] * len(operations)
+        for index, op in enumerate(operations):
             if isinstance(op, GetOp):
-                results[number] = self._get(op)
+                results[index] = self._get(op)
             elif isinstance(op, SearchOp):
-                results[number] = self._search(op, vectors.get(id(op)))
+                results[index] = self._search(op, vectors.get(id(op)))
             elif isinstance(op, ListNamespacesOp):
-                results[number] = self._list(op)
+                results[index] = self._list(op)
         puts = {
-            (op.namespace, op.key): op for op in given if isinstance(op, PutOp)
+            (op.namespace, op.key): op for op in operations if isinstance(op, PutOp)
         }  # the last one counts
         if puts:
             self._put(list(puts.values()), vectors)
@@ -113,32 +113,32 @@ class RowStore(BaseStore):
 
     def _get(self, op: GetOp) -> Item | None:
         row = self._read(join_namespace(op.namespace), op.key)
-        return None if row is None or _is_old(row) else _item(row)
+        return None if row is None or _is_expired(row) else _item(row)
 
     def _put(self, ops: list[PutOp], vectors: Vectors) -> None:
         now = datetime.now(UTC)
-        rows, gone = [], []
+        rows, deleted = [], []
         for op in ops:
-            place = join_namespace(op.namespace)
+            namespace = join_namespace(op.namespace)
             if op.value is None:
-                gone.append((place, op.key))
+                deleted.append((namespace, op.key))
                 continue
-            until = None if op.ttl is None else (now + timedelta(minutes=op.ttl)).isoformat()
+            expires_at = None if op.ttl is None else (now + timedelta(minutes=op.ttl)).isoformat()
             rows.append(
                 Row(
-                    place,
+                    namespace,
                     op.key,
                     _text(op),
                     now.isoformat(),
                     now.isoformat(),
-                    until,
+                    expires_at,
                     json.dumps(vectors[id(op)]) if id(op) in vectors else None,
                 )
             )
-        self._write(rows, gone)
+        self._write(rows, deleted)
 
     async def _vectors(self, ops: list[Op], embed: StoreEmbedder, io: IO) -> Vectors:
-        """Embed what is kept and what is asked for; returns the vectors of each operation."""
+        """Embed the values to store and the queries; return the vectors of each operation."""
         texts: list[str] = []
         owners: list[int] = []
         last = {(op.namespace, op.key): op for op in ops if isinstance(op, PutOp)}
@@ -149,42 +149,46 @@ class RowStore(BaseStore):
                 for text in texts_at(op.value, path):
                     texts.append(text)
                     owners.append(id(op))
-        found: Vectors = {}
-        made = await embed.documents(texts, io) if texts else []
-        for owner, vector in zip(owners, made, strict=True):
-            found.setdefault(owner, []).append([float(one) for one in vector])
-        for asked in ops:
-            if isinstance(asked, SearchOp) and asked.query:
-                found[id(asked)] = [await embed.query(asked.query, io)]
-        return found
+        vectors: Vectors = {}
+        embedded = await embed.documents(texts, io) if texts else []
+        for owner, vector in zip(owners, embedded, strict=True):
+            vectors.setdefault(owner, []).append([float(number) for number in vector])
+        for search in ops:
+            if isinstance(search, SearchOp) and search.query:
+                vectors[id(search)] = [await embed.query(search.query, io)]
+        return vectors
 
     def _search(self, op: SearchOp, vectors: list[list[float]] | None) -> list[SearchItem]:
-        rows = [row for row in self._under(join_namespace(op.namespace_prefix)) if not _is_old(row)]
-        found = [(row, json.loads(row.value)) for row in rows]
+        rows = [
+            row for row in self._under(join_namespace(op.namespace_prefix)) if not _is_expired(row)
+        ]
+        candidates = [(row, json.loads(row.value)) for row in rows]
         if op.filter:
-            found = [(row, value) for row, value in found if matches(value, op.filter)]
+            candidates = [(row, value) for row, value in candidates if matches(value, op.filter)]
         items = []
         if vectors:
             (query,) = vectors
             scored = [
-                (max(_cosine(query, one) for one in json.loads(row.vectors)), row, value)
-                for row, value in found
+                (max(_cosine(query, vector) for vector in json.loads(row.vectors)), row, value)
+                for row, value in candidates
                 if row.vectors
             ]
-            scored.sort(key=lambda one: -one[0])
+            scored.sort(key=lambda match: -match[0])
             items = [_search_item(row, value, score) for score, row, value in scored]
         else:
-            found.sort(key=lambda one: one[0].updated_at, reverse=True)
-            items = [_search_item(row, value, None) for row, value in found]
+            candidates.sort(key=lambda candidate: candidate[0].updated_at, reverse=True)
+            items = [_search_item(row, value, None) for row, value in candidates]
         return items[op.offset : op.offset + op.limit]
 
     def _list(self, op: ListNamespacesOp) -> list[Namespace]:
-        names = sorted(split_namespace(one) for one in self._namespaces())
+        names = sorted(split_namespace(name) for name in self._namespaces())
         names = [
-            one for one in names if all(_fits(one, condition) for condition in op.match_conditions)
+            name
+            for name in names
+            if all(_fits(name, condition) for condition in op.match_conditions)
         ]
         if op.max_depth is not None:
-            names = sorted({one[: op.max_depth] for one in names})
+            names = sorted({name[: op.max_depth] for name in names})
         return names[op.offset : op.offset + op.limit]
 
 
@@ -210,7 +214,7 @@ def _search_item(row: Row, value: dict[str, Any], score: float | None) -> Search
     return SearchItem(value, item.key, item.namespace, item.created_at, item.updated_at, score)
 
 
-def _is_old(row: Row) -> bool:
+def _is_expired(row: Row) -> bool:
     return row.until is not None and row.until <= datetime.now(UTC).isoformat()
 
 
@@ -219,58 +223,58 @@ def _fits(namespace: Namespace, condition: MatchCondition) -> bool:
     if len(path) > len(namespace):
         return False
     part = namespace[: len(path)] if condition.match_type == "prefix" else namespace[-len(path) :]
-    return all(wanted in ("*", given) for wanted, given in zip(path, part, strict=True))
+    return all(expected in ("*", actual) for expected, actual in zip(path, part, strict=True))
 
 
 COMPARE = {
-    "$eq": lambda given, wanted: given == wanted,
-    "$ne": lambda given, wanted: given != wanted,
-    "$gt": lambda given, wanted: given > wanted,
-    "$gte": lambda given, wanted: given >= wanted,
-    "$lt": lambda given, wanted: given < wanted,
-    "$lte": lambda given, wanted: given <= wanted,
+    "$eq": lambda actual, expected: actual == expected,
+    "$ne": lambda actual, expected: actual != expected,
+    "$gt": lambda actual, expected: actual > expected,
+    "$gte": lambda actual, expected: actual >= expected,
+    "$lt": lambda actual, expected: actual < expected,
+    "$lte": lambda actual, expected: actual <= expected,
 }
 
 
 def matches(value: Mapping[str, Any], filter: Mapping[str, Any]) -> bool:
     """Whether a value has the fields that a filter names."""
-    return all(_matches(value.get(key), wanted) for key, wanted in filter.items())
+    return all(_matches(value.get(key), expected) for key, expected in filter.items())
 
 
-def _matches(given: object, wanted: object) -> bool:
-    if isinstance(wanted, Mapping) and any(str(key).startswith("$") for key in wanted):
-        for name, limit in wanted.items():
+def _matches(actual: object, expected: object) -> bool:
+    if isinstance(expected, Mapping) and any(str(key).startswith("$") for key in expected):
+        for name, limit in expected.items():
             if name not in COMPARE:
                 raise UsageError(f"a filter supports {', '.join(COMPARE)}, not {name!r}")
             try:
-                if not COMPARE[name](given, limit):
+                if not COMPARE[name](actual, limit):
                     return False
             except TypeError:
                 return False
         return True
-    if isinstance(wanted, Mapping):
-        return isinstance(given, Mapping) and all(
-            _matches(given.get(key), one) for key, one in wanted.items()
+    if isinstance(expected, Mapping):
+        return isinstance(actual, Mapping) and all(
+            _matches(actual.get(key), item) for key, item in expected.items()
         )
-    return bool(given == wanted)
+    return bool(actual == expected)
 
 
 def texts_at(value: Mapping[str, Any], path: str) -> list[str]:
     """Return the texts of a value at a path: `$`, `text`, `facts[*].text`, `facts[0]`, `facts[-1]`."""
     if path == "$":
         return [json.dumps(to_jsonable_python(dict(value)), ensure_ascii=False, sort_keys=True)]
-    found: list[Any] = [value]
+    values: list[Any] = [value]
     for part in re.findall(r"[^.\[\]]+|\[[^\]]*\]", path):
         following: list[Any] = []
-        for one in found:
-            following += _values_at(one, part)
-        found = following
+        for item in values:
+            following += _values_at(item, part)
+        values = following
     texts = [
-        one if isinstance(one, str) else json.dumps(to_jsonable_python(one), ensure_ascii=False)
-        for one in found
-        if one is not None
+        item if isinstance(item, str) else json.dumps(to_jsonable_python(item), ensure_ascii=False)
+        for item in values
+        if item is not None
     ]
-    return [one for one in texts if one]
+    return [item for item in texts if item]
 
 
 def _values_at(value: object, part: str) -> list[Any]:
@@ -291,6 +295,8 @@ def _values_at(value: object, part: str) -> list[Any]:
 
 
 def _cosine(first: list[float], second: list[float]) -> float:
-    product = sum(one * other for one, other in zip(first, second, strict=True))
-    size = math.sqrt(sum(one * one for one in first)) * math.sqrt(sum(one * one for one in second))
+    product = sum(left * right for left, right in zip(first, second, strict=True))
+    size = math.sqrt(sum(left * left for left in first)) * math.sqrt(
+        sum(left * left for left in second)
+    )
     return product / size if size else 0.0

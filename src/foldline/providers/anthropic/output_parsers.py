@@ -51,18 +51,18 @@ def _calls_of(message: object) -> list[dict[str, Any]]:
     if not isinstance(message, AIMessage):
         return []
     calls = message.tool_calls or extract_tool_calls(message.content)
-    found: list[dict[str, Any]] = [dict(call) for call in calls]
+    blocks: list[dict[str, Any]] = [dict(call) for call in calls]
     if isinstance(message.content, list):
         places = {
             block.get("id"): place
             for place, block in enumerate(message.content)
             if isinstance(block, dict) and block.get("type") == "tool_use"
         }
-        found = [
+        blocks = [
             {**call, "index": places[call["id"]]} if call["id"] in places else call
-            for call in found
+            for call in blocks
         ]
-    return found
+    return blocks
 
 
 def extract_tool_calls(content: str | list[str | dict[Any, Any]]) -> list[ToolCall]:

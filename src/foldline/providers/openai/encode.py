@@ -145,11 +145,11 @@ def _text(options: Body) -> Body:
 
 
 def _tools(options: Body, host: Host, notes: list[str]) -> Body:
-    given = options.get("tools") or []
-    deferred = [place for place, tool in enumerate(given) if _extras_of(tool).get(DEFERRED)]
+    tools = options.get("tools") or []
+    deferred = [place for place, tool in enumerate(tools) if _extras_of(tool).get(DEFERRED)]
     if deferred:
-        given = [_without_deferral(tool) for tool in given]
-    encoded = encode_tools(given, notes, host, options.get("strict"))
+        tools = [_without_deferral(tool) for tool in tools]
+    encoded = encode_tools(tools, notes, host, options.get("strict"))
     tools = [_flat(tool) for tool in encoded]
     for place in deferred:
         tools[place] = {**tools[place], DEFERRED: True}
@@ -163,8 +163,8 @@ def _tools(options: Body, host: Host, notes: list[str]) -> Body:
 
 
 def _extras_of(tool: object) -> Mapping[str, Any]:
-    found = tool.get("extras") if isinstance(tool, Mapping) else getattr(tool, "extras", None)
-    return found if isinstance(found, Mapping) else {}
+    extras = tool.get("extras") if isinstance(tool, Mapping) else getattr(tool, "extras", None)
+    return extras if isinstance(extras, Mapping) else {}
 
 
 def _without_deferral(tool: Any) -> Any:  # noqa: ANN401  a tool, or its description
