@@ -17,7 +17,8 @@ import foldline
 from foldline.documents import Document
 from foldline.language_models import FakeListChatModel
 from foldline.load import dumps, loads
-from foldline.messages import AIMessage, HumanMessage
+from foldline.messages import AIMessage, ChatMessage, HumanMessage, ToolMessage
+from foldline.outputs.agent import AgentActionMessageLog
 from foldline.prompts import ChatPromptTemplate, HumanMessagePromptTemplate
 from foldline.providers.openai import AzureOpenAIEmbeddings, ChatOpenAI, OpenAIEmbeddings
 from foldline.runnables import RunnableConfig
@@ -101,6 +102,13 @@ def test_the_signature_of_every_class_with_fields_shows_them():
             and not name.endswith("_")
         }
         assert not (takes_more and missing), (PUBLIC[value], missing)
+
+
+def test_a_required_field_that_the_constructor_does_not_fill_in_is_shown():
+    assert "tool_call_id" in inspect.signature(ToolMessage).parameters
+    assert "role" in inspect.signature(ChatMessage).parameters
+    assert "message_log" in inspect.signature(AgentActionMessageLog).parameters
+    assert "input_variables" not in inspect.signature(ChatPromptTemplate).parameters
 
 
 PROGRAM = """\

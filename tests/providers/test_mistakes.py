@@ -36,6 +36,18 @@ def test_an_option_of_a_call_that_is_misspelt_is_warned_of():
     assert sent["temprature"] == 0
 
 
+@pytest.mark.parametrize(
+    ("typo", "meant"),
+    [("tols", "tools"), ("tool_choise", "tool_choice"), ("respones_format", "response_format"),
+     ("strct", "strict")],
+)  # fmt: skip
+def test_an_option_that_only_calls_have_is_known_too(typo, meant):
+    model = ChatOpenAI(model="gpt-4o", api_key="k")
+
+    with pytest.warns(UserWarning, match=rf"option {typo} \(did you mean '{meant}'\?\)"):
+        model.explain("x", **{typo: "a"})
+
+
 def test_an_option_that_is_like_none_is_sent_without_a_word():
     with warnings.catch_warnings():
         warnings.simplefilter("error")

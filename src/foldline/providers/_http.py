@@ -466,6 +466,15 @@ def _plain_name(name: str) -> str:
 
 HOST_SPECIFIC_OPTIONS: Final = frozenset({"top_k", "top_a", "min_p"})
 """Options that only some hosts accept and that resemble other options."""
+CALL_OPTIONS: Final = (
+    "tools",
+    "tool_choice",
+    "response_format",
+    "strict",
+    "parallel_tool_calls",
+    "stop",
+)
+"""Options of a call that are not settings of a model."""
 
 
 @cache
@@ -473,8 +482,8 @@ def _warn_misspelt(model: type[HttpChatModel], name: str) -> None:
     """Warn once about an option that resembles a known one; it is sent unchanged."""
     if _plain_name(name) in {_plain_name(field) for field in model.sent_fields}:
         return  # the API's spelling, such as maxTokens
-    if name not in {*model.aliases, *HOST_SPECIFIC_OPTIONS} and (
-        hint := suggestion(name, model.sent_fields)
+    if name not in {*model.aliases, *HOST_SPECIFIC_OPTIONS, *CALL_OPTIONS} and (
+        hint := suggestion(name, (*model.sent_fields, *CALL_OPTIONS))
     ):
         warning = f"{model.__name__} does not know the option {name}{hint}: it is sent as given"
         warnings.warn(warning, UserWarning, stacklevel=callers_level())

@@ -50,15 +50,27 @@ def class_signature(cls: type[BaseModel]) -> inspect.Signature:
     if len(explicit) == len(parameters):  # the constructor takes nothing else
         return inspect.Signature(explicit)
     names = {parameter.name for parameter in explicit}
+    later = _fields_after_constructor(
+        cls
+    )  # a constructor fills in the required fields that it knows
     fields = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, **_described(field))
         for name, field in _arguments(cls)
-        if name not in names
-        and not (explicit and field.is_required())  # the constructor finds those itself
+        if name not in names and not (explicit and field.is_required() and name not in later)
     ]
     if cls.model_config.get("extra") == "allow":
         fields.append(inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD))
     return inspect.Signature([*explicit, *fields])
+
+
+def _fields_after_constructor(cls: type[BaseModel]) -> set[str]:
+    """Return the fields that subclasses of the class with the constructor declare."""
+    names: set[str] = set()
+    for base in cls.__mro__:
+        if "__init__" in base.__dict__:
+            break
+        names.update(inspect.get_annotations(base))
+    return names
 
 
 def _arguments(cls: type[BaseModel]) -> list[tuple[str, FieldInfo]]:
