@@ -231,8 +231,8 @@ def test_errors_of_the_server_become_ours(error, kind):
 
 PROGRAM = """
     import os, sys, time
-    from foldline.providers.local import Runtime, Settings, model_path
-    runtime = Runtime.of(model_path(), Settings(context=512, slots=1))
+    from foldline.providers.local import Runtime, RuntimeSettings, model_path
+    runtime = Runtime.of(model_path(), RuntimeSettings(context=512, slots=1))
     request = {"messages": [{"role": "user", "content": "Tell a long story."}], "max_tokens": 400}
 """
 
