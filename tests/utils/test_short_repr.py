@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 import foldline
 from foldline.agents import create_agent
@@ -15,14 +16,16 @@ from foldline.checkpoint import InMemorySaver
 from foldline.embeddings import DeterministicFakeEmbedding
 from foldline.graph import START, MessagesState, StateGraph
 from foldline.language_models import FakeListChatModel
+from foldline.prompts import ChatPromptTemplate, MessagesPlaceholder, PromptTemplate
+from foldline.providers.openai import ChatOpenAI
 from foldline.rate_limiters import InMemoryRateLimiter
-from foldline.runnables import RunnableLambda
+from foldline.runnables import RunnableLambda, RunnablePassthrough
 from foldline.stores import InMemoryStore
 from foldline.text_splitters import RecursiveCharacterTextSplitter
-from foldline.tools import tool
+from foldline.tools import Tool, tool
 from foldline.tracers import TraceStore
 from foldline.tracers.run_collector import RunCollectorCallbackHandler
-from foldline.utils.short_repr import short_repr
+from foldline.utils.short_repr import readable, short_repr
 from foldline.vectorstores import InMemoryVectorStore
 
 MIXINS = {"LLMManagerMixin", "ChainManagerMixin", "ToolManagerMixin", "RetrieverManagerMixin"}
@@ -119,3 +122,51 @@ def test_streams_and_runs_say_how_far_they_are():
     RunnableLambda(str).with_config(run_name="text").invoke("x" * 9999, {"callbacks": [runs]})
     assert repr(runs.traced_runs[0]).startswith("Run('text', chain, 0.")
     assert len(repr(runs.traced_runs[0])) < 200
+
+
+class Joke(BaseModel):
+    """A joke."""
+
+    text: str
+
+
+def double(value: int) -> int:
+    return value * 2
+
+
+PROMPT = ChatPromptTemplate([("system", "You."), MessagesPlaceholder("history"), ("human", "{q}")])
+MODEL = ChatOpenAI(model="gpt-5-mini", api_key="k")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        PROMPT,
+        PROMPT | MODEL,
+        (PROMPT | MODEL).get_graph(),
+        MODEL.with_structured_output(Joke),
+        MODEL.with_listeners(on_start=print),
+        add,
+        Tool("double", double, "Double."),
+        RunnablePassthrough(double),
+        PromptTemplate.from_template("{a}{b}").partial(a=lambda: "x"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_holds_functions_and_types_is_short_and_without_an_address(value: object):
+    text = repr(value)
+    assert "0x" not in text
+    assert len(text) < 700
+
+
+def test_a_function_and_a_schema_are_shown_by_name():
+    expected = (
+        "StructuredTool(name='add', description='Add two numbers.', args_schema=add, func=add)"
+    )
+    assert repr(add) == expected
+
+
+def test_a_container_that_contains_itself_ends():
+    knot: dict[str, object] = {}
+    knot["knot"] = knot
+    assert "knot" in repr(readable(knot))

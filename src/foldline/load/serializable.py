@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, SecretBytes, SecretStr
 from pydantic.fields import FieldInfo
 
 from foldline._lazy import Loader, lazy_exports
+from foldline.utils.short_repr import readable
 from foldline.utils.signature import SIGNATURE, ClassSignature, keep_signature
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ class Serializable(BaseModel):
         """Yield the fields for `repr`, without those that have their default."""
         for name, value in super().__repr_args__():
             if name is None or try_neq_default(value, name, self):
-                yield name, value
+                yield name, readable(value)
 
 
 def to_json_not_implemented(obj: object) -> SerializedNotImplemented:

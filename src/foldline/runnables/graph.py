@@ -181,6 +181,10 @@ class Graph:
     nodes: dict[str, Node] = field(default_factory=dict)
     edges: list[Edge] = field(default_factory=list)
 
+    def __repr__(self) -> str:
+        names = [node.name for node in self.nodes.values()]
+        return f"Graph(nodes={names!r}, edges={len(self.edges)})"
+
     # -- changes
 
     def __bool__(self) -> bool:

@@ -1,4 +1,7 @@
-"""`short_repr`: an object in one line: its class, and the plain arguments that differ from their defaults."""
+"""`short_repr`: an object in one line: its class, and the plain arguments that differ from their defaults.
+
+`readable`: a value inside such a line, without addresses.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from functools import cache
 from pathlib import PurePath
 from typing import Any
 
-__all__ = ["short_repr"]
+__all__ = ["readable", "short_repr"]
 
 HIDDEN = (
     "key",
@@ -46,6 +49,46 @@ def short_repr(self: object) -> str:
         if isinstance(value, str | int | float | PurePath) and value != default:
             arguments.append(f"{name}={_shorten(value)}")
     return f"{type(self).__name__}({', '.join(arguments)})"
+
+
+class _Text:
+    """A text that is its own `repr`."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __repr__(self) -> str:
+        return self._text
+
+
+def readable(value: object, depth: int = 8) -> object:
+    """Return a value for `repr`: functions and classes by name, other objects without their address.
+
+    Containers inside one another are read to the given depth, so that one that contains itself ends.
+
+    ```python
+    from foldline.utils.short_repr import readable
+
+    print(readable({"f": len, "n": [1, object()]}))
+    #> {'f': len, 'n': [1, object(...)]}
+    ```
+    """
+    if value is None or depth == 0 or isinstance(value, str | int | float | bytes):
+        return value
+    if type(value) is dict:
+        return {key: readable(item, depth - 1) for key, item in value.items()}
+    if type(value) in (list, tuple):
+        items = [readable(item, depth - 1) for item in value]  # type: ignore[attr-defined] # a list or a tuple
+        return items if type(value) is list else tuple(items)
+    if inspect.isroutine(value) or (isinstance(value, type) and not hasattr(value, "__args__")):
+        return _Text(value.__qualname__.replace("<locals>.", ""))
+    text = repr(value)
+    if " at 0x" in text and text.startswith("<"):
+        return _Text(f"{type(value).__name__}(...)")
+    is_type = getattr(value, "__args__", None) is not None
+    return _Text(f"{text[:LONGEST]}…") if is_type and len(text) > LONGEST else value
 
 
 def _shorten(value: str | float | PurePath) -> str:
