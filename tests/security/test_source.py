@@ -80,7 +80,7 @@ SINKS = {
         "testing/replay.py": "records what another transport answers",
     },
     scan.opens_a_file: {
-        "agents/middleware/file_search.py::FilesystemFileSearchMiddleware._by_hand": "files below root_path",
+        "agents/middleware/file_search.py::FilesystemFileSearchMiddleware._by_reading": "files below root_path",
         "text_splitters/html.py::HTMLHeaderTextSplitter.split_text_from_file": "the file that the program names",
         "agents/loop.py::Loop.open": "begins a run; no file",
         "graph/loop.py::GraphLoop.open": "begins a run; no file",
