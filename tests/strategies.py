@@ -223,5 +223,5 @@ def event_streams(draw: st.DrawFn) -> list[Event]:
     writer = EventWriter(id=draw(st.none() | ids), allow_repeated_ids=True)
     events: list[Event] = []
     for block in draw(block_lists):
-        events += writer.block(block, whole=True)
+        events += writer.block(block, is_complete=True)
     return events + writer.finish(reason, usage=usage)

@@ -48,7 +48,7 @@ class Speaking(Scripted):
                         for event in writer.text(word + " "):
                             yield event
                 else:
-                    for event in writer.block(block, whole=True):
+                    for event in writer.block(block, is_complete=True):
                         yield event
             for event in writer.finish(
                 answer.finish_reason or "stop",

@@ -58,7 +58,7 @@ steps = st.one_of(
     ),
     said("data", st.sampled_from(["", "AA"]), key=keys, id=some_ids),
     said("block", blocks),
-    said("block", blocks.filter(lambda block: "value" in block), whole=st.just(True)),
+    said("block", blocks.filter(lambda block: "value" in block), is_complete=st.just(True)),
     said("close", keys),
     said("fields", st.just({"extras": {"late": 1}}), keys),
     said("usage", st.just({"input_tokens": 1})),

@@ -95,7 +95,7 @@ def _write_events(kind: EventKind, writer: EventWriter, folded: FoldedMessage) -
             return writer.start(metadata=_start_metadata(folded))
         case "content-block-start":
             blocks = cast("list[Mapping[str, Any]]", folded.blocks)
-            return chain.from_iterable(writer.block(block, whole=True) for block in blocks)
+            return chain.from_iterable(writer.block(block, is_complete=True) for block in blocks)
         case "content-block-delta" | "content-block-finish":
             return ()  # written after the start of their block
         case "message-finish":

@@ -232,21 +232,21 @@ class EventWriter:
         return self._check_open(self._blocks.data(type, data, key, id, fields))
 
     def block(
-        self, block: Mapping[str, Any], key: Key | None = None, *, whole: bool | None = None
+        self, block: Mapping[str, Any], key: Key | None = None, *, is_complete: bool | None = None
     ) -> list[Event]:
         """Write a block, or a part of one as a v1 chunk carries it (its `index` is then the key).
 
         A block is taken to be complete, and is finished at once, if it is a finalized call, or of a type that does not
-        grow and without index and id. `whole=True` says so for any other.
+        grow and without index and id. `is_complete=True` says so for any other.
         """
         block_type = _type_of(block)
         kind = kind_of(block_type)
         key = block.get("index") if key is None else key
-        if whole is None:
+        if is_complete is None:
             grows = kind in DELTA_OF and kind not in MEDIA_TYPES
             is_identified = key is not None or block.get("id")
-            whole = block_type in COMPLETE_CALLS or not (grows or is_identified)
-        if whole:
+            is_complete = block_type in COMPLETE_CALLS or not (grows or is_identified)
+        if is_complete:
             return self._check_open(self._blocks.write_block(block))
         part = {name: value for name, value in block.items() if name not in ("type", "index", "id")}
         if kind in CALL_KINDS:

@@ -74,7 +74,7 @@ class RecordWriter:
             value = to_jsonable(self._json)
             if not self._has_text:
                 text = {"type": "text", "text": dumps_canonical(value)}
-                events += self._writer.block(text, whole=True)
+                events += self._writer.block(text, is_complete=True)
             self._writer.metadata({"json": value})
         if self._model:
             self._writer.metadata({"model_name": self._model})
@@ -84,7 +84,7 @@ class RecordWriter:
         writer = self._writer
         events = list(writer.start(id=message.id, metadata=message.response_metadata))
         for block in message.content_blocks:
-            events += writer.block(cast("Any", block), whole=True)
+            events += writer.block(cast("Any", block), is_complete=True)
         metadata = message.response_metadata
         self._has_text = True
         self._model = metadata.get("model_name") or self._model
@@ -111,7 +111,7 @@ class RecordWriter:
         if file_block in self._files:
             return []
         self._files.append(file_block)
-        return self._writer.block(file_block, whole=True)
+        return self._writer.block(file_block, is_complete=True)
 
 
 def _fields(value: object) -> Options:

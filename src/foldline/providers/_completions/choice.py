@@ -183,7 +183,7 @@ class ChoiceDecoder:
     def _write_native(self, native: dict[str, Any]) -> list[Event]:
         events: list[Event] = []
         for block in translator.translate(native) or [{"type": "non_standard", "value": native}]:
-            events += self.writer.block(block, whole=True)
+            events += self.writer.block(block, is_complete=True)
         return events
 
     def _keep_unknown(self, delta: Delta) -> list[Event]:
@@ -217,10 +217,10 @@ class ChoiceDecoder:
             has_output = "output" in tool or is_last
             if ("call", id) not in self._written_executed and (is_complete or has_output):
                 self._written_executed.add(("call", id))
-                events += self.writer.block(call, whole=True)
+                events += self.writer.block(call, is_complete=True)
             if ("result", id) not in self._written_executed and has_output:
                 self._written_executed.add(("result", id))
-                events += self.writer.block(result, whole=True)
+                events += self.writer.block(result, is_complete=True)
         return events
 
     def _reasoning(self, delta: Delta) -> list[Event]:
@@ -301,14 +301,14 @@ class ChoiceDecoder:
         block["id"], block["name"] = block["id"] or call.get("id"), block["name"] or name
         block["args"]["__arg1"] += text or ""
         if call.get("index") is None:
-            return self.writer.block(block, whole=True)
+            return self.writer.block(block, is_complete=True)
         self._customs[call.get("index")] = block
         return []
 
     def _close_customs(self) -> list[Event]:
         events: list[Event] = []
         for block in self._customs.values():
-            events += self.writer.block(block, whole=True)
+            events += self.writer.block(block, is_complete=True)
         self._customs = {}
         return events
 

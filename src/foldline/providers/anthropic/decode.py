@@ -193,7 +193,9 @@ class AnthropicDecoder:
         blocks = translate(block)
         if blocks and all(result["type"] == "server_tool_result" for result in blocks):
             self._complete_keys.add(key)
-            return [event for result in blocks for event in self._writer.block(result, whole=True)]
+            return [
+                event for result in blocks for event in self._writer.block(result, is_complete=True)
+            ]
         self._opaque_blocks[key] = dict(block)
         return []
 
@@ -246,7 +248,9 @@ class AnthropicDecoder:
         key = data.get("index")
         opaque_block, call = self._opaque_blocks.pop(key, None), self._inputs.pop(key, None)
         if opaque_block is not None:
-            return self._writer.block({"type": "non_standard", "value": opaque_block}, whole=True)
+            return self._writer.block(
+                {"type": "non_standard", "value": opaque_block}, is_complete=True
+            )
         if call is not None:
             server = CALLS[call["type"]]
             events = self._writer.tool_call(key, args=_arguments(call["input"]), server=server)

@@ -220,7 +220,9 @@ class BedrockDecoder:
     def _block(self, key: int | None, block: Block) -> list[Event]:
         kind = next((name for name in self._blocks if block.get(name) is not None), None)
         if kind is None or not _is_of_known_shape(kind, block[kind]):
-            return self._writer.block({"type": "non_standard", "value": dict(block)}, whole=True)
+            return self._writer.block(
+                {"type": "non_standard", "value": dict(block)}, is_complete=True
+            )
         return self._blocks[kind](key, block)
 
     def _text(self, key: int | None, block: Block) -> list[Event]:
@@ -277,11 +279,11 @@ class BedrockDecoder:
         }
         if extras := _other_fields(result, "toolUseId", "status", "content"):
             result_block["extras"] = extras
-        return self._writer.block(result_block, whole=True)
+        return self._writer.block(result_block, is_complete=True)
 
     def _media(self, key: int | None, block: Block) -> list[Event]:
         blocks = translate(block) or [{"type": "non_standard", "value": dict(block)}]
-        return [event for part in blocks for event in self._writer.block(part, whole=True)]
+        return [event for part in blocks for event in self._writer.block(part, is_complete=True)]
 
 
 def _is_of_known_shape(kind: str, value: object) -> bool:

@@ -136,7 +136,7 @@ class PartsDecoder:
         return events + self.writer.close(text.key, kind="text")
 
     def _write_block(self, block: dict[str, Any]) -> list[Event]:
-        return self._close_text() + self.writer.block(block, whole=True)
+        return self._close_text() + self.writer.block(block, is_complete=True)
 
     # -- calls
 

@@ -44,7 +44,7 @@ class Item:
         """Return the events for an item that is complete."""
         events: list[Event] = []
         for block in translator.translate(native) or [non_standard(native)]:
-            events += self.writer.block(block, whole=True)
+            events += self.writer.block(block, is_complete=True)
         return events
 
     def close(self) -> list[Event]:

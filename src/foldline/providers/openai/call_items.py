@@ -170,7 +170,7 @@ class ServerCallItem(Item):
         for result in results:
             if native.get("error") is not None:
                 result["output"] = native["error"]
-            events += self.writer.block(result, whole=True)
+            events += self.writer.block(result, is_complete=True)
         return events
 
     def _end_args(self, native: Native, call: Native) -> list[Event]:
