@@ -35,7 +35,7 @@ QUICK_TARGETS = ("template", "mustache", "embeddings", "http1")
 """Targets that take thousands of inputs a second: they make up what the others leave of `INPUTS_ALL`."""
 FUZZ_TURNS = 8
 """Parts that the inputs of each quick target come in."""
-MUTANTS_EACH = 120
+MUTANTS_EACH = 102
 MUTANT_SHARES = 6
 
 
