@@ -40,7 +40,7 @@ class RecordedTransport:
         if "stream" not in request.url and not json.loads(request.body).get("stream"):
             kind, chunks = (
                 "application/json",
-                [json.dumps(recordings.whole(self._folder, self._name))],
+                [json.dumps(recordings.whole_answer(self._folder, self._name))],
             )
         else:
             events = recordings.stream_bytes(self._folder, self._name).decode().split("\n\n")

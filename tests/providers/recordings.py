@@ -37,7 +37,7 @@ def payloads_of(raw: bytes) -> list[tuple[str, Any]]:
     return [(event.event, json.loads(event.data)) for event in events if event.data != "[DONE]"]
 
 
-def whole(folder: str, name: str) -> Any:
+def whole_answer(folder: str, name: str) -> Any:
     return json.loads((FOLDER / folder / f"{name}.json").read_text())
 
 
@@ -46,23 +46,25 @@ def fail(body: Any) -> ModelError:
 
 
 def stream_events(
-    decoder: Any, folder: str, name: str, *, marked: bool | None = None
+    decoder: Any, folder: str, name: str, *, is_marked: bool | None = None
 ) -> list[Event]:
     events: list[Event] = []
     for kind, data in payloads(folder, name):
         events += decoder.feed(data, kind)
-    if marked is None:
-        marked = b"[DONE]" in stream_bytes(folder, name)
-    return events + decoder.end(marked=marked)
+    if is_marked is None:
+        is_marked = b"[DONE]" in stream_bytes(folder, name)
+    return events + decoder.end(marked=is_marked)
 
 
 def message(events: list[Event]) -> AIMessage:
     return AIMessage.from_fold(fold(events))
 
 
-def both(make: Callable[[], Any], folder: str, name: str) -> tuple[AIMessage, AIMessage]:
+def both_messages(make: Callable[[], Any], folder: str, name: str) -> tuple[AIMessage, AIMessage]:
     """The message of the stream and the message of the answer in one piece."""
-    return message(stream_events(make(), folder, name)), message(make().whole(whole(folder, name)))
+    return message(stream_events(make(), folder, name)), message(
+        make().whole(whole_answer(folder, name))
+    )
 
 
 class Recorded:
@@ -78,7 +80,7 @@ class Recorded:
         return stream_bytes(self._folder, name)
 
     def whole_of(self, name: str) -> dict[str, Any]:
-        return dict(whole(self._folder, name))
+        return dict(whole_answer(self._folder, name))
 
     def decode_stream(self, raw: bytes, **options: Any) -> list[Any]:
         decoding = self.decoder(**options)

@@ -23,8 +23,8 @@ def test_F_Y03_a_streamed_picture_of_several_megabytes_arrives():
     events += reading.end()
 
     assert reading.fault is None
-    found = [event for event in events if event["event"] == "content-block-finish"]
-    assert found[0]["content"]["base64"] == PICTURE
+    finishes = [event for event in events if event["event"] == "content-block-finish"]
+    assert finishes[0]["content"]["base64"] == PICTURE
 
 
 def test_F_Y03_the_limit_is_the_same_for_a_line_and_an_event():

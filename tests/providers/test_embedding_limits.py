@@ -37,11 +37,11 @@ def gemini(server: FaultServer, **options: Any) -> tuple[Any, float | None]:
 
 
 def vertex(server: FaultServer, **options: Any) -> tuple[Any, float | None]:
-    told = {"values": VECTOR, "statistics": {"token_count": 17, "truncated": False}}
+    embeddings = {"values": VECTOR, "statistics": {"token_count": 17, "truncated": False}}
     path = (
         "/v1/projects/p/locations/us-central1/publishers/google/models/text-embedding-005:predict"
     )
-    server.script(path, json_answer({"predictions": [{"embeddings": told}]}))
+    server.script(path, json_answer({"predictions": [{"embeddings": embeddings}]}))
     model = VertexAIEmbeddings(
         project="p", location="us-central1", base_url=server.url, api_key="k", **options
     )
@@ -99,7 +99,9 @@ def test_no_request_is_larger_than_the_limit(call: Any, fault_server: FaultServe
     vectors = call.run(openai_model(fault_server, rate_limiter=limiter), "embed_documents", texts)
 
     assert len(vectors) == 3
-    assert [len(one.json()["input"]) for one in fault_server.requests("/v1/embeddings")] == [2, 1]
+    assert [
+        len(request.json()["input"]) for request in fault_server.requests("/v1/embeddings")
+    ] == [2, 1]
 
 
 def test_a_text_that_never_fits_is_refused(call: Any, fault_server: FaultServer) -> None:

@@ -52,20 +52,20 @@ def test_such_an_error_is_tried_again(call, fault_server):
 def test_such_an_error_does_not_show_the_key(call, fault_server, provider):
     model = provider(fault_server, json_answer({"error": {"message": "bad sk-canary"}}))
 
-    with pytest.raises(ModelError) as caught:
+    with pytest.raises(ModelError) as excinfo:
         call.run(model, "embed_query", "a")
 
-    assert "sk-canary" not in f"{caught.value} {caught.value.body}"
+    assert "sk-canary" not in f"{excinfo.value} {excinfo.value.body}"
 
 
 @pytest.mark.parametrize("number", [b"NaN", b"Infinity", b"-Infinity", b"1e999"])
 def test_a_vector_of_numbers_that_are_not_finite_is_refused(call, fault_server, number):
     headers = {"content-type": "application/json"}
-    sent = b'{"embeddings": [{"values": [1.0, ' + number + b"]}]}"
+    content = b'{"embeddings": [{"values": [1.0, ' + number + b"]}]}"
     row = b'{"data": [{"index": 0, "embedding": [1.0, ' + number + b"]}]}"
 
     for model in (
-        google(fault_server, Answer(sent, headers=headers)),
+        google(fault_server, Answer(content, headers=headers)),
         openai(fault_server, Answer(row, headers=headers)),
     ):
         with pytest.raises(MalformedStreamError):

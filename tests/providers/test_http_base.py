@@ -48,7 +48,8 @@ class AcmeServer(BaseHTTPRequestHandler):
     def answer(self, status: int, kind: str, payloads: list[Any]) -> None:
         is_stream = kind == "text/event-stream"
         texts = [
-            f"data: {json.dumps(one)}\n\n" if is_stream else json.dumps(one) for one in payloads
+            f"data: {json.dumps(payload)}\n\n" if is_stream else json.dumps(payload)
+            for payload in payloads
         ]
         body = "".join(texts).encode()
         self.send_response(status)
@@ -70,8 +71,12 @@ class AcmeDecoder(Decoder):
         return self.writer.text(data["text"]) + self.finish(data)
 
     def finish(self, data: Any) -> list[Any]:
-        sent, received = data["tokens"]
-        usage = {"input_tokens": sent, "output_tokens": received, "total_tokens": sent + received}
+        input_tokens, received = data["tokens"]
+        usage = {
+            "input_tokens": input_tokens,
+            "output_tokens": received,
+            "total_tokens": input_tokens + received,
+        }
         return self.writer.finish("stop", usage=usage)
 
 
@@ -88,7 +93,7 @@ class ChatAcme(HttpChatModel):
         return {"x-acme-key": key}
 
     def _encode(self, request: ChatRequest) -> tuple[str, Body]:
-        turns = [{"role": one.type, "text": str(one.text)} for one in request.messages]
+        turns = [{"role": message.type, "text": str(message.text)} for message in request.messages]
         return "talk", {**self._request_settings(request), "turns": turns, "stream": request.stream}
 
     def _decoder(self, request: ChatRequest) -> Decoder:
@@ -136,10 +141,10 @@ def test_errors_are_those_of_the_table_and_name_the_model(call, address):
 
 
 def test_a_stream_without_its_end_is_an_error_that_keeps_what_came(call, address):
-    with pytest.raises(StreamTruncatedError) as caught:
+    with pytest.raises(StreamTruncatedError) as excinfo:
         call.stream(acme(address, max_retries=0), "cut here")
 
-    assert caught.value.partial.text == "cut here"
+    assert excinfo.value.partial.text == "cut here"
 
 
 class CountingDecoder(AcmeDecoder):
@@ -155,10 +160,10 @@ class ChatCounting(ChatAcme):
 
 def test_a_stream_without_its_end_keeps_the_usage_so_far(call, address):
     model = ChatCounting(model="anvil-1", api_key="secret", base_url=address, max_retries=0)
-    with pytest.raises(StreamTruncatedError) as caught:
+    with pytest.raises(StreamTruncatedError) as excinfo:
         call.stream(model, "cut here")
 
-    assert caught.value.partial.usage_metadata["output_tokens"] == 2
+    assert excinfo.value.partial.usage_metadata["output_tokens"] == 2
 
 
 def test_a_missing_key_names_the_variable(call, address, monkeypatch):

@@ -21,8 +21,8 @@ from tests.servers.vendors.openai import responses
 
 
 def answer(*items):
-    whole = json.loads(responses({"model": "m", "input": "hi"})[1])
-    return json_answer({**whole, "output": list(items)} if items else whole)
+    body = json.loads(responses({"model": "m", "input": "hi"})[1])
+    return json_answer({**body, "output": list(items)} if items else body)
 
 
 def test_a_custom_tool_takes_free_text(call, fault_server):
@@ -33,27 +33,27 @@ def test_a_custom_tool_takes_free_text(call, fault_server):
         """Calculate."""
         return f"{text} = 27"
 
-    asked = {
+    tool_call = {
         "type": "custom_tool_call",
         "id": "ctc_1",
         "call_id": "call_1",
         "name": "do_math",
         "input": "3^3",
     }
-    fault_server.script("/v1/responses", answer(asked), answer())
+    fault_server.script("/v1/responses", answer(tool_call), answer())
     model = ChatOpenAI(
         model="gpt-5", api_key="k", base_url=f"{fault_server.url}/v1", use_responses_api=True
     )
 
-    found = call.invoke(create_agent(model, [do_math]), {"messages": [("user", "3^3?")]})
+    result = call.invoke(create_agent(model, [do_math]), {"messages": [("user", "3^3?")]})
     first, second = (request.json() for request in fault_server.requests())
 
     assert first["tools"] == [
         {"type": "custom", "name": "do_math", "description": "Calculate.", "format": grammar}
     ]
-    assert [one.content for one in found["messages"] if isinstance(one, ToolMessage)] == [
-        "3^3 = 27"
-    ]
+    assert [
+        message.content for message in result["messages"] if isinstance(message, ToolMessage)
+    ] == ["3^3 = 27"]
     assert second["input"][-1] == {
         "type": "custom_tool_call_output",
         "call_id": "call_1",

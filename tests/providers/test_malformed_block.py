@@ -63,11 +63,11 @@ BAD = {
 def test_a_malformed_block_costs_no_good_one(call, fault_server, provider, bad):
     model = provider(fault_server, bad)
 
-    with pytest.raises(MalformedStreamError) as caught:
+    with pytest.raises(MalformedStreamError) as excinfo:
         call.invoke(model, "?")
 
-    assert caught.value.partial is not None
-    assert caught.value.partial.text == "AB"
+    assert excinfo.value.partial is not None
+    assert excinfo.value.partial.text == "AB"
 
 
 def test_a_malformed_call_costs_neither_text_nor_calls(call, fault_server):
@@ -81,10 +81,10 @@ def test_a_malformed_call_costs_neither_text_nor_calls(call, fault_server):
     fault_server.script("/v1/chat/completions", json_answer({"id": "r", "choices": [choice]}))
     model = ChatOpenAI(model="c", api_key="k", base_url=f"{fault_server.url}/v1", max_retries=0)
 
-    with pytest.raises(MalformedStreamError, match="name of a block") as caught:
+    with pytest.raises(MalformedStreamError, match="name of a block") as excinfo:
         call.invoke(model, "?")
 
-    partial = caught.value.partial
+    partial = excinfo.value.partial
     assert partial is not None
     assert partial.text == "A"
-    assert [one["name"] for one in partial.tool_calls] == ["f", "g"]
+    assert [tool_call["name"] for tool_call in partial.tool_calls] == ["f", "g"]

@@ -31,29 +31,29 @@ def test_an_option_of_a_call_that_is_misspelt_is_warned_of():
     model = ChatOpenAI(model="gpt-4o", api_key="k")
 
     with pytest.warns(UserWarning, match=r"option temprature \(did you mean 'temperature'\?\)"):
-        sent = model.explain("x", temprature=0).body
+        body = model.explain("x", temprature=0).body
 
-    assert sent["temprature"] == 0
+    assert body["temprature"] == 0
 
 
 @pytest.mark.parametrize(
-    ("typo", "meant"),
+    ("typo", "expected"),
     [("tols", "tools"), ("tool_choise", "tool_choice"), ("respones_format", "response_format"),
      ("strct", "strict")],
 )  # fmt: skip
-def test_an_option_that_only_calls_have_is_known_too(typo, meant):
+def test_an_option_that_only_calls_have_is_known_too(typo, expected):
     model = ChatOpenAI(model="gpt-4o", api_key="k")
 
-    with pytest.warns(UserWarning, match=rf"option {typo} \(did you mean '{meant}'\?\)"):
+    with pytest.warns(UserWarning, match=rf"option {typo} \(did you mean '{expected}'\?\)"):
         model.explain("x", **{typo: "a"})
 
 
 def test_an_option_that_is_like_none_is_sent_without_a_word():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        sent = ChatOpenAI(model="gpt-4o", api_key="k").explain("x", safety_zone="b").body
+        body = ChatOpenAI(model="gpt-4o", api_key="k").explain("x", safety_zone="b").body
 
-    assert sent["safety_zone"] == "b"
+    assert body["safety_zone"] == "b"
 
 
 def test_a_field_that_is_misspelt_is_warned_of():
@@ -103,8 +103,8 @@ def test_tls_to_a_plain_port_asks_for_the_scheme():
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
 def test_a_history_keeps_whole_messages(call, tmp_path, kind):
-    stored = SQLiteChatMessageHistory("s", tmp_path / "h.db")
-    history = InMemoryChatMessageHistory() if kind == "memory" else stored
+    sqlite_history = SQLiteChatMessageHistory("s", tmp_path / "h.db")
+    history = InMemoryChatMessageHistory() if kind == "memory" else sqlite_history
 
     call.run(history, "add_messages", [AIMessageChunk(content="a") + AIMessageChunk(content="b")])
 

@@ -25,16 +25,20 @@ def openai(server: Any, cls: Any = ChatOpenAI) -> Any:
     return cls(model="m", api_key="k", base_url=url, max_retries=0)
 
 
-def called(args: str | None, index: int | None = None, id: str | None = "c1", name: Any = "look"):
+def call_slice(
+    args: str | None, index: int | None = None, id: str | None = "c1", name: Any = "look"
+):
     function = {"name": name, "arguments": args}
     place = {} if index is None else {"index": index}
     return {"id": id, "type": "function", "function": function, **place}
 
 
-def streamed(*deltas: dict[str, Any]) -> Any:
+def stream_answer(*deltas: dict[str, Any]) -> Any:
     choices = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
     choices.append({"index": 0, "delta": {}, "finish_reason": "stop"})
-    chunks = [{"id": "x", "object": "chat.completion.chunk", "choices": [one]} for one in choices]
+    chunks = [
+        {"id": "x", "object": "chat.completion.chunk", "choices": [choice]} for choice in choices
+    ]
     return sse_answer(chunks, done="[DONE]")
 
 
@@ -52,39 +56,41 @@ NAMES = {
 @pytest.mark.parametrize("names", NAMES.values(), ids=NAMES)
 def test_T26_a_name_in_slices_is_one_name_in_the_sum_of_chunks(call, fault_server, names, version):
     first, *more = names
-    deltas = [{"tool_calls": [called("", 0, "c1", first)]}]
-    deltas += [{"tool_calls": [called("", 0, None, name)]} for name in more]
-    deltas += [{"tool_calls": [called("{}", 0, None, None)]}]
-    fault_server.script(PATH, streamed(*deltas))
+    deltas = [{"tool_calls": [call_slice("", 0, "c1", first)]}]
+    deltas += [{"tool_calls": [call_slice("", 0, None, name)]} for name in more]
+    deltas += [{"tool_calls": [call_slice("{}", 0, None, None)]}]
+    fault_server.script(PATH, stream_answer(*deltas))
     model = openai(fault_server).model_copy(update={"output_version": version})
 
-    whole = reduce(operator.add, call.stream(model, "?"))
+    total = reduce(operator.add, call.stream(model, "?"))
 
-    assert [one["name"] for one in whole.tool_calls] == ["get_weather"]
-    assert [one["name"] for one in call.invoke(model, "?").tool_calls] == ["get_weather"]
+    assert [tool_call["name"] for tool_call in total.tool_calls] == ["get_weather"]
+    assert [tool_call["name"] for tool_call in call.invoke(model, "?").tool_calls] == [
+        "get_weather"
+    ]
 
 
 # -- one id twice (F-U09)
 
 TWICE = {
-    "whole": lambda one, two: json_answer(
+    "whole": lambda first, two: json_answer(
         {
             "id": "x",
             "choices": [
-                {"index": 0, "message": {"tool_calls": [one, two]}, "finish_reason": "tool_calls"}
+                {"index": 0, "message": {"tool_calls": [first, two]}, "finish_reason": "tool_calls"}
             ],
         }
     ),
-    "streamed": lambda one, two: streamed({"tool_calls": [one]}, {"tool_calls": [two]}),
-    "in one delta": lambda one, two: streamed({"tool_calls": [one, two]}),
+    "streamed": lambda first, two: stream_answer({"tool_calls": [first]}, {"tool_calls": [two]}),
+    "in one delta": lambda first, two: stream_answer({"tool_calls": [first, two]}),
 }
 
 
 @pytest.mark.parametrize("form", TWICE)
 @pytest.mark.parametrize("indexes", [(None, None), (0, 1)], ids=["no index", "index"])
 def test_F_U09_two_whole_calls_of_one_id_are_an_error(call, fault_server, form, indexes):
-    one, two = called('{"a": 1}', indexes[0]), called('{"a": 2}', indexes[1])
-    fault_server.script(PATH, TWICE[form](one, two))
+    first, two = call_slice('{"a": 1}', indexes[0]), call_slice('{"a": 2}', indexes[1])
+    fault_server.script(PATH, TWICE[form](first, two))
 
     with pytest.raises(MalformedStreamError, match="share the id 'c1'"):
         list(call.stream(openai(fault_server), "?"))
@@ -92,11 +98,11 @@ def test_F_U09_two_whole_calls_of_one_id_are_an_error(call, fault_server, form, 
 
 @pytest.mark.parametrize("form", TWICE)
 def test_a_call_that_is_told_twice_is_one_call(call, fault_server, form):
-    fault_server.script(PATH, TWICE[form](called('{"a": 1}'), called('{"a":1}')))
+    fault_server.script(PATH, TWICE[form](call_slice('{"a": 1}'), call_slice('{"a":1}')))
 
     answer = call.invoke(openai(fault_server), "?")
 
-    assert [one["args"] for one in answer.tool_calls] == [{"a": 1}]
+    assert [tool_call["args"] for tool_call in answer.tool_calls] == [{"a": 1}]
 
 
 @pytest.mark.parametrize("indexes", [(None, None), (0, 1)])
@@ -109,7 +115,10 @@ def test_two_whole_calls_of_one_id_stay_two_in_a_sum_of_chunks(indexes):
         for args, index in zip(['{"a": 1}', '{"a": 2}'], indexes, strict=True)
     ]
 
-    assert [one["args"] for one in (parts[0] + parts[1]).tool_calls] == [{"a": 1}, {"a": 2}]
+    assert [tool_call["args"] for tool_call in (parts[0] + parts[1]).tool_calls] == [
+        {"a": 1},
+        {"a": 2},
+    ]
 
 
 # -- tools that Groq ran
@@ -128,8 +137,8 @@ RAN = {"index": 0, "type": "python", "arguments": '{"code": "2+2"}'}
     ids=["call, then result", "twice", "arguments grow", "once"],
 )
 def test_a_tool_that_groq_ran_is_told_once(call, fault_server, deltas):
-    said = [{"executed_tools": tools} for tools in deltas]
-    fault_server.script(PATH, streamed(*said, {"content": "4"}))
+    tool_deltas = [{"executed_tools": tools} for tools in deltas]
+    fault_server.script(PATH, stream_answer(*tool_deltas, {"content": "4"}))
 
     answer = call.invoke(openai(fault_server, ChatGroq), "?")
 
@@ -143,7 +152,7 @@ def test_a_tool_that_groq_ran_is_told_once(call, fault_server, deltas):
 
 
 def test_a_tool_without_output_is_told_at_the_end(call, fault_server):
-    fault_server.script(PATH, streamed({"executed_tools": [RAN]}, {"content": "4"}))
+    fault_server.script(PATH, stream_answer({"executed_tools": [RAN]}, {"content": "4"}))
 
     answer = call.invoke(openai(fault_server, ChatGroq), "?")
 
@@ -178,11 +187,11 @@ def test_results_of_calls_with_like_ids_go_to_their_calls():
         ToolMessage("two", tool_call_id="a_1"),
     ]
 
-    sent = ChatAnthropic(model="claude-x", api_key="k").explain(messages).body["messages"]
+    sent_messages = ChatAnthropic(model="claude-x", api_key="k").explain(messages).body["messages"]
 
-    made = [block["id"] for block in sent[1]["content"]]
-    answered = {block["tool_use_id"]: block["content"] for block in sent[2]["content"]}
-    assert [answered[id] for id in made] == ["one", "two"]
+    ids = [block["id"] for block in sent_messages[1]["content"]]
+    results = {block["tool_use_id"]: block["content"] for block in sent_messages[2]["content"]}
+    assert [results[id] for id in ids] == ["one", "two"]
 
 
 # -- the id of a request that failed
@@ -203,7 +212,7 @@ def test_the_request_id_in_an_error_body_is_kept(call, fault_server, answer):
     fault_server.script("/v1/messages", answer)
     model = ChatAnthropic(model="claude-x", api_key="k", base_url=fault_server.url, max_retries=0)
 
-    with pytest.raises(ModelError) as caught:
+    with pytest.raises(ModelError) as excinfo:
         list(call.stream(model, "?"))
 
-    assert caught.value.request_id == "req_body"
+    assert excinfo.value.request_id == "req_body"

@@ -35,7 +35,7 @@ REPORTS: list[tuple[Any, dict[str, Any], float]] = [
 
 
 def script(server: FaultServer, usage: dict[str, Any], *, times: int = 1) -> None:
-    whole = {
+    response = {
         "id": "1",
         "model": "nobody/knows-this",
         "choices": [{"message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop"}],
@@ -47,7 +47,7 @@ def script(server: FaultServer, usage: dict[str, Any], *, times: int = 1) -> Non
         {"id": "1", "choices": [], "usage": usage},
     ]
     for _ in range(times):
-        server.script("/v1/chat/completions", json_answer(whole), sse_answer(chunks))
+        server.script("/v1/chat/completions", json_answer(response), sse_answer(chunks))
 
 
 def make(kind: Any, server: FaultServer, **options: Any) -> Any:
@@ -68,13 +68,13 @@ def test_what_a_host_says_it_charged_is_the_cost(
     model, handler = make(kind, fault_server), UsageMetadataCallbackHandler()
 
     with usage_scope() as usage:
-        whole = call.invoke(model, "x", {"callbacks": [handler]})
-        streamed = call.stream(model, "x")
+        answer = call.invoke(model, "x", {"callbacks": [handler]})
+        chunks = call.stream(model, "x")
 
-    assert whole.usage_metadata["total_cost"] == pytest.approx(cost)
-    assert whole.response_metadata["cost"] == pytest.approx(cost)
-    assert message_cost(whole) == handler.cost == pytest.approx(cost)
-    assert message_cost(sum(streamed[1:], streamed[0])) == pytest.approx(cost)
+    assert answer.usage_metadata["total_cost"] == pytest.approx(cost)
+    assert answer.response_metadata["cost"] == pytest.approx(cost)
+    assert message_cost(answer) == handler.cost == pytest.approx(cost)
+    assert message_cost(sum(chunks[1:], chunks[0])) == pytest.approx(cost)
     assert usage.cost == pytest.approx(2 * cost)
     assert usage.unpriced_calls == 0
 
@@ -139,10 +139,10 @@ def test_tokens_written_to_a_cache_have_the_name_that_prices_know(
     assert answer.response_metadata["cost"] == pytest.approx((500 + 20 + 600 + 1000) / 1e6)
 
 
-@pytest.mark.parametrize("odd", [True, -1, float("nan"), float("inf"), "1", None, [], {}])
-def test_what_is_no_amount_is_no_report(odd: Any) -> None:
-    assert read_cost({"cost": odd}) is None
-    assert read_cost({"cost_in_usd_ticks": odd}) is None
+@pytest.mark.parametrize("cost", [True, -1, float("nan"), float("inf"), "1", None, [], {}])
+def test_what_is_no_amount_is_no_report(cost: Any) -> None:
+    assert read_cost({"cost": cost}) is None
+    assert read_cost({"cost_in_usd_ticks": cost}) is None
 
 
 def test_sums_say_a_cost_only_where_every_request_did(call: Any, fault_server: FaultServer) -> None:

@@ -80,10 +80,10 @@ def test_refused_blocks_are_an_error_that_names_them() -> None:
 
 def test_own_and_unsigned_messages_are_left_alone() -> None:
     notes: list[str] = []
-    own = FOREIGN.model_copy(
+    own_message = FOREIGN.model_copy(
         update={"response_metadata": {"model_provider": "openai", "output_version": "v1"}}
     )
-    assert len(blocks_for(own, frozenset({"openai"}), "refuse", notes)) == 6
+    assert len(blocks_for(own_message, frozenset({"openai"}), "refuse", notes)) == 6
     assert is_own(AIMessage("x"), frozenset({"openai"}))
     assert not notes
 
@@ -100,10 +100,10 @@ def test_the_answer_says_what_was_lost(
         base_url=f"{fault_server.url}/v1", api_key="k", model="m", use_responses_api=responses
     )
 
-    said = call.invoke(model, TALK)
+    message = call.invoke(model, TALK)
 
-    assert "reasoning by anthropic was told as text" in said.response_metadata["lost"]
-    assert said.response_metadata["lost"] == model.explain(TALK).notes
+    assert "reasoning by anthropic was told as text" in message.response_metadata["lost"]
+    assert message.response_metadata["lost"] == model.explain(TALK).notes
 
 
 def test_the_policy_is_a_field() -> None:
@@ -122,13 +122,13 @@ def test_the_policy_is_a_field() -> None:
     ],
 )
 def test_F_U09_a_call_that_only_a_block_makes_has_its_result(call: dict[str, Any]) -> None:
-    asked = AIMessage([call], response_metadata={"model_provider": "openai"})
-    talk = [HumanMessage("x"), asked, ToolMessage("y", tool_call_id="c1")]
+    call_message = AIMessage([call], response_metadata={"model_provider": "openai"})
+    talk = [HumanMessage("x"), call_message, ToolMessage("y", tool_call_id="c1")]
 
-    sent = ChatOpenAI(api_key="k").explain(talk).body["messages"]
+    sent_messages = ChatOpenAI(api_key="k").explain(talk).body["messages"]
 
-    assert asked.tool_calls == []
-    assert sent[1]["tool_calls"][0]["id"] == sent[2]["tool_call_id"] == "c1"
+    assert call_message.tool_calls == []
+    assert sent_messages[1]["tool_calls"][0]["id"] == sent_messages[2]["tool_call_id"] == "c1"
 
 
 def test_F_U09_a_result_without_its_call_is_refused_before_it_is_sent() -> None:
@@ -149,10 +149,10 @@ MARKED = {
 
 
 def test_a_tool_keeps_what_it_says_for_its_provider_and_another_tells_that_it_does_not() -> None:
-    own = ChatAnthropic(api_key="k").bind_tools([MARKED]).explain("Hi")
+    explanation = ChatAnthropic(api_key="k").bind_tools([MARKED]).explain("Hi")
     other = ChatOpenAI(api_key="k").bind_tools([MARKED]).explain("Hi")
 
-    assert own.body["tools"][0]["cache_control"] == {"type": "ephemeral"}
+    assert explanation.body["tools"][0]["cache_control"] == {"type": "ephemeral"}
     assert other.body["tools"][0].keys() == {"type", "function"}
     assert "openai takes no cache_control of the tool 'files_read'" in other.notes
     assert "Gemini takes no cache_control" in str(
@@ -161,17 +161,17 @@ def test_a_tool_keeps_what_it_says_for_its_provider_and_another_tells_that_it_do
 
 
 def test_explain_tells_which_tools_are_sent_under_another_name_and_tells_no_callback() -> None:
-    heard: list[str] = []
+    events: list[str] = []
 
     class Listener(BaseCallbackHandler):
         def on_chat_model_start(self, *args: Any, **kwargs: Any) -> None:
-            heard.append("start")
+            events.append("start")
 
-    explained = (
+    explanation = (
         ChatAnthropic(api_key="k")
         .bind_tools([MARKED])
         .explain("Hi", config={"callbacks": [Listener()]})
     )
 
-    assert explained.notes == ["the tool 'files.read' is sent as 'files_read'"]
-    assert heard == []
+    assert explanation.notes == ["the tool 'files.read' is sent as 'files_read'"]
+    assert events == []

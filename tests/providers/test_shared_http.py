@@ -50,13 +50,13 @@ AT_ONCE = RetryPolicy(max_retries=2, initial=0.001, jitter=False)
 
 
 def model(server: FaultServer, **fields: Any) -> ChatOpenAI:
-    given = {
+    settings = {
         "base_url": f"{server.url}/v1",
         "api_key": "sk-canary",
         "model": "m",
         "retry_on_error": AT_ONCE,
     }
-    return ChatOpenAI(**{**given, **fields})
+    return ChatOpenAI(**{**settings, **fields})
 
 
 def chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
@@ -84,7 +84,7 @@ WHOLE = {
 }
 
 
-def streamed(name: str) -> Answer:
+def stream_answer(name: str) -> Answer:
     return Answer(
         recordings.stream_bytes("openai", name), headers={"content-type": "text/event-stream"}
     )
@@ -106,22 +106,30 @@ def test_invoke_and_stream_give_one_message(
     call: Any, fault_server: FaultServer, name: str
 ) -> None:
     path = CHAT if name.startswith("chat") else RESPONSES
-    fault_server.script(path, json_answer(recordings.whole("openai", name)), streamed(name))
+    fault_server.script(
+        path, json_answer(recordings.whole_answer("openai", name)), stream_answer(name)
+    )
     chat = model(fault_server, use_responses_api=path == RESPONSES)
 
-    said = call.invoke(chat, "Hi")
+    answer = call.invoke(chat, "Hi")
     chunks = call.stream(chat, "Hi")
     total = chunks[0]
     for piece in chunks[1:]:
         total = total + piece
 
-    assert (str(total.text), total.tool_calls) == (str(said.text), said.tool_calls)
+    assert (str(total.text), total.tool_calls) == (str(answer.text), answer.tool_calls)
     assert [{**block, "index": 0} for block in total.content_blocks] == [
-        {**block, "index": 0} for block in said.content_blocks
+        {**block, "index": 0} for block in answer.content_blocks
     ]
-    assert (total.usage_metadata, total.finish_reason) == (said.usage_metadata, said.finish_reason)
-    assert total.response_metadata == said.response_metadata
-    assert [seen.json().get("stream", False) for seen in fault_server.requests()] == [False, True]
+    assert (total.usage_metadata, total.finish_reason) == (
+        answer.usage_metadata,
+        answer.finish_reason,
+    )
+    assert total.response_metadata == answer.response_metadata
+    assert [request.json().get("stream", False) for request in fault_server.requests()] == [
+        False,
+        True,
+    ]
 
 
 def test_streaming_asks_for_a_stream_under_invoke(call: Any, fault_server: FaultServer) -> None:
@@ -133,23 +141,23 @@ def test_streaming_asks_for_a_stream_under_invoke(call: Any, fault_server: Fault
 def test_n_gives_separate_generations_and_is_not_streamed(
     call: Any, fault_server: FaultServer
 ) -> None:
-    fault_server.script(CHAT, json_answer(recordings.whole("openai", "chat-two-choices")))
+    fault_server.script(CHAT, json_answer(recordings.whole_answer("openai", "chat-two-choices")))
     chat = model(fault_server, n=2)
 
     result = call.generate(chat, [[HumanMessage("Flip")]])
-    assert [one.text for one in result.generations[0]] == ["Heads.", "Tails."]
+    assert [generation.text for generation in result.generations[0]] == ["Heads.", "Tails."]
     assert call.invoke(chat, "Flip").text == "Heads."
     with pytest.raises(UsageError, match="cannot be streamed"):
         call.stream(chat, "Flip")
 
 
 def test_n_generations_come_from_the_cache_too(call: Any, fault_server: FaultServer) -> None:
-    fault_server.script(CHAT, json_answer(recordings.whole("openai", "chat-two-choices")))
+    fault_server.script(CHAT, json_answer(recordings.whole_answer("openai", "chat-two-choices")))
     chat = model(fault_server, n=2, cache=InMemoryCache())
 
     first, second = (call.generate(chat, [[HumanMessage("Flip")]]) for _ in range(2))
-    assert [one.text for one in second.generations[0]] == ["Heads.", "Tails."]
-    assert [one.text for one in first.generations[0]] == ["Heads.", "Tails."]
+    assert [generation.text for generation in second.generations[0]] == ["Heads.", "Tails."]
+    assert [generation.text for generation in first.generations[0]] == ["Heads.", "Tails."]
     assert len(fault_server.requests()) == 1
 
 
@@ -161,14 +169,14 @@ def test_explain_shows_what_was_bound_and_what_the_config_says() -> None:
     )
     body = bound.explain("Hi", {"configurable": {"model_options": {"top_p": 0.9}}}).body
 
-    assert [one["function"]["name"] for one in body["tools"]] == ["add"]
+    assert [tool["function"]["name"] for tool in body["tools"]] == ["add"]
     assert (body["tool_choice"], body["temperature"], body["top_p"]) == ("required", 0.5, 0.9)
 
 
 def test_headers_of_the_response_on_request(call: Any, fault_server: FaultServer) -> None:
     fault_server.script(CHAT, json_answer(WHOLE, headers={"x-request-id": "req_7"}))
-    said = call.invoke(model(fault_server, include_response_headers=True), "Hi")
-    assert said.response_metadata["headers"]["x-request-id"] == "req_7"
+    answer = call.invoke(model(fault_server, include_response_headers=True), "Hi")
+    assert answer.response_metadata["headers"]["x-request-id"] == "req_7"
 
 
 def test_F_S11_what_comes_after_the_end_is_not_heard(call: Any, fault_server: FaultServer) -> None:
@@ -185,10 +193,10 @@ def test_F_S11_a_connection_left_open_after_the_end_is_not_waited_for(
 ) -> None:
     body = [*HELLO, STOP, b"data: [DONE]\n\n", *after, ("stall", None)]
     fault_server.script(CHAT, sse_answer(body, pause=0.005))
-    began = time.monotonic()
+    start = time.monotonic()
 
     assert call.invoke(model(fault_server, streaming=True), "Hi").text == "Hello"
-    assert time.monotonic() - began < 0.5
+    assert time.monotonic() - start < 0.5
 
 
 def test_F_S11_a_connection_that_ends_with_its_answer_is_used_again(
@@ -197,9 +205,9 @@ def test_F_S11_a_connection_that_ends_with_its_answer_is_used_again(
     fault_server.script(CHAT, sse_answer([*HELLO, STOP], done="[DONE]"))
     chat = model(fault_server, streaming=True)
 
-    said = call.run(chat, "batch", ["Hi"] * 3, config={"max_concurrency": 1})
-    assert [one.text for one in said] == ["Hello"] * 3
-    assert len({seen.connection for seen in fault_server.requests()}) == 1
+    answers = call.run(chat, "batch", ["Hi"] * 3, config={"max_concurrency": 1})
+    assert [answer.text for answer in answers] == ["Hello"] * 3
+    assert len({request.connection for request in fault_server.requests()}) == 1
 
 
 def test_F_T02_finish_without_done_is_complete(call: Any, fault_server: FaultServer) -> None:
@@ -223,9 +231,9 @@ def test_F_T10_a_whole_answer_where_a_stream_was_asked_for_is_accepted(
 
 
 def failure(call: Any, chat: ChatOpenAI, kind: type[Exception]) -> Any:
-    with pytest.raises(kind) as caught:
+    with pytest.raises(kind) as excinfo:
         call.stream(chat, "Hi")
-    return caught.value
+    return excinfo.value
 
 
 def test_F_T10_html_and_empty_answers_are_malformed(call: Any, fault_server: FaultServer) -> None:
@@ -260,11 +268,11 @@ def test_F_T01_is_tried_again_where_nothing_was_delivered(
 
 
 def test_a_cut_connection_keeps_the_prefix(call: Any, fault_server: FaultServer) -> None:
-    whole = sse_answer([*HELLO, STOP], done="[DONE]")
-    size = sum(len(step[1]) for step in whole.steps())
+    answer = sse_answer([*HELLO, STOP], done="[DONE]")
+    size = sum(len(step[1]) for step in answer.steps())
     for at in range(size // 2, size - 20, 97):
         fault_server.reset()
-        fault_server.script(CHAT, whole.cut(at, "fin"))
+        fault_server.script(CHAT, answer.cut(at, "fin"))
         error = failure(call, model(fault_server, retry_on_error=False), StreamInterruptedError)
         assert "Hello".startswith(str(error.partial.text))
 
@@ -305,11 +313,11 @@ def test_F_T05_an_error_as_first_event_is_tried_again(call: Any, fault_server: F
 
 
 def test_F_T06_a_failed_response_is_typed(call: Any, fault_server: FaultServer) -> None:
-    fault_server.script(RESPONSES, streamed("responses-failed"))
+    fault_server.script(RESPONSES, stream_answer("responses-failed"))
     error = failure(call, model(fault_server, use_responses_api=True), ModelAPIError)
     assert (error.code, str(error.partial.text)) == ("server_error", "In a")
 
-    fault_server.script(RESPONSES, streamed("responses-error"))
+    fault_server.script(RESPONSES, stream_answer("responses-error"))
     error = failure(call, model(fault_server, use_responses_api=True), ModelRateLimitError)
     assert (error.message, str(error.partial.text)) == ("Slow down.", "In a")
 
@@ -359,37 +367,37 @@ def test_F_T08_pings_do_not_keep_a_stall_alive(call: Any, fault_server: FaultSer
 # -- statuses
 
 
-def refused(code: str | None, kind: str | None = None, message: str = "no") -> dict[str, Any]:
+def error_body(code: str | None, kind: str | None = None, message: str = "no") -> dict[str, Any]:
     return {"error": {"message": message, "type": kind, "code": code, "param": None}}
 
 
 @pytest.mark.parametrize(
     ("status", "body", "kind"),
     [
-        (400, refused(None, "invalid_request_error"), ModelInvalidRequestError),
-        (400, refused("context_length_exceeded"), ContextOverflowError),
+        (400, error_body(None, "invalid_request_error"), ModelInvalidRequestError),
+        (400, error_body("context_length_exceeded"), ContextOverflowError),
         (
             400,
-            refused(None, None, "This model's maximum context length is 8192 tokens."),
+            error_body(None, None, "This model's maximum context length is 8192 tokens."),
             ContextOverflowError,
         ),
-        (401, refused("invalid_api_key"), ModelAuthenticationError),
-        (402, refused(None, None, "Insufficient Balance"), ModelQuotaError),
-        (403, refused("unsupported_country_region_territory"), ModelPermissionDeniedError),
-        (404, refused("model_not_found"), ModelNotFoundError),
+        (401, error_body("invalid_api_key"), ModelAuthenticationError),
+        (402, error_body(None, None, "Insufficient Balance"), ModelQuotaError),
+        (403, error_body("unsupported_country_region_territory"), ModelPermissionDeniedError),
+        (404, error_body("model_not_found"), ModelNotFoundError),
         (413, "too large", ModelInvalidRequestError),
         (422, {"detail": [{"msg": "bad"}]}, ModelInvalidRequestError),
-        (429, refused("insufficient_quota"), ModelQuotaError),
+        (429, error_body("insufficient_quota"), ModelQuotaError),
     ],
 )
 def test_F_H02_F_H04_are_asked_once(
     call: Any, fault_server: FaultServer, status: int, body: Any, kind: type[Exception]
 ) -> None:
     fault_server.script(CHAT, json_answer(body, status=status, headers={"x-request-id": "req_9"}))
-    with pytest.raises(kind) as caught:
+    with pytest.raises(kind) as excinfo:
         call.invoke(model(fault_server), "Hi")
 
-    error: Any = caught.value
+    error: Any = excinfo.value
     assert type(error) is kind
     assert (error.status, error.request_id, error.provider, error.model) == (
         status,
@@ -417,15 +425,15 @@ def test_F_H03_are_tried_again_within_the_budget(
     call: Any, fault_server: FaultServer, status: int, kind: type[Exception]
 ) -> None:
     fault_server.script(CHAT, Answer(b"<html>bad gateway</html>", status=status))
-    with pytest.raises(kind) as caught:
+    with pytest.raises(kind) as excinfo:
         call.invoke(model(fault_server), "Hi")
     assert fault_server.hits(CHAT) == 3
-    assert caught.value.attempts == 3  # type: ignore[attr-defined]
+    assert excinfo.value.attempts == 3  # type: ignore[attr-defined]
 
     fault_server.reset()
     fault_server.script(CHAT, Answer(status=status), json_answer(WHOLE))
-    said = call.invoke(model(fault_server), "Hi")
-    assert (said.text, said.response_metadata["retries"]) == ("Hello", 1)
+    answer = call.invoke(model(fault_server), "Hi")
+    assert (answer.text, answer.response_metadata["retries"]) == ("Hello", 1)
 
 
 def test_max_retries_is_the_number_of_retries(call: Any, fault_server: FaultServer) -> None:
@@ -455,9 +463,9 @@ def test_F_H01_a_long_retry_after_is_raised_with_its_value(
     call: Any, fault_server: FaultServer
 ) -> None:
     fault_server.script(CHAT, Answer(status=429, headers={"retry-after": "3600"}))
-    with pytest.raises(ModelRateLimitError) as caught:
+    with pytest.raises(ModelRateLimitError) as excinfo:
         call.invoke(model(fault_server), "Hi")
-    assert caught.value.retry_after == 3600
+    assert excinfo.value.retry_after == 3600
     assert fault_server.hits(CHAT) == 1
 
 
@@ -505,7 +513,7 @@ def test_a_connection_is_used_again_after_a_stream(fault_server: FaultServer) ->
     chat = model(fault_server)
     for _ in range(3):
         list(chat.stream("Hi"))
-    assert len({seen.connection for seen in fault_server.requests()}) == 1
+    assert len({request.connection for request in fault_server.requests()}) == 1
 
 
 def test_what_was_recorded_is_answered_without_a_server(
@@ -519,9 +527,9 @@ def test_what_was_recorded_is_answered_without_a_server(
     first = call.stream(
         model(fault_server, transport=RecordingTransport(default_transport(), path)), "Hi"
     )
-    again = call.stream(model(fault_server, transport=ReplayTransport(path)), "Hi")
+    replayed = call.stream(model(fault_server, transport=ReplayTransport(path)), "Hi")
 
-    assert [str(c.text) for c in first] == [str(c.text) for c in again]
+    assert [str(c.text) for c in first] == [str(c.text) for c in replayed]
     assert fault_server.hits(CHAT) == 1
     assert "sk-canary" not in path.read_text()
 
@@ -560,12 +568,12 @@ def test_what_broken_calls_spent_counts_against_the_budget(
     fault_server.script(CHAT, sse_answer([{**HELLO[1], "usage": usage}]))
     chat = model(fault_server)
 
-    with usage_scope(SpendingLimits(total_tokens=600)) as spent:
-        for seen in (501, 1002):
-            with pytest.raises(StreamTruncatedError) as caught:
+    with usage_scope(SpendingLimits(total_tokens=600)) as spending:
+        for total in (501, 1002):
+            with pytest.raises(StreamTruncatedError) as excinfo:
                 call.stream(chat, "Hi")
-            assert caught.value.partial.usage_metadata["total_tokens"] == 501
-            assert spent.total_tokens == seen
+            assert excinfo.value.partial.usage_metadata["total_tokens"] == 501
+            assert spending.total_tokens == total
         with pytest.raises(BudgetExceeded):
             call.invoke(chat, "Hi")
 
@@ -574,7 +582,7 @@ def test_what_a_reader_heard_before_leaving_counts(fault_server: FaultServer) ->
     usage = {"prompt_tokens": 500, "completion_tokens": 1, "total_tokens": 501}
     fault_server.script(CHAT, sse_answer([{**HELLO[1], "usage": usage}, *HELLO, STOP]))
 
-    with usage_scope() as spent:
+    with usage_scope() as spending:
         with model(fault_server).stream_v2("Hi") as stream:
             next(iter(stream))
-        assert spent.total_tokens == 501
+        assert spending.total_tokens == 501

@@ -14,7 +14,7 @@ from foldline.load import dumps
 from foldline.providers.anthropic import ChatAnthropic
 from foldline.providers.openai import ChatOpenAI
 from foldline.providers.openai_compatible import ChatOpenAICompatible
-from tests.providers.test_shared_http import CHAT, WHOLE, model, refused
+from tests.providers.test_shared_http import CHAT, WHOLE, error_body, model
 from tests.servers import FaultServer, json_answer
 
 
@@ -57,12 +57,12 @@ def test_a_host_without_keys_is_sent_none(call: Any, fault_server: FaultServer) 
     assert "authorization" not in chat.explain("Hi").headers
 
 
-@pytest.mark.parametrize("given", ["", " ", SecretStr("")])
+@pytest.mark.parametrize("key", ["", " ", SecretStr("")])
 def test_a_function_that_gives_an_empty_key_is_told_so(
-    call: Any, fault_server: FaultServer, given: Any
+    call: Any, fault_server: FaultServer, key: Any
 ) -> None:
     with pytest.raises(UsageError, match="returned an empty text"):
-        call.invoke(model(fault_server, api_key=lambda: given), "Hi")
+        call.invoke(model(fault_server, api_key=lambda: key), "Hi")
 
 
 def test_a_function_gives_the_key_each_time(call: Any, fault_server: FaultServer) -> None:
@@ -71,7 +71,7 @@ def test_a_function_gives_the_key_each_time(call: Any, fault_server: FaultServer
     chat = model(fault_server, api_key=lambda: next(keys))
     call.invoke(chat, "Hi")
     call.invoke(chat, "Hi")
-    assert [seen.headers["authorization"] for seen in fault_server.requests()] == [
+    assert [request.headers["authorization"] for request in fault_server.requests()] == [
         "Bearer one",
         "Bearer two",
     ]
@@ -87,30 +87,30 @@ def test_an_async_function_gives_the_key(fault_server: FaultServer) -> None:
 
 
 def test_F_V08_the_key_is_nowhere_to_be_seen(call: Any, fault_server: FaultServer) -> None:
-    fault_server.script(CHAT, json_answer(refused("invalid_api_key"), status=401))
+    fault_server.script(CHAT, json_answer(error_body("invalid_api_key"), status=401))
     chat = model(fault_server, default_headers={"x-secret": "sk-canary"})
-    with pytest.raises(ModelAuthenticationError) as caught:
+    with pytest.raises(ModelAuthenticationError) as excinfo:
         call.invoke(chat, "Hi")
-    shown = [
+    representations = [
         repr(chat),
         str(chat),
         dumps(chat),
         str(chat.model_dump()),
-        str(caught.value),
-        repr(caught.value),
+        str(excinfo.value),
+        repr(excinfo.value),
     ]
-    shown.append(str(chat.explain("Hi")))
+    representations.append(str(chat.explain("Hi")))
     with pytest.raises(ValidationError) as invalid:
         ChatOpenAI(api_key="sk-canary", temperature="warm")
     with pytest.raises(ValidationError) as twice:
         ChatOpenAI(api_key="sk-canary", openai_api_key="sk-canary-2")
-    shown += [str(invalid.value), str(twice.value)]
+    representations += [str(invalid.value), str(twice.value)]
     assert isinstance(chat.api_key, SecretStr)
     assert b"sk-canary" not in pickle.dumps(chat)
     assert pickle.loads(pickle.dumps(chat)).base_url == chat.base_url
     assert chat.model_copy(deep=True).api_key == chat.api_key
-    assert not [text for text in shown if "sk-canary" in text]
-    assert b"sk-canary" not in pickle.dumps(caught.value)
+    assert not [text for text in representations if "sk-canary" in text]
+    assert b"sk-canary" not in pickle.dumps(excinfo.value)
 
 
 def test_explain_shows_what_would_be_sent_and_sends_nothing(
@@ -120,17 +120,17 @@ def test_explain_shows_what_would_be_sent_and_sends_nothing(
     chat = model(
         fault_server, api_key=None, temperature=0.5, default_query={"v": "1"}, organization="org"
     )
-    sent = chat.explain("Hello there", max_tokens=5)
+    explanation = chat.explain("Hello there", max_tokens=5)
 
-    assert sent.url == f"{fault_server.url}{CHAT}?v=1"
-    assert sent.body == {
+    assert explanation.url == f"{fault_server.url}{CHAT}?v=1"
+    assert explanation.body == {
         "model": "m",
         "messages": [{"role": "user", "content": "Hello there"}],
         "temperature": 0.5,
         "max_completion_tokens": 5,
     }
-    assert sent.headers["openai-organization"] == "org"
-    assert sent.tokens > 2
+    assert explanation.headers["openai-organization"] == "org"
+    assert explanation.tokens > 2
     assert fault_server.hits() == 0
 
 
@@ -146,27 +146,27 @@ def test_a_field_that_changes_between_calls_is_sent_as_it_is_then(
     call: Any, fault_server: FaultServer
 ) -> None:
     fault_server.script(CHAT, *[json_answer(WHOLE)] * 5)
-    asked = model(fault_server)
-    call.invoke(asked, "first")
-    asked.temperature = 0.5
-    call.invoke(asked, "second")
-    asked.model_kwargs["seed"] = 7
-    call.invoke(asked.model_copy(update={"stop": "!"}), "third")
-    asked.temperature = None
-    asked.logprobs = 1
-    call.invoke(asked, "fourth")
-    asked.logprobs = True  # equal, and not the same JSON
-    call.invoke(asked, "fifth")
+    chat = model(fault_server)
+    call.invoke(chat, "first")
+    chat.temperature = 0.5
+    call.invoke(chat, "second")
+    chat.model_kwargs["seed"] = 7
+    call.invoke(chat.model_copy(update={"stop": "!"}), "third")
+    chat.temperature = None
+    chat.logprobs = 1
+    call.invoke(chat, "fourth")
+    chat.logprobs = True  # equal, and not the same JSON
+    call.invoke(chat, "fifth")
 
-    sent = [request.json() for request in fault_server.requests()]
-    assert [(one.get("temperature"), one.get("seed"), one.get("stop")) for one in sent] == [
+    bodies = [request.json() for request in fault_server.requests()]
+    assert [(body.get("temperature"), body.get("seed"), body.get("stop")) for body in bodies] == [
         (None, None, None),
         (0.5, None, None),
         (0.5, 7, ["!"]),
         (None, 7, None),
         (None, 7, None),
     ]
-    assert [type(one.get("logprobs")) for one in sent[3:]] == [int, bool]
+    assert [type(body.get("logprobs")) for body in bodies[3:]] == [int, bool]
 
 
 def test_F_S08_a_lone_surrogate_is_sent_escaped(call: Any, fault_server: FaultServer) -> None:

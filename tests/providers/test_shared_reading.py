@@ -72,8 +72,8 @@ def test_F_T03_a_stream_that_ends_at_any_byte_is_complete_or_truncated(name: str
             outcomes["cut"] += 1
         else:
             outcomes["complete"] += 1
-            said = builder.result()
-            assert [block["type"] for block in said.blocks] == [
+            result = builder.result()
+            assert [block["type"] for block in result.blocks] == [
                 b["type"] for b in full.content_blocks
             ], at
     assert outcomes["cut"] > outcomes["complete"]

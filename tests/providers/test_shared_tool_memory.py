@@ -33,47 +33,47 @@ def tools() -> list[Any]:
 
 
 def test_a_list_seen_again_is_described_twice_and_then_remembered(tools: list[Any]):
-    described = Described()
-    results = [described.encode(tools, []) for _ in range(5)]
+    memory = Described()
+    results = [memory.encode(tools, []) for _ in range(5)]
 
-    assert described.calls == 2
+    assert memory.calls == 2
     assert all(result == [{"name": "add", "strict": False}] for result in results)
 
 
 def test_a_change_deep_inside_is_seen(tools: list[Any]):
-    described = Described()
+    memory = Described()
     for _ in range(3):
-        described.encode(tools, [])
+        memory.encode(tools, [])
     tools[0]["parameters"]["properties"]["a"]["type"] = "string"
-    described.encode(tools, [])
-    assert described.calls == 3
+    memory.encode(tools, [])
+    assert memory.calls == 3
 
     tools.append({"name": "subtract"})
-    assert [tool["name"] for tool in described.encode(tools, [])] == ["add", "subtract"]
+    assert [tool["name"] for tool in memory.encode(tools, [])] == ["add", "subtract"]
 
 
 def test_other_options_are_another_description(tools: list[Any]):
-    described = Described()
+    memory = Described()
     for _ in range(3):
-        described.encode(tools, [], False)
+        memory.encode(tools, [], False)
 
-    assert described.encode(tools, [], True) == [{"name": "add", "strict": True}]
+    assert memory.encode(tools, [], True) == [{"name": "add", "strict": True}]
 
 
 def test_what_was_lost_is_said_each_time(tools: list[Any]):
-    described = Described()
+    memory = Described()
     for _ in range(4):
         notes: list[str] = []
-        described.encode(tools, notes)
+        memory.encode(tools, notes)
         assert notes == ["free text"]
 
 
 def test_a_caller_may_change_what_it_gets(tools: list[Any]):
-    described = Described()
+    memory = Described()
     for _ in range(3):
-        described.encode(tools, [])[0]["cache_control"] = {"type": "ephemeral"}
+        memory.encode(tools, [])[0]["cache_control"] = {"type": "ephemeral"}
 
-    assert described.encode(tools, []) == [{"name": "add", "strict": False}]
+    assert memory.encode(tools, []) == [{"name": "add", "strict": False}]
 
 
 def test_objects_that_are_no_dicts_are_described_every_time():
@@ -81,23 +81,23 @@ def test_objects_that_are_no_dicts_are_described_every_time():
         def __getitem__(self, name: str) -> str:
             return "add"
 
-    described, tools = Described(), [Tool()]
+    memory, tools = Described(), [Tool()]
     for _ in range(4):
-        described.encode(tools, [])
+        memory.encode(tools, [])
 
-    assert described.calls == 4
+    assert memory.calls == 4
 
 
 def test_only_the_newest_lists_are_kept(monkeypatch: pytest.MonkeyPatch):
-    copied: list[Any] = []
-    monkeypatch.setattr(_tool_memory, "deepcopy", lambda value: copied.append(value) or value)
-    described = Described()
+    copies: list[Any] = []
+    monkeypatch.setattr(_tool_memory, "deepcopy", lambda value: copies.append(value) or value)
+    memory = Described()
     lists = [[{"name": f"tool {number}"}] for number in range(MAX_LISTS + 1)]
     for tools in lists:
-        described.encode(tools, [])
-    described.encode(lists[0], [])  # forgotten meanwhile, and so new again
+        memory.encode(tools, [])
+    memory.encode(lists[0], [])  # forgotten meanwhile, and so new again
 
-    assert copied == []  # a list seen once is never copied
+    assert copies == []  # a list seen once is never copied
 
 
 @pytest.mark.parametrize(

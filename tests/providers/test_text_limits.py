@@ -28,7 +28,7 @@ def wire(request: pytest.FixtureRequest, fault_server: FaultServer) -> Wire:
     return wire
 
 
-def counted(limiter: InMemoryRateLimiter, key: str) -> float:
+def reserved_amount(limiter: InMemoryRateLimiter, key: str) -> float:
     return sum(limiter._state.used[key].values())
 
 
@@ -44,8 +44,8 @@ def test_a_request_reserves_and_settles(call: Any, fault_server: FaultServer, wi
     ask_both(call, model)
     limiter.acquire(blocking=False)  # the last settlement goes with it
 
-    assert counted(limiter, "requests/60") == 3
-    assert counted(limiter, "tokens/60") == 2 * 5
+    assert reserved_amount(limiter, "requests/60") == 3
+    assert reserved_amount(limiter, "tokens/60") == 2 * 5
 
 
 def test_a_limit_that_is_used_up_refuses_before_anything_is_sent(
@@ -76,7 +76,7 @@ def test_every_attempt_takes_a_permit_and_the_provider_may_stop_everybody(
     assert call.invoke(model, "x") == "Hello, world"
 
     assert time.monotonic() - start >= 0.4
-    assert counted(limiter, "requests/60") == 2
+    assert reserved_amount(limiter, "requests/60") == 2
     assert limiter._state.hold > 0
 
 
@@ -185,7 +185,7 @@ class Many(BaseLLM):
     ) -> LLMResult:
         usage = {"prompt_tokens": 7, "completion_tokens": 5, "total_tokens": 12}
         return LLMResult(
-            generations=[[Generation(text=one)] for one in prompts],
+            generations=[[Generation(text=prompt)] for prompt in prompts],
             llm_output={"token_usage": usage},
         )
 
@@ -230,7 +230,7 @@ def test_an_author_who_answers_many_at_once_makes_one_request(call: Any, kind: A
 
     assert usage.model_calls == 2
     assert (usage.input_tokens, usage.output_tokens) == (10, 6)
-    assert counted(limiter, "tokens/60") == 12 + 4
+    assert reserved_amount(limiter, "tokens/60") == 12 + 4
 
 
 def test_a_stream_that_is_left_gives_its_share_back(call: Any) -> None:

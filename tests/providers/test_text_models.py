@@ -75,35 +75,35 @@ class Heard(BaseCallbackHandler):
 
 def test_an_answer_comes_whole(call, fault_server, wire, name):
     fault_server.script(wire.path, WHOLE[name])
-    heard = Heard()
-    assert call.invoke(wire.model(fault_server), "Hi", {"callbacks": [heard]}) == "Hello, world"
-    (told,) = heard.ends
-    assert told.generations[0][0].generation_info.items() >= wire.reason.items()
-    assert told.llm_output["model_name"] == "m"
-    assert told.llm_output["token_usage"].items() >= USAGE.items()
-    assert heard.tokens == []
+    recorder = Heard()
+    assert call.invoke(wire.model(fault_server), "Hi", {"callbacks": [recorder]}) == "Hello, world"
+    (result,) = recorder.ends
+    assert result.generations[0][0].generation_info.items() >= wire.reason.items()
+    assert result.llm_output["model_name"] == "m"
+    assert result.llm_output["token_usage"].items() >= USAGE.items()
+    assert recorder.tokens == []
 
 
 def test_an_answer_comes_piece_by_piece(call, fault_server, wire):
     fault_server.script(wire.path, wire.stream)
-    heard = Heard()
-    pieces = call.stream(wire.model(fault_server), "Hi", {"callbacks": [heard]})
+    recorder = Heard()
+    pieces = call.stream(wire.model(fault_server), "Hi", {"callbacks": [recorder]})
     assert [piece for piece in pieces if piece] == WORDS
-    assert [token for token in heard.tokens if token] == WORDS
-    (told,) = heard.ends
-    assert told.generations[0][0].text == "Hello, world"
-    assert told.generations[0][0].generation_info.items() >= wire.reason.items()
-    assert told.llm_output["token_usage"].items() >= USAGE.items()
+    assert [token for token in recorder.tokens if token] == WORDS
+    (result,) = recorder.ends
+    assert result.generations[0][0].text == "Hello, world"
+    assert result.generations[0][0].generation_info.items() >= wire.reason.items()
+    assert result.llm_output["token_usage"].items() >= USAGE.items()
     assert fault_server.requests(wire.path)[0].json()["stream"] is True
 
 
 def test_streaming_tells_tokens_under_invoke(call, fault_server, wire):
     fault_server.script(wire.path, wire.stream)
-    heard = Heard()
+    recorder = Heard()
     model = wire.model(fault_server, streaming=True)
-    assert call.invoke(model, "Hi", {"callbacks": [heard]}) == "Hello, world"
-    assert [token for token in heard.tokens if token] == WORDS
-    assert heard.ends[0].llm_output["token_usage"].items() >= USAGE.items()
+    assert call.invoke(model, "Hi", {"callbacks": [recorder]}) == "Hello, world"
+    assert [token for token in recorder.tokens if token] == WORDS
+    assert recorder.ends[0].llm_output["token_usage"].items() >= USAGE.items()
 
 
 def test_a_batch_is_answered_in_order(call, fault_server, wire, name):
@@ -112,11 +112,11 @@ def test_a_batch_is_answered_in_order(call, fault_server, wire, name):
         answer = json_answer(completion(*["Hello, world"] * 3))
     fault_server.script(wire.path, answer)
     assert call.batch(wire.model(fault_server), ["a", "b", "c"]) == ["Hello, world"] * 3
-    sent = [request.json() for request in fault_server.requests(wire.path)]
+    bodies = [request.json() for request in fault_server.requests(wire.path)]
     if "Open" in wire.kind.__name__:
-        assert [body["prompt"] for body in sent] == [["a", "b", "c"]]
+        assert [body["prompt"] for body in bodies] == [["a", "b", "c"]]
     else:
-        prompts = [body.get("prompt") or body["messages"][0]["content"] for body in sent]
+        prompts = [body.get("prompt") or body["messages"][0]["content"] for body in bodies]
         assert sorted(prompts) == ["a", "b", "c"]
 
 
@@ -132,10 +132,10 @@ def test_choices_are_sorted_to_their_prompts(call, fault_server):
     fault_server.script("/v1/completions", json_answer(answer))
     model = WIRES["openai"].model(fault_server, n=2, best_of=3, logprobs=2)
     result = call.generate(model, ["a", "b"])
-    texts = [[one.text for one in answers] for answers in result.generations]
+    texts = [[answer.text for answer in answers] for answers in result.generations]
     assert texts == [["a1", "a2"], ["b1", "b2"]]
-    sent = fault_server.requests()[0].json()
-    assert (sent["n"], sent["best_of"], sent["logprobs"]) == (2, 3, 2)
+    body = fault_server.requests()[0].json()
+    assert (body["n"], body["best_of"], body["logprobs"]) == (2, 3, 2)
 
 
 def test_too_few_choices_are_an_error(call, fault_server):
@@ -154,9 +154,9 @@ def test_logprobs_of_a_stream_are_joined(call, fault_server):
     for chunk, word in zip(chunks, WORDS, strict=False):
         chunk["choices"][0]["logprobs"] = {"tokens": [word], "token_logprobs": [-0.5]}
     fault_server.script("/v1/completions", sse_answer(chunks, done="[DONE]"))
-    heard = Heard()
-    call.stream(WIRES["openai"].model(fault_server, logprobs=1), "Hi", {"callbacks": [heard]})
-    assert heard.ends[0].generations[0][0].generation_info["logprobs"]["tokens"] == WORDS
+    recorder = Heard()
+    call.stream(WIRES["openai"].model(fault_server, logprobs=1), "Hi", {"callbacks": [recorder]})
+    assert recorder.ends[0].generations[0][0].generation_info["logprobs"]["tokens"] == WORDS
 
 
 def test_settings_and_options_are_sent(call, fault_server, wire, name):
@@ -176,10 +176,10 @@ def test_settings_and_options_are_sent(call, fault_server, wire, name):
 def test_the_key_is_sent_and_never_shown(call, fault_server, wire, name):
     fault_server.script(wire.path, json_answer({"error": {"message": "bad key-123456"}}, 401))
     model = wire.model(fault_server)
-    with pytest.raises(ModelAuthenticationError) as caught:
+    with pytest.raises(ModelAuthenticationError) as excinfo:
         call.invoke(model, "Hi")
     assert "key-123456" in str(fault_server.requests()[0].headers)
-    assert "key-123456" not in f"{caught.value} {caught.value.body} {model!r} {dumps(model)}"
+    assert "key-123456" not in f"{excinfo.value} {excinfo.value.body} {model!r} {dumps(model)}"
     assert pickle.loads(pickle.dumps(model)).api_key is None
 
 
@@ -197,41 +197,41 @@ def test_a_refused_call_is_tried_again(call, fault_server, wire, name):
     assert call.invoke(model, "Hi") == "Hello, world"
     assert "".join(call.stream(model, "Hi")) == "Hello, world"
     fault_server.script(wire.path, slow)
-    with pytest.raises(ModelRateLimitError) as caught:
+    with pytest.raises(ModelRateLimitError) as excinfo:
         call.invoke(model, "Hi")
-    assert caught.value.attempts == 2
+    assert excinfo.value.attempts == 2
 
 
-@pytest.mark.parametrize("cut", ["fin", "rst"])
-def test_a_stream_that_is_cut_is_an_error_with_what_came(call, fault_server, wire, cut):
+@pytest.mark.parametrize("fault", ["fin", "rst"])
+def test_a_stream_that_is_cut_is_an_error_with_what_came(call, fault_server, wire, fault):
     sizes = [len(step[1]) for step in wire.stream.steps()]
-    told = 4 if wire.kind is AnthropicLLM else 2
-    fault_server.script(wire.path, wire.stream.cut(sum(sizes[:told]) + 5, cut))
-    heard = Heard()
+    count = 4 if wire.kind is AnthropicLLM else 2
+    fault_server.script(wire.path, wire.stream.cut(sum(sizes[:count]) + 5, fault))
+    recorder = Heard()
     with pytest.raises(StreamInterruptedError):
-        call.stream(wire.model(fault_server, max_retries=2), "Hi", {"callbacks": [heard]})
-    ((_, partial),) = heard.errors
-    if cut == "fin" or heard.tokens:
+        call.stream(wire.model(fault_server, max_retries=2), "Hi", {"callbacks": [recorder]})
+    ((_, partial),) = recorder.errors
+    if fault == "fin" or recorder.tokens:
         assert partial.generations[0][0].text == "Hello, "
         assert fault_server.hits(wire.path) == 1
 
 
 def test_a_stream_that_ends_early_but_properly_is_truncated(call, fault_server, wire):
     steps = [step[1] for step in wire.stream.steps()][: 4 if wire.kind is AnthropicLLM else 2]
-    framed = lines_answer if wire.kind is OllamaLLM else sse_answer
-    fault_server.script(wire.path, framed(steps))
+    make_answer = lines_answer if wire.kind is OllamaLLM else sse_answer
+    fault_server.script(wire.path, make_answer(steps))
     with pytest.raises(StreamTruncatedError, match="before the provider said"):
         call.stream(wire.model(fault_server), "Hi")
 
 
 def test_an_error_in_a_stream_is_typed(call, fault_server, wire):
     steps = [step[1] for step in wire.stream.steps()][: 4 if wire.kind is AnthropicLLM else 2]
-    framed = lines_answer if wire.kind is OllamaLLM else sse_answer
-    fault_server.script(wire.path, framed([*steps, wire.error]))
-    heard = Heard()
+    make_answer = lines_answer if wire.kind is OllamaLLM else sse_answer
+    fault_server.script(wire.path, make_answer([*steps, wire.error]))
+    recorder = Heard()
     with pytest.raises(ModelError, match="broken"):
-        call.stream(wire.model(fault_server, max_retries=2), "Hi", {"callbacks": [heard]})
-    assert heard.tokens  # content was out: no second attempt
+        call.stream(wire.model(fault_server, max_retries=2), "Hi", {"callbacks": [recorder]})
+    assert recorder.tokens  # content was out: no second attempt
     assert fault_server.hits(wire.path) == 1
 
 
@@ -254,8 +254,8 @@ def test_an_odd_answer_is_a_malformed_stream(call, fault_server, wire, body):
 @pytest.mark.parametrize("payload", ["[]", "5", "{", '{"choices": 7}', '{"type": "message_delta"}'])
 def test_an_odd_piece_is_a_fault_and_no_text(call, fault_server, wire, payload):
     data = payload.encode() + b"\n" if wire.kind is OllamaLLM else f"data: {payload}\n\n".encode()
-    framed = lines_answer if wire.kind is OllamaLLM else sse_answer
-    fault_server.script(wire.path, framed([data]))
+    make_answer = lines_answer if wire.kind is OllamaLLM else sse_answer
+    fault_server.script(wire.path, make_answer([data]))
     with pytest.raises((MalformedStreamError, StreamTruncatedError)):
         call.stream(wire.model(fault_server), "Hi")
 
@@ -263,15 +263,15 @@ def test_an_odd_piece_is_a_fault_and_no_text(call, fault_server, wire, payload):
 def test_a_stream_may_be_cut_anywhere_between_bytes(call, fault_server, wire):
     raw = b"".join(step[1] for step in wire.stream.steps())
     pieces = [raw[start : start + 7] for start in range(0, len(raw), 7)]
-    framed = lines_answer if wire.kind is OllamaLLM else sse_answer
-    fault_server.script(wire.path, framed(pieces))
+    make_answer = lines_answer if wire.kind is OllamaLLM else sse_answer
+    fault_server.script(wire.path, make_answer(pieces))
     assert "".join(call.stream(wire.model(fault_server), "Hi")) == "Hello, world"
 
 
 def test_leaving_a_stream_frees_the_connection(fault_server, wire):
     pieces = [step[1] for step in wire.stream.steps()]
-    framed = lines_answer if wire.kind is OllamaLLM else sse_answer
-    fault_server.script(wire.path, framed([*pieces[:4], ("stall", None)]))
+    make_answer = lines_answer if wire.kind is OllamaLLM else sse_answer
+    fault_server.script(wire.path, make_answer([*pieces[:4], ("stall", None)]))
     stream = wire.model(fault_server).stream("Hi")
     assert next(stream)
     stream.close()
@@ -307,9 +307,9 @@ def test_a_model_is_a_step(call, fault_server, wire, name):
 
 def test_models_are_written_and_read(wire):
     model = wire.kind(api_key="canary-1", model="m", temperature=0.5)
-    written = dumps(model)
-    assert "canary" not in written
-    read = loads(written, allowed_objects="all")
+    text = dumps(model)
+    assert "canary" not in text
+    read = loads(text, allowed_objects="all")
     assert (type(read), read.model, read.temperature) == (wire.kind, "m", 0.5)
 
 
@@ -368,16 +368,16 @@ def test_thinking_of_ollama_is_kept_beside_the_text(call, fault_server):
         OLLAMA_END,
     ]
     fault_server.script("/api/generate", lines_answer(lines))
-    heard = Heard()
+    recorder = Heard()
     model = WIRES["ollama"].model(fault_server, reasoning=True, format="json", keep_alive="5m")
-    assert "".join(call.stream(model, "Hi", {"callbacks": [heard]})) == "Yes"
-    assert heard.ends[0].generations[0][0].generation_info["thinking"] == "Hm."
-    sent = fault_server.requests()[0].json()
-    assert (sent["think"], sent["format"], sent["keep_alive"]) == (True, "json", "5m")
+    assert "".join(call.stream(model, "Hi", {"callbacks": [recorder]})) == "Yes"
+    assert recorder.ends[0].generations[0][0].generation_info["thinking"] == "Hm."
+    body = fault_server.requests()[0].json()
+    assert (body["think"], body["format"], body["keep_alive"]) == (True, "json", "5m")
 
 
 @pytest.mark.parametrize(
-    ("given", "url"),
+    ("value", "url"),
     [
         ("", "http://localhost:11434"),
         ("10.0.0.1:99", "http://10.0.0.1:99"),
@@ -386,9 +386,9 @@ def test_thinking_of_ollama_is_kept_beside_the_text(call, fault_server):
         ("http://box:1/v1", "http://box:1"),
     ],
 )
-def test_where_ollama_is(monkeypatch, given, url):
+def test_where_ollama_is(monkeypatch, value, url):
     monkeypatch.delenv("OLLAMA_BASE_URL", raising=False)
-    monkeypatch.setenv("OLLAMA_HOST", given)
+    monkeypatch.setenv("OLLAMA_HOST", value)
     assert OllamaLLM(model="m")._root_url() == url
 
 

@@ -26,33 +26,33 @@ class Heard(BaseCallbackHandler):
 
 @pytest.mark.parametrize("provider", MODELS)
 def test_a_model_that_streams_tells_its_tokens_under_invoke(provider: str, call: Any):
-    heard = Heard()
-    model = MODELS[provider](TEXTS[provider], streaming=True, callbacks=[heard])
+    recorder = Heard()
+    model = MODELS[provider](TEXTS[provider], streaming=True, callbacks=[recorder])
 
     message = call.invoke(model, "Hi")
 
-    assert any(heard.tokens)
-    assert "".join(heard.tokens) == message.text
+    assert any(recorder.tokens)
+    assert "".join(recorder.tokens) == message.text
 
 
 @pytest.mark.parametrize("provider", MODELS)
 def test_a_model_that_does_not_stream_tells_none(provider: str, call: Any):
-    heard = Heard()
+    recorder = Heard()
 
-    call.invoke(MODELS[provider](TEXTS[provider], callbacks=[heard]), "Hi")
+    call.invoke(MODELS[provider](TEXTS[provider], callbacks=[recorder]), "Hi")
 
-    assert heard.tokens == []
+    assert recorder.tokens == []
 
 
 @pytest.mark.parametrize("streaming", [False, True])
 @pytest.mark.parametrize("provider", MODELS)
 def test_the_end_says_the_model_and_what_was_spent(provider: str, streaming: bool, call: Any):
-    heard = Heard()
-    model = MODELS[provider](TEXTS[provider], streaming=streaming, callbacks=[heard])
+    recorder = Heard()
+    model = MODELS[provider](TEXTS[provider], streaming=streaming, callbacks=[recorder])
 
     usage = call.invoke(model, "Hi").usage_metadata
 
-    (output,) = heard.outputs
+    (output,) = recorder.outputs
     assert output["model_name"]
     assert output["token_usage"]["prompt_tokens"] == usage["input_tokens"]
     assert output["token_usage"]["completion_tokens"] == usage["output_tokens"]
@@ -64,10 +64,10 @@ def test_generate_adds_up_what_was_spent(provider: str, call: Any):
     model = MODELS[provider](TEXTS[provider])
 
     single = model._generate([HumanMessage("Hi")]).llm_output
-    both = call.generate(model, [[HumanMessage("Hi")], [HumanMessage("Ho")]]).llm_output
+    usage = call.generate(model, [[HumanMessage("Hi")], [HumanMessage("Ho")]]).llm_output
 
-    assert both["model_name"] == single["model_name"]
-    assert both["token_usage"]["total_tokens"] == 2 * single["token_usage"]["total_tokens"]
+    assert usage["model_name"] == single["model_name"]
+    assert usage["token_usage"]["total_tokens"] == 2 * single["token_usage"]["total_tokens"]
 
 
 def test_the_copied_recipe_prints_the_answer(capsys: pytest.CaptureFixture[str]):

@@ -32,7 +32,7 @@ PATH = "/v1/messages"
 SSE = {"content-type": "text/event-stream; charset=utf-8"}
 
 
-def streamed(name: str) -> Answer:
+def stream_answer(name: str) -> Answer:
     return Answer(stream_of(name), headers=SSE, framing="chunked")
 
 
@@ -50,21 +50,21 @@ def without_index(message) -> list[dict]:
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_invoke_and_stream_give_one_message(fault_server, call, name):
-    model = model_of(fault_server, json_answer(whole_of(name)), streamed(name))
+    model = model_of(fault_server, json_answer(whole_of(name)), stream_answer(name))
 
-    whole = call.invoke(model, "Hi")
+    answer = call.invoke(model, "Hi")
     chunks = call.stream(model, "Hi")
 
     total = chunks[0]
     for chunk in chunks[1:]:
         total = total + chunk
-    assert without_index(total) == without_index(whole)
-    assert total.usage_metadata == whole.usage_metadata
+    assert without_index(total) == without_index(answer)
+    assert total.usage_metadata == answer.usage_metadata
     assert [request.json().get("stream") for request in fault_server.requests(PATH)] == [None, True]
 
 
 def test_the_events_of_a_call_are_those_of_the_decoder(fault_server, call):
-    events = call.stream_v2(model_of(fault_server, streamed("web-search")), "Hi")
+    events = call.stream_v2(model_of(fault_server, stream_answer("web-search")), "Hi")
 
     assert_valid_event_stream(events)
     assert (
@@ -74,7 +74,7 @@ def test_the_events_of_a_call_are_those_of_the_decoder(fault_server, call):
 
 
 def test_streaming_asks_for_a_stream_under_invoke_too(fault_server, call):
-    model = model_of(fault_server, streamed("text"), streaming=True)
+    model = model_of(fault_server, stream_answer("text"), streaming=True)
 
     assert call.invoke(model, "Hi").text == "Hello! How can I help you today?"
     assert fault_server.requests(PATH)[0].json()["stream"] is True
@@ -82,31 +82,35 @@ def test_streaming_asks_for_a_stream_under_invoke_too(fault_server, call):
 
 def test_what_is_sent_carries_key_and_version(fault_server, call):
     call.invoke(model_of(fault_server, json_answer(whole_of("text"))), "Hi")
-    (seen,) = fault_server.requests(PATH)
+    (request,) = fault_server.requests(PATH)
 
-    assert seen.headers["x-api-key"] == "key"
-    assert seen.headers["anthropic-version"] == "2023-06-01"
+    assert request.headers["x-api-key"] == "key"
+    assert request.headers["anthropic-version"] == "2023-06-01"
 
 
 def test_F_S11_the_last_event_ends_the_answer_though_the_connection_stays_open(fault_server, call):
     left_open = Answer([stream_of("text"), ("stall", None)], headers=SSE, framing="chunked")
-    began = time.monotonic()
+    start = time.monotonic()
 
-    said = call.stream(model_of(fault_server, left_open), "Hi")
+    chunks = call.stream(model_of(fault_server, left_open), "Hi")
 
-    assert "".join(one.text for one in said) == "Hello! How can I help you today?"
-    assert time.monotonic() - began < 0.5
+    assert "".join(chunk.text for chunk in chunks) == "Hello! How can I help you today?"
+    assert time.monotonic() - start < 0.5
 
 
 def test_F_S11_what_happens_to_the_connection_after_the_last_event_does_no_harm(fault_server, call):
-    whole = streamed("thinking")
-    said = call.stream(model_of(fault_server, whole.cut(len(stream_of("thinking")), "rst")), "Hi")
+    answer = stream_answer("thinking")
+    chunks = call.stream(
+        model_of(fault_server, answer.cut(len(stream_of("thinking")), "rst")), "Hi"
+    )
 
-    assert "".join(one.text for one in said) == "27 * 453 = 12,231"
+    assert "".join(chunk.text for chunk in chunks) == "27 * 453 = 12,231"
 
 
 def test_F_T05_an_error_as_first_event_is_tried_again(fault_server, call):
-    model = model_of(fault_server, streamed("error-first"), streamed("text"), max_retries=1)
+    model = model_of(
+        fault_server, stream_answer("error-first"), stream_answer("text"), max_retries=1
+    )
     model.retry_on_error = {"initial": 0.001}
 
     assert call.stream(model, "Hi")[0] is not None
@@ -114,27 +118,27 @@ def test_F_T05_an_error_as_first_event_is_tried_again(fault_server, call):
 
 
 def test_F_T04_an_error_in_the_middle_keeps_what_was_said(fault_server, call):
-    with pytest.raises(ModelOverloadedError) as caught:
-        call.stream(model_of(fault_server, streamed("error-mid-stream")), "Hi")
+    with pytest.raises(ModelOverloadedError) as excinfo:
+        call.stream(model_of(fault_server, stream_answer("error-mid-stream")), "Hi")
 
-    partial = caught.value.partial
+    partial = excinfo.value.partial
     assert (partial.text, partial.status) == ("Half a", "incomplete")
     assert partial.usage_metadata["input_tokens"] == 9
 
 
 def test_F_T01_a_cut_stream_is_truncated_with_its_beginning(fault_server, call):
-    with pytest.raises(StreamTruncatedError) as caught:
-        call.stream(model_of(fault_server, streamed("truncated")), "Hi")
+    with pytest.raises(StreamTruncatedError) as excinfo:
+        call.stream(model_of(fault_server, stream_answer("truncated")), "Hi")
 
-    assert caught.value.partial.text == "Half a"
+    assert excinfo.value.partial.text == "Half a"
 
 
 @pytest.mark.parametrize("at", [900, 1500, 2150])
 def test_F_T03_a_broken_connection_gives_a_prefix(fault_server, call, at):
-    with pytest.raises(StreamInterruptedError) as caught:
-        call.stream(model_of(fault_server, streamed("thinking").cut(at, "rst")), "Hi")
+    with pytest.raises(StreamInterruptedError) as excinfo:
+        call.stream(model_of(fault_server, stream_answer("thinking").cut(at, "rst")), "Hi")
 
-    assert "27 * 453 = 12,231".startswith(caught.value.partial.text)
+    assert "27 * 453 = 12,231".startswith(excinfo.value.partial.text)
 
 
 def test_tokens_are_counted_exactly_only_when_asked(fault_server, call):
@@ -148,8 +152,8 @@ def test_tokens_are_counted_exactly_only_when_asked(fault_server, call):
         call.run(model, "count_tokens_exactly", [("system", "S"), ("human", "Hi")], tools=tools)
         == 14
     )
-    (seen,) = fault_server.requests()
-    assert seen.json() == {
+    (request,) = fault_server.requests()
+    assert request.json() == {
         "model": "claude-sonnet-5",
         "messages": [{"role": "user", "content": "Hi"}],
         "system": "S",
@@ -164,10 +168,10 @@ def test_tokens_of_bound_tools_are_counted_as_they_are_sent(fault_server, call):
     bound = model.bind_tools(tools, tool_choice="files.read")
 
     assert call.run(bound, "count_tokens_exactly", "Hi") == 14
-    (seen,) = fault_server.requests()
-    assert [tool["name"] for tool in seen.json()["tools"]] == ["files_read"]
-    assert seen.json()["tool_choice"] == {"type": "tool", "name": "files_read"}
-    assert "stream" not in seen.json()
+    (request,) = fault_server.requests()
+    assert [tool["name"] for tool in request.json()["tools"]] == ["files_read"]
+    assert request.json()["tool_choice"] == {"type": "tool", "name": "files_read"}
+    assert "stream" not in request.json()
 
 
 def test_counting_tokens_fails_typed(fault_server, call):
@@ -191,10 +195,10 @@ def test_a_missing_key_names_the_variable(call, monkeypatch):
 def test_a_model_is_stored_without_its_key():
     model = ChatAnthropic(model="claude-opus-5", api_key="the-secret", max_tokens=9)
     text = dumps(model)
-    loaded = loads(text, valid_namespaces=["foldline"], allowed_objects=[ChatAnthropic])
+    loaded_model = loads(text, valid_namespaces=["foldline"], allowed_objects=[ChatAnthropic])
 
     assert "the-secret" not in text
-    assert (loaded.model, loaded.max_tokens) == ("claude-opus-5", 9)
+    assert (loaded_model.model, loaded_model.max_tokens) == ("claude-opus-5", 9)
 
 
 # -- a real server
@@ -217,30 +221,30 @@ TOOL = {
 
 @pytest.mark.slow
 def test_a_real_server_answers_whole_and_streamed(llama, call):
-    asked = [SYSTEM, ("human", "What is the capital of France?")]
-    whole = call.invoke(real(llama), asked)
-    chunks = call.stream(real(llama), asked)
+    messages = [SYSTEM, ("human", "What is the capital of France?")]
+    answer = call.invoke(real(llama), messages)
+    chunks = call.stream(real(llama), messages)
 
-    assert "Paris" in whole.text
-    assert "".join(chunk.text for chunk in chunks) == whole.text
-    assert whole.usage_metadata["output_tokens"] > 0
-    assert whole.finish_reason == "stop"
+    assert "Paris" in answer.text
+    assert "".join(chunk.text for chunk in chunks) == answer.text
+    assert answer.usage_metadata["output_tokens"] > 0
+    assert answer.finish_reason == "stop"
     assert len(chunks) > 3
 
 
 @pytest.mark.slow
 def test_a_real_server_calls_a_tool_and_takes_its_result(llama, call):
-    asked = [SYSTEM, ("human", "What is the weather in Paris?")]
-    called = call.invoke(
-        real(llama), asked, tools=[TOOL], tool_choice="any", parallel_tool_calls=False
+    messages = [SYSTEM, ("human", "What is the weather in Paris?")]
+    call_message = call.invoke(
+        real(llama), messages, tools=[TOOL], tool_choice="any", parallel_tool_calls=False
     )
-    (tool_call,) = called.tool_calls
+    (tool_call,) = call_message.tool_calls
     events = call.stream_v2(
-        real(llama), asked, tools=[TOOL], tool_choice="any", parallel_tool_calls=False
+        real(llama), messages, tools=[TOOL], tool_choice="any", parallel_tool_calls=False
     )
     answer = call.invoke(
         real(llama),
-        [*asked, called, ToolMessage("Sunny, 21 degrees.", tool_call_id=tool_call["id"])],
+        [*messages, call_message, ToolMessage("Sunny, 21 degrees.", tool_call_id=tool_call["id"])],
         tools=[TOOL],
     )
 

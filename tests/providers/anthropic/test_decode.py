@@ -44,34 +44,34 @@ def test_a_recorded_stream_obeys_the_grammar(name):
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_stream_and_whole_answer_give_the_same_message(name):
-    streamed = message_of(decode_stream(stream_of(name)))
-    whole = message_of(decoder().whole(whole_of(name)))
+    streamed_message = message_of(decode_stream(stream_of(name)))
+    whole_message = message_of(decoder().whole(whole_of(name)))
 
-    assert streamed == whole
-    assert streamed.usage_metadata == whole.usage_metadata
-    assert streamed.response_metadata == whole.response_metadata
+    assert streamed_message == whole_message
+    assert streamed_message.usage_metadata == whole_message.usage_metadata
+    assert streamed_message.response_metadata == whole_message.response_metadata
 
 
 @pytest.mark.parametrize("path", LLAMA, ids=lambda path: path.stem)
 def test_what_a_real_server_streamed_is_what_it_said_whole(path):
-    streamed = message_of(decode_stream(path.read_bytes()))
-    whole = message_of(decoder().whole(json.loads(path.with_suffix(".json").read_text())))
+    streamed_message = message_of(decode_stream(path.read_bytes()))
+    whole_message = message_of(decoder().whole(json.loads(path.with_suffix(".json").read_text())))
 
-    assert streamed.text == whole.text
-    assert [call["args"] for call in streamed.tool_calls] == [
-        call["args"] for call in whole.tool_calls
+    assert streamed_message.text == whole_message.text
+    assert [call["args"] for call in streamed_message.tool_calls] == [
+        call["args"] for call in whole_message.tool_calls
     ]
-    assert streamed.usage_metadata == whole.usage_metadata
-    assert streamed.finish_reason == whole.finish_reason
+    assert streamed_message.usage_metadata == whole_message.usage_metadata
+    assert streamed_message.finish_reason == whole_message.finish_reason
 
 
 def test_every_documented_event_and_delta_occurs_in_the_recordings():
-    seen: set[str] = set()
+    types: set[str] = set()
     for name in STREAMS:
         for _, data in payloads(stream_of(name)):
-            seen |= {data["type"], (data.get("delta") or {}).get("type", "")}
+            types |= {data["type"], (data.get("delta") or {}).get("type", "")}
 
-    assert seen >= {
+    assert types >= {
         "message_start", "content_block_start", "content_block_delta", "content_block_stop", "message_delta",
         "message_stop", "ping", "text_delta", "input_json_delta", "thinking_delta", "signature_delta",
         "citations_delta", "compaction_delta",
@@ -313,15 +313,15 @@ def test_F_T15_lost_doubled_and_swapped_events_give_a_message_or_a_typed_error(n
         events.insert(at, events[at])
     else:
         events[at], events[other] = events[other], events[at]
-    decoding, told = decoder(), []
+    decoding, decoded_events = decoder(), []
     try:
         for kind, payload in events:
-            told += decoding.feed(payload, kind)
-        told += decoding.end(marked=False)
+            decoded_events += decoding.feed(payload, kind)
+        decoded_events += decoding.end(marked=False)
     except FoldlineError:
         return
     # A result whose call was lost (V19) is told all the same: nothing is dropped.
-    assert {violation.rule for violation in check(told)} <= {"V19"}
+    assert {violation.rule for violation in check(decoded_events)} <= {"V19"}
 
 
 @pytest.mark.parametrize("name", ["text-unicode", "tool-use", "thinking", "web-search"])
@@ -341,12 +341,12 @@ def test_bytes_may_be_cut_anywhere(name, cuts):
 
 @pytest.mark.parametrize("name", ["tool-use", "thinking", "web-search", "citations-documents"])
 def test_E2_whatever_arrived_of_a_cut_stream_is_the_beginning_of_the_message(name):
-    payload, whole = payloads(stream_of(name)), message_of(decode_stream(stream_of(name)))
+    payload, full_message = payloads(stream_of(name)), message_of(decode_stream(stream_of(name)))
     for count in range(1, len(payload)):
         decoding, builder = decoder(), MessageBuilder()
         for kind, data in payload[:count]:
             for event in decoding.feed(data, kind):
                 builder.feed(event)
         partial = AIMessage.from_fold(builder.result(partial=True), "v1")
-        assert str(whole.text).startswith(str(partial.text))
-        assert [call for call in partial.tool_calls if call not in whole.tool_calls] == []
+        assert str(full_message.text).startswith(str(partial.text))
+        assert [call for call in partial.tool_calls if call not in full_message.tool_calls] == []

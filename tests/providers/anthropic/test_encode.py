@@ -68,18 +68,18 @@ def test_a_late_system_message_is_native_where_the_model_takes_it():
 
 @pytest.mark.parametrize("model", [MODEL, NEW])
 def test_a_late_system_message_elsewhere_is_told_in_tags_and_noted(model):
-    explained = model.explain(
+    explanation = model.explain(
         [("human", "Hi"), ("ai", "Hello"), ("system", "Now in French."), ("human", "More")]
     )
 
-    assert explained.body["messages"][2] == {
+    assert explanation.body["messages"][2] == {
         "role": "user",
         "content": [
             {"type": "text", "text": "<system>\nNow in French.\n</system>"},
             {"type": "text", "text": "More"},
         ],
     }
-    assert "system message" in explained.notes[0]
+    assert "system message" in explanation.notes[0]
 
 
 def test_neighbours_of_one_role_are_one_turn():
@@ -136,15 +136,15 @@ def test_an_empty_tool_result_has_no_content():
 
 
 def test_empty_text_is_never_sent():
-    explained = MODEL.explain(
+    explanation = MODEL.explain(
         [HumanMessage([{"type": "text", "text": " "}, "Hi"]), AIMessage(""), HumanMessage("Yes")]
     )
 
-    assert explained.body["messages"][0]["content"] == [
+    assert explanation.body["messages"][0]["content"] == [
         {"type": "text", "text": "Hi"},
         {"type": "text", "text": "Yes"},
     ]
-    assert explained.notes == ["an empty message was left out"]
+    assert explanation.notes == ["an empty message was left out"]
 
 
 def test_nothing_to_say_is_an_error_that_says_so():
@@ -178,11 +178,11 @@ def test_a_call_that_did_not_parse_is_shown_if_it_was_answered():
         "args": '{"a": ',
         "error": "cut",
     }
-    asked = [HumanMessage("Go"), AIMessage("", invalid_tool_calls=[broken])]
-    shown = body_of([*asked, ToolMessage("not JSON", tool_call_id="toolu_1", status="error")])
-    left_out = MODEL.explain([*asked, HumanMessage("Well?")])
+    messages = [HumanMessage("Go"), AIMessage("", invalid_tool_calls=[broken])]
+    body = body_of([*messages, ToolMessage("not JSON", tool_call_id="toolu_1", status="error")])
+    left_out = MODEL.explain([*messages, HumanMessage("Well?")])
 
-    assert shown["messages"][1]["content"][0]["input"] == {"INVALID_JSON": '{"a": '}
+    assert body["messages"][1]["content"][0]["input"] == {"INVALID_JSON": '{"a": '}
     assert [turn["role"] for turn in left_out.body["messages"]] == ["user"]
     assert "a tool call that did not parse was left out" in left_out.notes
 
@@ -221,7 +221,7 @@ def test_pictures_come_from_anywhere(block, source):
 
 def test_documents_are_pdf_or_text():
     text = base64.b64encode("Grüße".encode()).decode()
-    said = content_of(
+    content = content_of(
         {
             "type": "file",
             "base64": "JVBE",
@@ -245,13 +245,13 @@ def test_documents_are_pdf_or_text():
         },
     )
 
-    assert [block["type"] for block in said] == ["document"] * 6 + ["search_result"]
-    assert said[0]["source"]["media_type"] == "application/pdf"
-    assert said[0]["title"] == "a.pdf"
-    assert said[2]["citations"] == {"enabled": True}
-    assert said[3]["source"] == {"type": "text", "media_type": "text/plain", "data": "Grüße"}
-    assert (said[4]["title"], said[4]["context"]) == ("Notes", "mine")
-    assert said[5]["source"]["type"] == "content"
+    assert [block["type"] for block in content] == ["document"] * 6 + ["search_result"]
+    assert content[0]["source"]["media_type"] == "application/pdf"
+    assert content[0]["title"] == "a.pdf"
+    assert content[2]["citations"] == {"enabled": True}
+    assert content[3]["source"] == {"type": "text", "media_type": "text/plain", "data": "Grüße"}
+    assert (content[4]["title"], content[4]["context"]) == ("Notes", "mine")
+    assert content[5]["source"]["type"] == "content"
 
 
 @pytest.mark.parametrize("kind", ["audio", "video"])
@@ -268,11 +268,11 @@ def test_langchains_names_are_accepted_and_contradictions_refused():
         model_name="claude-opus-5", anthropic_api_key="key", max_tokens_to_sample=7, stop_sequences=["x"],
         anthropic_api_url="https://proxy.example.com/v1", default_request_timeout=3,
     )  # fmt: skip
-    explained = model.explain("Hi")
+    explanation = model.explain("Hi")
 
-    assert explained.url == "https://proxy.example.com/v1/messages"
-    assert explained.body["stop_sequences"] == ["x"]
-    assert (explained.body["model"], explained.body["max_tokens"], model.timeout) == (
+    assert explanation.url == "https://proxy.example.com/v1/messages"
+    assert explanation.body["stop_sequences"] == ["x"]
+    assert (explanation.body["model"], explanation.body["max_tokens"], model.timeout) == (
         "claude-opus-5",
         7,
         3,
@@ -301,7 +301,7 @@ def test_betas_are_named_for_what_is_used():
         mcp_servers=[{"type": "url", "url": "https://x", "name": "m"}],
         context_management={"edits": [{"type": "compact_20260112"}]},
     )
-    explained = model.explain(
+    explanation = model.explain(
         [HumanMessage([{"type": "image", "file_id": "file_1"}, "What is it?"])],
         tools=[
             {"type": "computer_20251124", "name": "computer"},
@@ -309,20 +309,20 @@ def test_betas_are_named_for_what_is_used():
         ],
     )
 
-    assert explained.headers["anthropic-beta"].split(",") == [
+    assert explanation.headers["anthropic-beta"].split(",") == [
         "mine-2026", "theirs-2026", "computer-use-2025-11-24", "mcp-client-2025-11-20",
         "context-management-2025-06-27", "compact-2026-01-12", "files-api-2025-04-14",
     ]  # fmt: skip
-    assert explained.headers["anthropic-version"] == "2023-06-01"
-    assert explained.headers["x-api-key"] == "***"
-    assert "betas" not in explained.body
+    assert explanation.headers["anthropic-version"] == "2023-06-01"
+    assert explanation.headers["x-api-key"] == "***"
+    assert "betas" not in explanation.body
 
 
 def test_a_setting_that_the_model_refuses_is_left_out_and_noted():
-    explained = ChatAnthropic(model="claude-opus-5", api_key="key", temperature=0).explain("Hi")
+    explanation = ChatAnthropic(model="claude-opus-5", api_key="key", temperature=0).explain("Hi")
 
-    assert "temperature" not in explained.body
-    assert explained.notes == ["claude-opus-5 does not take temperature: left out"]
+    assert "temperature" not in explanation.body
+    assert explanation.notes == ["claude-opus-5 does not take temperature: left out"]
 
 
 def test_the_key_is_read_from_the_environment_when_it_is_needed(monkeypatch):
@@ -337,11 +337,11 @@ def test_the_key_is_read_from_the_environment_when_it_is_needed(monkeypatch):
 
 
 def test_the_last_container_can_be_used_again():
-    ran = AIMessage(
+    previous_answer = AIMessage(
         "Done",
         response_metadata={"container": {"id": "container_1"}, "model_provider": "anthropic"},
     )
-    history = ["Go", ran, "On"]
+    history = ["Go", previous_answer, "On"]
 
     assert (
         body_of(history, ChatAnthropic(api_key="key", reuse_last_container=True))["container"]
@@ -352,23 +352,27 @@ def test_the_last_container_can_be_used_again():
 
 def test_langchains_native_content_is_taken():
     call = {"id": "toolu_1", "name": "search", "args": {"query": "x"}, "type": "tool_call"}
-    used = {"type": "tool_use", "id": "toolu_1", "name": "search", "input": {"query": "x"}}
+    tool_use = {"type": "tool_use", "id": "toolu_1", "name": "search", "input": {"query": "x"}}
     thought = {"type": "thinking", "thinking": "hm", "signature": "Eq"}
     result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "found"}
-    answer = AIMessage([thought, {"type": "text", "text": "Looking."}, used], tool_calls=[call])
+    answer = AIMessage([thought, {"type": "text", "text": "Looking."}, tool_use], tool_calls=[call])
     body = body_of(["Find x", answer, HumanMessage([result])])
 
-    assert body["messages"][1]["content"] == [thought, {"type": "text", "text": "Looking."}, used]
+    assert body["messages"][1]["content"] == [
+        thought,
+        {"type": "text", "text": "Looking."},
+        tool_use,
+    ]
     assert body["messages"][2]["content"] == [result]
 
 
 def test_citations_of_others_and_broken_documents_are_not_sent():
     note = {"type": "citation", "url": "https://x", "title": "X"}
     answer = AIMessage([{"type": "text", "text": "Yes", "annotations": [note]}])
-    explained = MODEL.explain(["Hi", answer, "And?"])
+    explanation = MODEL.explain(["Hi", answer, "And?"])
 
-    assert explained.body["messages"][1]["content"] == "Yes"
-    assert explained.notes == ["citations that Anthropic did not write were left out"]
+    assert explanation.body["messages"][1]["content"] == "Yes"
+    assert explanation.notes == ["citations that Anthropic did not write were left out"]
     with pytest.raises(UsageError, match="is not text"):
         content_of({"type": "file", "base64": "/w==", "mime_type": "text/plain"})
     with pytest.raises(UsageError, match="base64"):

@@ -65,17 +65,19 @@ CODES = [
 ]
 
 
-def refused(fault_server, answer: Answer, call) -> e.ModelError:
+def get_error(fault_server, answer: Answer, call) -> e.ModelError:
     url = fault_server.script("/v1/messages", answer).removesuffix("/v1/messages")
-    with pytest.raises(e.ModelError) as caught:
+    with pytest.raises(e.ModelError) as excinfo:
         call.invoke(ChatAnthropic(base_url=url, api_key="key", max_retries=0), "Hi")
-    return caught.value
+    return excinfo.value
 
 
 @pytest.mark.parametrize(("status", "kind", "message", "cls"), DOCUMENTED)
 def test_every_documented_type_is_mapped(fault_server, call, status, kind, message, cls):
     body = {"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_body"}
-    error = refused(fault_server, json_answer(body, status, headers={"request-id": "req_1"}), call)
+    error = get_error(
+        fault_server, json_answer(body, status, headers={"request-id": "req_1"}), call
+    )
 
     assert type(error) is cls
     assert (error.status, error.request_id, error.provider) == (status, "req_1", "anthropic")
@@ -86,13 +88,13 @@ def test_every_documented_type_is_mapped(fault_server, call, status, kind, messa
 @pytest.mark.parametrize(("status", "code", "cls"), CODES)
 def test_every_documented_code_is_mapped(fault_server, call, status, code, cls):
     inner = {"type": "invalid_request_error", "message": "no", "details": {"error_code": code}}
-    error = refused(fault_server, json_answer({"type": "error", "error": inner}, status), call)
+    error = get_error(fault_server, json_answer({"type": "error", "error": inner}, status), call)
 
     assert (type(error), error.code) == (cls, code)
 
 
 def test_F_H03_a_page_instead_of_json_is_told_by_its_status(fault_server, call):
-    error = refused(fault_server, Answer(b"<html>Bad gateway</html>", status=502), call)
+    error = get_error(fault_server, Answer(b"<html>Bad gateway</html>", status=502), call)
 
     assert type(error) is e.ModelAPIError
     assert "Bad gateway" in error.body

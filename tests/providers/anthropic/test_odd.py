@@ -29,13 +29,18 @@ ANSWER: dict[str, Any] = {
 
 
 def model(server: Any, **fields: Any) -> ChatAnthropic:
-    given = {"base_url": server.url, "api_key": "sk-canary", "model": "claude-x", "max_retries": 0}
-    return ChatAnthropic(**{**given, **fields})
+    defaults = {
+        "base_url": server.url,
+        "api_key": "sk-canary",
+        "model": "claude-x",
+        "max_retries": 0,
+    }
+    return ChatAnthropic(**{**defaults, **fields})
 
 
-def sent(messages: list[Any], **fields: Any) -> dict[str, Any]:
-    given = {"api_key": "k", "model": "claude-x", **fields}
-    return ChatAnthropic(**given).explain(messages).body
+def request_body(messages: list[Any], **fields: Any) -> dict[str, Any]:
+    options = {"api_key": "k", "model": "claude-x", **fields}
+    return ChatAnthropic(**options).explain(messages).body
 
 
 def test_F_V08_a_token_that_a_server_says_back_is_not_shown(call, fault_server, monkeypatch):
@@ -43,11 +48,11 @@ def test_F_V08_a_token_that_a_server_says_back_is_not_shown(call, fault_server, 
     monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "tok-canary-1")
     body = {"type": "error", "error": {"type": "authentication_error", "message": "tok-canary-1?"}}
     fault_server.script(PATH, json_answer(body, status=401))
-    with pytest.raises(ModelAuthenticationError) as caught:
+    with pytest.raises(ModelAuthenticationError) as excinfo:
         call.invoke(model(fault_server, api_key=None), "Hi")
 
     assert fault_server.requests()[0].headers["authorization"] == "Bearer tok-canary-1"
-    assert "tok-canary-1" not in f"{caught.value} {caught.value.body}"
+    assert "tok-canary-1" not in f"{excinfo.value} {excinfo.value.body}"
 
 
 @pytest.mark.parametrize(
@@ -68,17 +73,17 @@ def test_usage_that_counts_nothing_costs_no_answer(usage):
     assert message.response_metadata["usage"] == usage
 
 
-@pytest.mark.parametrize("given", [[], 0, False, [1], 3])
-def test_F_U03_input_that_is_no_object_makes_an_invalid_call(given):
-    called = {"type": "tool_use", "id": "c1", "name": "f", "input": given}
-    message = message_of(decoder().whole({**ANSWER, "content": [called]}))
+@pytest.mark.parametrize("tool_input", [[], 0, False, [1], 3])
+def test_F_U03_input_that_is_no_object_makes_an_invalid_call(tool_input):
+    tool_use = {"type": "tool_use", "id": "c1", "name": "f", "input": tool_input}
+    message = message_of(decoder().whole({**ANSWER, "content": [tool_use]}))
     assert message.tool_calls == []
-    assert message.invalid_tool_calls[0]["args"] == json.dumps(given)
+    assert message.invalid_tool_calls[0]["args"] == json.dumps(tool_input)
 
 
 def test_F_H04_a_limit_of_the_context_is_an_overflow(call, fault_server):
-    said = "input length and `max_tokens` exceed context limit: 178959 + 64000 > 200000"
-    body = {"type": "error", "error": {"type": "invalid_request_error", "message": said}}
+    error_text = "input length and `max_tokens` exceed context limit: 178959 + 64000 > 200000"
+    body = {"type": "error", "error": {"type": "invalid_request_error", "message": error_text}}
     fault_server.script(PATH, json_answer(body, status=400))
     with pytest.raises(ContextOverflowError):
         call.invoke(model(fault_server), "Hi")
@@ -87,37 +92,39 @@ def test_F_H04_a_limit_of_the_context_is_an_overflow(call, fault_server):
 def test_E2_a_block_that_was_cut_off_is_in_the_partial_message(fault_server):
     start = {"type": "message_start", "message": {**ANSWER, "content": [], "stop_reason": None}}
     block = {"type": "redacted_thinking", "data": "RED"}
-    begun = {"type": "content_block_start", "index": 0, "content_block": block}
-    fault_server.script(PATH, sse_answer([(one["type"], one) for one in (start, begun)]))
-    with pytest.raises(Exception) as caught:  # noqa: PT011  whichever: what it holds matters
+    block_start = {"type": "content_block_start", "index": 0, "content_block": block}
+    fault_server.script(
+        PATH, sse_answer([(event["type"], event) for event in (start, block_start)])
+    )
+    with pytest.raises(Exception) as excinfo:  # noqa: PT011  whichever: what it holds matters
         list(model(fault_server).stream("Hi"))
 
-    partial = caught.value.partial
+    partial = excinfo.value.partial
     assert partial.content_blocks == [{"type": "non_standard", "value": block}]
     assert partial.response_metadata["usage"] == ANSWER["usage"]
-    body = sent([HumanMessage("Hi"), partial, HumanMessage("Go on")])
+    body = request_body([HumanMessage("Hi"), partial, HumanMessage("Go on")])
     assert body["messages"][1]["content"] == [block]
 
 
 @pytest.mark.parametrize("value", [None, "x", {"foo": 1}, []])
 def test_E1_a_block_that_says_nothing_is_left_out(value):
     block = {"type": "non_standard"} if value is None else {"type": "non_standard", "value": value}
-    said = AIMessage([{"type": "text", "text": "Hm."}, block])
-    body = sent([HumanMessage("Hi"), said, HumanMessage("Go on")])
+    message = AIMessage([{"type": "text", "text": "Hm."}, block])
+    body = request_body([HumanMessage("Hi"), message, HumanMessage("Go on")])
     assert body["messages"][1]["content"] in ("Hm.", [{"type": "text", "text": "Hm."}])
-    assert sent([HumanMessage("Hi"), said])["messages"][1]["content"]
+    assert request_body([HumanMessage("Hi"), message])["messages"][1]["content"]
 
 
 def test_results_of_tools_come_first_in_a_turn():
-    called = [{"name": "f", "args": {}, "id": one} for one in ("c1", "c2")]
+    tool_calls = [{"name": "f", "args": {}, "id": id} for id in ("c1", "c2")]
     talk = [
         HumanMessage("Hi"),
-        AIMessage("", tool_calls=called),
+        AIMessage("", tool_calls=tool_calls),
         HumanMessage("Quick!"),
         ToolMessage("1", tool_call_id="c1"),
         ToolMessage("2", tool_call_id="c2"),
     ]
-    kinds = [block["type"] for block in sent(talk)["messages"][-1]["content"]]
+    kinds = [block["type"] for block in request_body(talk)["messages"][-1]["content"]]
     assert kinds == ["tool_result", "tool_result", "text"]
 
 
@@ -128,7 +135,7 @@ def test_F_U06_a_call_without_a_name_goes_back_with_its_result():
         AIMessage("", invalid_tool_calls=[broken]),
         ToolMessage("no such tool", tool_call_id="c1", status="error"),
     ]
-    call, result = (turn["content"][0] for turn in sent(talk)["messages"][1:])
+    call, result = (turn["content"][0] for turn in request_body(talk)["messages"][1:])
     assert (call["id"], call["name"]) == (result["tool_use_id"], "unknown")
 
 
@@ -145,12 +152,12 @@ def test_a_tool_that_says_it_is_strict_has_a_closed_schema():
 
 @pytest.mark.parametrize("effort", ["max", "xhigh", 50_000])
 def test_thinking_leaves_the_limit_of_the_model_alone(effort):
-    body = sent([HumanMessage("Hi")], model="claude-opus-4-1", reasoning_effort=effort)
+    body = request_body([HumanMessage("Hi")], model="claude-opus-4-1", reasoning_effort=effort)
     assert body["max_tokens"] <= 32_000
     assert body["thinking"]["budget_tokens"] < body["max_tokens"]
 
 
 def test_a_map_is_told_in_the_description():
-    told = encode_schema({"type": "object", "additionalProperties": {"type": "integer"}})
-    assert told["additionalProperties"] is False
-    assert "integer" in told["description"]
+    encoded_schema = encode_schema({"type": "object", "additionalProperties": {"type": "integer"}})
+    assert encoded_schema["additionalProperties"] is False
+    assert "integer" in encoded_schema["description"]

@@ -44,17 +44,21 @@ def heard_by_them(server, raw: bytes) -> BetaMessage:
         return stream.get_final_message()
 
 
-def same(ours: AIMessage, theirs: Any) -> None:
-    assert ours.text == "".join(block.text for block in theirs.content if block.type == "text")
+def same(message: AIMessage, sdk_message: Any) -> None:
+    assert message.text == "".join(
+        block.text for block in sdk_message.content if block.type == "text"
+    )
     calls = [
-        (block.id, block.name, block.input) for block in theirs.content if block.type == "tool_use"
+        (block.id, block.name, block.input)
+        for block in sdk_message.content
+        if block.type == "tool_use"
     ]
-    assert [(call["id"], call["name"], call["args"]) for call in ours.tool_calls] == calls
-    usage = theirs.usage
+    assert [(call["id"], call["name"], call["args"]) for call in message.tool_calls] == calls
+    usage = sdk_message.usage
     cached = (usage.cache_read_input_tokens or 0) + (usage.cache_creation_input_tokens or 0)
-    assert ours.usage_metadata["input_tokens"] == usage.input_tokens + cached
-    assert ours.usage_metadata["output_tokens"] == usage.output_tokens
-    assert ours.response_metadata["stop_reason"] == theirs.stop_reason
+    assert message.usage_metadata["input_tokens"] == usage.input_tokens + cached
+    assert message.usage_metadata["output_tokens"] == usage.output_tokens
+    assert message.response_metadata["stop_reason"] == sdk_message.stop_reason
 
 
 @pytest.mark.slow
@@ -128,9 +132,9 @@ def test_they_take_the_bodies_we_send(name):
     messages, options = CONVERSATIONS[name]
     body = MODEL.explain(messages, **options).body
 
-    checked = TAKEN.validate_python(body)
+    validated_body = TAKEN.validate_python(body)
 
-    assert set(checked) == set(body)
+    assert set(validated_body) == set(body)
 
 
 @pytest.mark.parametrize(
@@ -148,11 +152,11 @@ def test_they_take_back_what_was_recorded(name):
 def test_they_take_what_the_real_server_took():
     body = json.loads((FOLDER / "llama" / "messages-tool.request.json").read_text())
     options = {name: body[name] for name in ("tools", "tool_choice", "max_tokens", "temperature")}
-    ours = ChatAnthropic(api_key="k", model=body["model"]).explain(
+    explanation = ChatAnthropic(api_key="k", model=body["model"]).explain(
         [("system", body["system"]), ("human", body["messages"][0]["content"])], **options
     )
 
-    assert ours.body == body
+    assert explanation.body == body
 
 
 class Inner(BaseModel):
@@ -168,12 +172,12 @@ class Outer(BaseModel):
 
 
 def test_schemas_are_closed_as_they_close_them():
-    theirs = transform_schema(Outer.model_json_schema())
-    ours = encode_schema(Outer.model_json_schema())
+    sdk_schema = transform_schema(Outer.model_json_schema())
+    schema = encode_schema(Outer.model_json_schema())
 
     assert (
-        ours["$defs"]["Inner"]["properties"]["tags"]
-        == theirs["$defs"]["Inner"]["properties"]["tags"]
+        schema["$defs"]["Inner"]["properties"]["tags"]
+        == sdk_schema["$defs"]["Inner"]["properties"]["tags"]
     )
-    assert ours["properties"] == theirs["properties"]
-    assert ours["additionalProperties"] is theirs["additionalProperties"] is False
+    assert schema["properties"] == sdk_schema["properties"]
+    assert schema["additionalProperties"] is sdk_schema["additionalProperties"] is False

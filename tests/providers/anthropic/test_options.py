@@ -41,20 +41,20 @@ def test_tools_of_every_kind_are_described():
 
         value: int = Field(ge=0)
 
-    own = {
+    custom_tool = {
         "name": "mine",
         "input_schema": {"type": "object"},
         "cache_control": {"type": "ephemeral"},
     }
     server = {"type": "web_search_20250305", "name": "web_search", "max_uses": 2}
     openai = {"type": "function", "function": {"name": "theirs", "parameters": {"type": "object"}}}
-    tools = body_of("Hi", tools=[search, Answer, own, server, openai])["tools"]
+    tools = body_of("Hi", tools=[search, Answer, custom_tool, server, openai])["tools"]
 
     assert tools[0]["name"] == "search"
     assert tools[0]["description"] == "Search the web."
     assert tools[0]["input_schema"]["required"] == ["query"]
     assert tools[1]["input_schema"]["properties"]["value"]["minimum"] == 0
-    assert tools[2:4] == [own, server]
+    assert tools[2:4] == [custom_tool, server]
     assert tools[4] == {"name": "theirs", "input_schema": {"type": "object", "properties": {}}}
 
 
@@ -105,10 +105,10 @@ def test_a_tool_nobody_has_cannot_be_chosen():
 
 def test_a_forced_tool_gives_way_to_thinking():
     thinking = {"type": "enabled", "budget_tokens": 1024}
-    explained = MODEL.explain("Hi", tools=[search], tool_choice="any", thinking=thinking)
+    explanation = MODEL.explain("Hi", tools=[search], tool_choice="any", thinking=thinking)
 
-    assert explained.body["tool_choice"] == {"type": "auto"}
-    assert "tool_choice" in explained.notes[0]
+    assert explanation.body["tool_choice"] == {"type": "auto"}
+    assert "tool_choice" in explanation.notes[0]
 
 
 # -- thinking, schema, caching
@@ -135,11 +135,11 @@ def test_a_schema_is_sent_in_the_words_that_are_enforced():
         name: str = Field(max_length=20)
         age: int | None = Field(default=None, ge=0)
 
-    wanted = body_of("Hi", NEW, response_format=Person)["output_config"]["format"]
+    output_format = body_of("Hi", NEW, response_format=Person)["output_config"]["format"]
 
-    assert wanted["type"] == "json_schema"
-    assert wanted["schema"]["additionalProperties"] is False
-    assert wanted["schema"]["properties"]["name"] == {
+    assert output_format["type"] == "json_schema"
+    assert output_format["schema"]["additionalProperties"] is False
+    assert output_format["schema"]["properties"]["name"] == {
         "type": "string",
         "description": "{maxLength: 20}",
     }
@@ -232,10 +232,10 @@ def test_further_betas_and_effort_of_models_that_do_not_reason():
     model = ChatAnthropic(
         model="claude-3-5-haiku-latest", api_key="key", reasoning_effort="high", speed="fast"
     )
-    explained = model.explain("Hi", output_config={"task_budget": {"type": "tokens", "total": 9}})
+    explanation = model.explain("Hi", output_config={"task_budget": {"type": "tokens", "total": 9}})
 
-    assert explained.headers["anthropic-beta"] == "task-budgets-2026-03-13,fast-mode-2026-02-01"
-    assert explained.notes == [
+    assert explanation.headers["anthropic-beta"] == "task-budgets-2026-03-13,fast-mode-2026-02-01"
+    assert explanation.notes == [
         "claude-3-5-haiku-latest does not reason: reasoning_effort was left out"
     ]
 
@@ -249,23 +249,23 @@ OLD_THINKING = {"type": "enabled", "budget_tokens": 2000}
 def test_an_effort_of_the_call_overrules_thinking_of_the_model():
     old = MODEL.model_copy(update={"thinking": OLD_THINKING})
     new = NEW.model_copy(update={"thinking": {"type": "disabled"}})
-    shown = NEW.model_copy(update={"thinking": {"type": "adaptive", "display": "summarized"}})
+    model = NEW.model_copy(update={"thinking": {"type": "adaptive", "display": "summarized"}})
 
     assert body_of("Hi", old, reasoning_effort=5000)["thinking"]["budget_tokens"] == 5000
     assert body_of("Hi", old, reasoning_effort="none")["thinking"] == {"type": "disabled"}
     assert body_of("Hi", new, reasoning_effort="high")["thinking"] == {"type": "adaptive"}
-    assert body_of("Hi", shown, reasoning_effort="low")["thinking"] == {
+    assert body_of("Hi", model, reasoning_effort="low")["thinking"] == {
         "type": "adaptive",
         "display": "summarized",
     }
 
 
 def test_an_effort_beside_thinking_gives_way_and_says_so():
-    both = MODEL.model_copy(update={"thinking": OLD_THINKING, "reasoning_effort": 9000})
-    explained = both.explain("Hi")
+    model = MODEL.model_copy(update={"thinking": OLD_THINKING, "reasoning_effort": 9000})
+    explanation = model.explain("Hi")
 
-    assert explained.body["thinking"] == OLD_THINKING
-    assert explained.notes == [f"reasoning_effort=9000 gave way to thinking={OLD_THINKING!r}"]
+    assert explanation.body["thinking"] == OLD_THINKING
+    assert explanation.notes == [f"reasoning_effort=9000 gave way to thinking={OLD_THINKING!r}"]
     assert (
         MODEL.model_copy(update={"thinking": OLD_THINKING, "reasoning_effort": 2000})
         .explain("Hi")
@@ -280,7 +280,7 @@ def test_the_words_of_a_call_overrule_those_of_the_model_and_are_told_apart_besi
     nested = NEW.model_copy(
         update={"output_config": {"effort": "max", "task_budget": {"total": 9}}}
     )
-    both = NEW.model_copy(update={"effort": "high", "reasoning_effort": "low"})
+    model = NEW.model_copy(update={"effort": "high", "reasoning_effort": "low"})
 
     assert body_of("Hi", low, effort="max")["output_config"] == {"effort": "max"}
     assert body_of("Hi", high, reasoning_effort="low")["output_config"] == {"effort": "low"}
@@ -288,4 +288,4 @@ def test_the_words_of_a_call_overrule_those_of_the_model_and_are_told_apart_besi
         "effort": "low",
         "task_budget": {"total": 9},
     }
-    assert both.explain("Hi").notes == ["reasoning_effort='low' gave way to effort='high'"]
+    assert model.explain("Hi").notes == ["reasoning_effort='low' gave way to effort='high'"]

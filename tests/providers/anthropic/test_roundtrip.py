@@ -38,8 +38,8 @@ def sent_back(message: AIMessage, model: ChatAnthropic = MODEL) -> list[dict]:
     body = model.explain(
         [HumanMessage("Hi"), message, *results, *([] if results else ["And?"])]
     ).body
-    said = body["messages"][1]["content"]
-    return [{"type": "text", "text": said}] if isinstance(said, str) else said
+    content = body["messages"][1]["content"]
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
 @pytest.mark.parametrize("version", ["v0", "v1"])
@@ -50,7 +50,8 @@ def test_every_block_and_signature_goes_back_exactly(name, version):
 
     if version == "v0" and isinstance(message.content, str):
         expected = [
-            {**one, "text": one["text"]} if one["type"] == "text" else one for one in expected
+            {**block, "text": block["text"]} if block["type"] == "text" else block
+            for block in expected
         ]
     assert sent_back(message) == expected
 
@@ -92,27 +93,27 @@ def openai_message() -> AIMessage:
 
 def test_blocks_of_another_provider_are_told_as_text_and_the_loss_is_said():
     history = [HumanMessage("Hi"), openai_message(), ToolMessage("1", tool_call_id="call_1|fc_1")]
-    explained = MODEL.explain(history)
-    said = explained.body["messages"][1]["content"]
+    explanation = MODEL.explain(history)
+    content = explanation.body["messages"][1]["content"]
 
-    assert [block["type"] for block in said] == ["text", "text", "text", "text", "tool_use"]
+    assert [block["type"] for block in content] == ["text", "text", "text", "text", "tool_use"]
     assert (
-        said[-1]["id"]
+        content[-1]["id"]
         == encode_call_id("call_1|fc_1")
-        == explained.body["messages"][2]["content"][0]["tool_use_id"]
+        == explanation.body["messages"][2]["content"][0]["tool_use_id"]
     )
-    assert "reasoning by openai was told as text" in explained.notes
+    assert "reasoning by openai was told as text" in explanation.notes
 
 
 def test_blocks_of_another_provider_can_be_dropped_or_refused():
     history = [HumanMessage("Hi"), openai_message(), ToolMessage("1", tool_call_id="call_1|fc_1")]
-    dropped = ChatAnthropic(api_key="key", foreign_blocks="drop").explain(history)
+    explanation = ChatAnthropic(api_key="key", foreign_blocks="drop").explain(history)
 
-    assert [block["type"] for block in dropped.body["messages"][1]["content"]] == [
+    assert [block["type"] for block in explanation.body["messages"][1]["content"]] == [
         "text",
         "tool_use",
     ]
-    assert "reasoning by openai was left out" in dropped.notes
+    assert "reasoning by openai was left out" in explanation.notes
     with pytest.raises(UsageError, match="foreign_blocks"):
         ChatAnthropic(api_key="key", foreign_blocks="refuse").explain(history)
 
@@ -121,7 +122,7 @@ def test_reasoning_that_nobody_signed_is_left_out():
     message = AIMessage(
         content=[{"type": "reasoning", "reasoning": "hm"}, {"type": "text", "text": "Yes"}]
     )
-    explained = MODEL.explain(["Hi", message, "And?"])
+    explanation = MODEL.explain(["Hi", message, "And?"])
 
-    assert explained.body["messages"][1]["content"] == "Yes"
-    assert explained.notes == ["reasoning without a signature was left out"]
+    assert explanation.body["messages"][1]["content"] == "Yes"
+    assert explanation.notes == ["reasoning without a signature was left out"]

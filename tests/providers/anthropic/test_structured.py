@@ -43,19 +43,19 @@ def test_a_schema_is_asked_for_natively_where_the_model_has_it(fault_server, cal
     assert call.invoke(model.with_structured_output(Person), "Ann is 31.") == Person(
         name="Ann", age=31
     )
-    wanted = fault_server.requests(PATH)[0].json()["output_config"]["format"]
-    assert wanted["type"] == "json_schema"
-    assert wanted["schema"]["additionalProperties"] is False
+    output_format = fault_server.requests(PATH)[0].json()["output_config"]["format"]
+    assert output_format["type"] == "json_schema"
+    assert output_format["schema"]["additionalProperties"] is False
 
 
 def test_a_schema_is_asked_for_by_tool_elsewhere(fault_server, call):
-    used = {
+    tool_use = {
         "type": "tool_use",
         "id": "toolu_1",
         "name": "Person",
         "input": {"name": "Ann", "age": 31},
     }
-    model = answering(fault_server, [used], "claude-3-5-haiku-latest", "tool_use")
+    model = answering(fault_server, [tool_use], "claude-3-5-haiku-latest", "tool_use")
 
     assert call.invoke(model.with_structured_output(Person), "Ann is 31.") == Person(
         name="Ann", age=31
@@ -67,13 +67,13 @@ def test_a_schema_is_asked_for_by_tool_elsewhere(fault_server, call):
 
 def test_bound_tools_are_sent_and_odd_names_come_back(fault_server, call):
     tool = {"name": "files.read", "input_schema": {"type": "object"}}
-    used = {"type": "tool_use", "id": "toolu_1", "name": "files_read", "input": {}}
-    model = answering(fault_server, [used], stop="tool_use").bind_tools(
+    tool_use = {"type": "tool_use", "id": "toolu_1", "name": "files_read", "input": {}}
+    model = answering(fault_server, [tool_use], stop="tool_use").bind_tools(
         [tool, search], tool_choice="auto"
     )
 
     assert call.invoke(model, "Read it.").tool_calls[0]["name"] == "files.read"
-    assert [one["name"] for one in fault_server.requests(PATH)[0].json()["tools"]] == [
+    assert [tool["name"] for tool in fault_server.requests(PATH)[0].json()["tools"]] == [
         "files_read",
         "search",
     ]
@@ -87,16 +87,16 @@ def test_what_a_tool_says_for_anthropic_alone_survives_binding(fault_server, cal
         """Get the weather of a city."""
         return city
 
-    own = {"name": "mine", "input_schema": {"type": "object"}, "cache_control": mark}
+    custom_tool = {"name": "mine", "input_schema": {"type": "object"}, "cache_control": mark}
     server = {"type": "web_search_20250305", "name": "web_search", "cache_control": mark}
     model = answering(fault_server, [{"type": "text", "text": "Yes"}]).bind_tools(
-        [get_weather, own, server]
+        [get_weather, custom_tool, server]
     )
     call.invoke(model, "Hi")
-    sent = fault_server.requests(PATH)[0].json()["tools"]
+    tools = fault_server.requests(PATH)[0].json()["tools"]
 
-    assert (sent[0]["defer_loading"], sent[0]["input_examples"]) == (True, [{"city": "Bern"}])
-    assert [one.get("cache_control") for one in sent[1:]] == [mark, mark]
+    assert (tools[0]["defer_loading"], tools[0]["input_examples"]) == (True, [{"city": "Bern"}])
+    assert [tool.get("cache_control") for tool in tools[1:]] == [mark, mark]
 
 
 def test_the_prompt_cache_is_marked_by_itself(fault_server, call):
@@ -105,7 +105,7 @@ def test_the_prompt_cache_is_marked_by_itself(fault_server, call):
     body = fault_server.requests(PATH)[0].json()
 
     marks = [body["tools"][-1], body["system"][-1], body["messages"][-1]["content"][-1]]
-    assert [one.get("cache_control") for one in marks] == [{"type": "ephemeral"}] * 3
+    assert [mark.get("cache_control") for mark in marks] == [{"type": "ephemeral"}] * 3
 
 
 def test_effort_and_thinking_go_with_the_call(fault_server, call):
@@ -137,9 +137,9 @@ def test_F_T08_pings_are_no_progress(fault_server, call):
         base_url=fault_server.url, api_key="key", max_retries=0, timeout=Timeouts(idle=0.4)
     )
 
-    with pytest.raises(ModelTimeoutError) as caught:
+    with pytest.raises(ModelTimeoutError) as excinfo:
         call.stream(model, "Hi")
-    assert caught.value.phase == "idle"
+    assert excinfo.value.phase == "idle"
 
 
 def test_it_is_found_by_name(monkeypatch):
@@ -164,12 +164,12 @@ def test_a_real_server_fills_a_schema_by_tool(llama, call):
         temperature=0,
         max_tokens=40,
     )
-    asked = model.with_structured_output(Weather, include_raw=True)
-    told = call.invoke(
-        asked,
+    runnable = model.with_structured_output(Weather, include_raw=True)
+    result = call.invoke(
+        runnable,
         [("system", "You are a helpful assistant."), ("human", "What is the weather in Paris?")],
     )
 
-    assert told["raw"].usage_metadata["output_tokens"] > 0
-    assert told["parsed"] is None or isinstance(told["parsed"], Weather)
-    assert json.loads(told["raw"].model_dump_json())
+    assert result["raw"].usage_metadata["output_tokens"] > 0
+    assert result["parsed"] is None or isinstance(result["parsed"], Weather)
+    assert json.loads(result["raw"].model_dump_json())

@@ -20,7 +20,7 @@ def answer_of(
     content: list[Json], deltas: list[Json], reason: str = "end_turn", **more: Json
 ) -> Answer:
     """An answer with one list of events per block of the content."""
-    whole = {
+    response = {
         "output": {"message": {"role": "assistant", "content": content}},
         "stopReason": reason,
         "usage": USAGE,
@@ -38,7 +38,7 @@ def answer_of(
     stop = {"stopReason": reason, **({"additionalModelResponseFields": extra} if extra else {})}
     events.append(("messageStop", stop))
     events.append(("metadata", {"usage": USAGE, "metrics": METRICS, **more, "p": "ab"}))
-    return whole, events
+    return response, events
 
 
 def delta(**value: Json) -> Json:
@@ -183,7 +183,7 @@ def stream_of(name: str) -> bytes:
 
 def decode_stream(events: list[tuple[str, Json]]) -> list[Event]:
     decoding = decoder()
-    read = [ours for kind, data in events for ours in decoding.feed(data, kind)]
+    read = [event for kind, data in events for event in decoding.feed(data, kind)]
     return read + decoding.end(marked=False)
 
 

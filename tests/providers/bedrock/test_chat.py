@@ -45,15 +45,15 @@ def model_of(stub: BedrockStub, name: str = "text", **fields: Any) -> ChatBedroc
 def test_invoke_and_stream_give_one_message(stub, call, name):
     model = model_of(stub, name)
 
-    whole = call.invoke(model, "Hi")
+    answer = call.invoke(model, "Hi")
     chunks = call.stream(model, "Hi")
 
     total = chunks[0]
     for chunk in chunks[1:]:
         total = total + chunk
-    assert without_index(total) == without_index(whole)
-    assert total.usage_metadata == whole.usage_metadata
-    assert whole.response_metadata["request_id"] == "request-1"
+    assert without_index(total) == without_index(answer)
+    assert total.usage_metadata == answer.usage_metadata
+    assert answer.response_metadata["request_id"] == "request-1"
     assert [request["path"].rpartition("/")[2] for request in stub.requests] == [
         "converse",
         "converse-stream",
@@ -104,15 +104,16 @@ def test_a_bearer_key_is_sent_as_one(stub, call, monkeypatch):
 
 def test_a_wrong_secret_is_an_authentication_error_that_shows_no_key(stub, call):
     model = model_of(stub, aws_secret_access_key="another-secret", aws_session_token="token-canary")
-    with pytest.raises(ModelAuthenticationError) as caught:
+    with pytest.raises(ModelAuthenticationError) as excinfo:
         call.invoke(model, "Hi")
 
-    shown = f"{caught.value} {caught.value.body} {caught.value!r}"
-    assert "wrong signature" in shown
+    representation = f"{excinfo.value} {excinfo.value.body} {excinfo.value!r}"
+    assert "wrong signature" in representation
     assert not any(
-        secret in shown for secret in (ACCESS_KEY, "token-canary", "another-secret", "Signature=a")
+        secret in representation
+        for secret in (ACCESS_KEY, "token-canary", "another-secret", "Signature=a")
     )
-    assert caught.value.request_id == "request-1"
+    assert excinfo.value.request_id == "request-1"
 
 
 def test_tokens_are_counted_by_bedrock(stub, call):
@@ -152,26 +153,26 @@ def test_no_key_shows_anywhere():
     }
     with pytest.raises(SchemaError, match="region_name"):  # data may not move a request (F-Y01)
         loads(dumps(model), **allowed)
-    loaded = loads(dumps(model), **allowed, init_validator=None)
-    copied = pickle.loads(pickle.dumps(model))
+    loaded_model = loads(dumps(model), **allowed, init_validator=None)
+    copied_model = pickle.loads(pickle.dumps(model))
 
-    shown = f"{model!r} {model} {dumps(model)} {model.explain('Hi')} {model.model_dump()} {pickle.dumps(model)!r}"
+    texts = f"{model!r} {model} {dumps(model)} {model.explain('Hi')} {model.model_dump()} {pickle.dumps(model)!r}"
     for secret in (ACCESS_KEY, SECRET_KEY, "token-canary", "bearer-canary"):
-        assert secret not in shown
-    for other in (loaded, copied):
+        assert secret not in texts
+    for other in (loaded_model, copied_model):
         assert (other.model, other.region_name, other.aws_access_key_id) == ("m", REGION, None)
     assert copy.deepcopy(model).aws_access_key_id == model.aws_access_key_id
 
 
 def test_explain_shows_what_would_be_sent():
-    explained = ChatBedrockConverse(model="m", region_name=REGION, **KEYS).explain(
+    explanation = ChatBedrockConverse(model="m", region_name=REGION, **KEYS).explain(
         "Hi", stream=True
     )
 
     assert (
-        explained.url == f"https://bedrock-runtime.{REGION}.amazonaws.com/model/m/converse-stream"
+        explanation.url == f"https://bedrock-runtime.{REGION}.amazonaws.com/model/m/converse-stream"
     )
-    assert explained.headers["authorization"] == "***"
+    assert explanation.headers["authorization"] == "***"
 
 
 def test_keys_of_another_half_are_refused():

@@ -45,19 +45,19 @@ KNOWN = [name for name in PAIRS if name != "unknown-block"]
 
 
 def model_of(url: str, **settings: Any) -> ChatAnthropicBedrock:
-    given = {"model": MODEL, "base_url": url, "region_name": REGION, "max_retries": 0, **KEYS}
-    return ChatAnthropicBedrock(**given | settings)
+    defaults = {"model": MODEL, "base_url": url, "region_name": REGION, "max_retries": 0, **KEYS}
+    return ChatAnthropicBedrock(**defaults | settings)
 
 
 def events_of(name: str) -> list[tuple[str, Any]]:
     return payloads(stream_of(name))
 
 
-def same(ours: AIMessage, expected: AIMessage) -> None:
-    assert ours.content == expected.content
-    assert ours.tool_calls == expected.tool_calls
-    assert ours.usage_metadata == expected.usage_metadata
-    assert ours.response_metadata["model_provider"] == "anthropic"
+def same(message: AIMessage, expected: AIMessage) -> None:
+    assert message.content == expected.content
+    assert message.tool_calls == expected.tool_calls
+    assert message.usage_metadata == expected.usage_metadata
+    assert message.response_metadata["model_provider"] == "anthropic"
 
 
 @pytest.mark.parametrize("name", PAIRS)
@@ -73,8 +73,8 @@ def test_a_whole_answer_is_that_of_anthropic(call, stub, name):
 def test_a_streamed_answer_is_that_of_anthropic(call, stub, name):
     stub.events = events_of(name)
     chunks = call.stream(model_of(stub.url), "Hi")
-    whole = sum(chunks[1:], chunks[0])
-    assert whole.text == message_of(decode_stream(stream_of(name))).text
+    message = sum(chunks[1:], chunks[0])
+    assert message.text == message_of(decode_stream(stream_of(name))).text
     assert_valid_event_stream(call.stream_v2(model_of(stub.url), "Hi"))
 
 
@@ -85,23 +85,29 @@ def test_the_body_names_the_version_and_the_path_the_model(call, stub):
     )
     call.invoke(model, "Hi")
     call.stream(model, "Hi")
-    whole, streamed = stub.requests
-    assert whole["path"] == f"/model/{MODEL.replace(':', '%3A')}/invoke"
-    assert streamed["path"] == f"/model/{MODEL.replace(':', '%3A')}/invoke-with-response-stream"
-    assert whole["body"] == streamed["body"]
-    body = whole["body"]
+    whole_request, stream_request = stub.requests
+    assert whole_request["path"] == f"/model/{MODEL.replace(':', '%3A')}/invoke"
+    assert (
+        stream_request["path"] == f"/model/{MODEL.replace(':', '%3A')}/invoke-with-response-stream"
+    )
+    assert whole_request["body"] == stream_request["body"]
+    body = whole_request["body"]
     assert (body["anthropic_version"], body["anthropic_beta"]) == ("bedrock-2023-05-31", ["b-1"])
     assert not body.keys() & {"model", "stream"}
-    assert not whole["headers"].keys() & {"x-api-key", "anthropic-version", "anthropic-beta"}
+    assert not whole_request["headers"].keys() & {
+        "x-api-key",
+        "anthropic-version",
+        "anthropic-beta",
+    }
 
 
 def test_a_bearer_key_is_sent_and_anthropics_is_not(call, stub, monkeypatch):
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-secret")
     stub.answer = whole_of("text")
     call.invoke(model_of(stub.url, api_key=BEARER), "Hi")
-    sent = stub.requests[-1]["headers"]
-    assert sent["authorization"] == f"Bearer {BEARER}"
-    assert "sk-ant-secret" not in str(sent)
+    headers = stub.requests[-1]["headers"]
+    assert headers["authorization"] == f"Bearer {BEARER}"
+    assert "sk-ant-secret" not in str(headers)
 
 
 def test_what_it_wrote_is_its_own_for_anthropic_too(call, stub):
@@ -109,9 +115,9 @@ def test_what_it_wrote_is_its_own_for_anthropic_too(call, stub):
     answer = call.invoke(model_of(stub.url), "Hi")
     talk = [HumanMessage("Hi"), answer, HumanMessage("On")]
     for model in (ChatAnthropic(model="claude-sonnet-4-5", api_key="k"), model_of(stub.url)):
-        sent = model.explain(talk)
-        assert sent.body["messages"][1]["content"][0]["type"] == "thinking"
-        assert sent.notes == []
+        explanation = model.explain(talk)
+        assert explanation.body["messages"][1]["content"][0]["type"] == "thinking"
+        assert explanation.notes == []
 
 
 # -- the official client
@@ -124,17 +130,25 @@ def client_of(url: str) -> AnthropicBedrock:
 @pytest.mark.parametrize("name", KNOWN)
 def test_they_read_our_frames_as_we_do(stub, name):
     stub.events = events_of(name)
-    asked: Any = {"model": MODEL, "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]}
-    with client_of(stub.url) as client, client.messages.create(**asked, stream=True) as stream:
-        theirs = list(stream)
+    options: Any = {
+        "model": MODEL,
+        "max_tokens": 9,
+        "messages": [{"role": "user", "content": "Hi"}],
+    }
+    with client_of(stub.url) as client, client.messages.create(**options, stream=True) as stream:
+        sdk_events = list(stream)
     text = "".join(
-        one.delta.text
-        for one in theirs
-        if one.type == "content_block_delta" and one.delta.type == "text_delta"
+        sdk_event.delta.text
+        for sdk_event in sdk_events
+        if sdk_event.type == "content_block_delta" and sdk_event.delta.type == "text_delta"
     )
-    ours = message_of(decode_stream(stream_of(name)))
-    starts = [one.content_block for one in theirs if one.type == "content_block_start"]
-    assert text + "".join(getattr(one, "text", "") or "" for one in starts) == ours.text
+    message = message_of(decode_stream(stream_of(name)))
+    starts = [
+        sdk_event.content_block
+        for sdk_event in sdk_events
+        if sdk_event.type == "content_block_start"
+    ]
+    assert text + "".join(getattr(block, "text", "") or "" for block in starts) == message.text
 
 
 def add(a: int, b: int) -> int:
@@ -171,15 +185,15 @@ def test_they_send_what_we_send(call, stub, name):
     stub.answer = whole_of("text")
     messages, options = CONVERSATIONS[name]
     call.invoke(model_of(stub.url, max_tokens=50), messages, **options)
-    ours = stub.requests[-1]
-    named = {"max_tokens", "messages"}  # the client has parameters for few of the others
-    body = {k: v for k, v in ours["body"].items() if k in named}
-    more = {k: v for k, v in ours["body"].items() if k not in named}
+    foldline_request = stub.requests[-1]
+    parameters = {"max_tokens", "messages"}  # the client has parameters for few of the others
+    body = {k: v for k, v in foldline_request["body"].items() if k in parameters}
+    more = {k: v for k, v in foldline_request["body"].items() if k not in parameters}
     with client_of(stub.url) as client:
         client.messages.create(model=MODEL, extra_body=more, **body)
-    theirs = stub.requests[-1]
-    assert theirs["body"] == ours["body"]
-    assert theirs["path"].replace(":", "%3A") == ours["path"]
+    sdk_request = stub.requests[-1]
+    assert sdk_request["body"] == foldline_request["body"]
+    assert sdk_request["path"].replace(":", "%3A") == foldline_request["path"]
 
 
 # -- what goes wrong
@@ -212,17 +226,17 @@ BEGINNING = b"".join(chunk(data) for _, data in events_of("text")[:4])
 def test_a_fault_in_the_stream_comes_after_what_was_said(call, fault_server, data, expected):
     url = fault_server.url
     fault_server.script(STREAM_PATH, Answer(BEGINNING + data, headers=STREAM_TYPE))
-    with pytest.raises(expected) as caught:
+    with pytest.raises(expected) as excinfo:
         call.stream(model_of(url, max_retries=3), "Hi")
-    assert caught.value.partial.text
+    assert excinfo.value.partial.text
     assert fault_server.hits(STREAM_PATH) == 1
 
 
 def test_every_cut_is_an_error(call, fault_server):
     frames = b"".join(chunk(data) for _, data in events_of("text"))
-    whole = Answer(frames, headers=STREAM_TYPE, framing="chunked")
+    answer = Answer(frames, headers=STREAM_TYPE, framing="chunked")
     for place in range(1, len(frames) - 1, len(frames) // 12):
-        fault_server.script(STREAM_PATH, whole.cut(place, "fin"))
+        fault_server.script(STREAM_PATH, answer.cut(place, "fin"))
         with pytest.raises(ModelError):
             call.stream(model_of(fault_server.url), "Hi")
 
@@ -243,9 +257,9 @@ def test_200_with_an_error_is_an_error(call, stub):
 
 
 def test_a_wrong_key_shows_none(call, stub):
-    with pytest.raises(ModelAuthenticationError) as caught:
+    with pytest.raises(ModelAuthenticationError) as excinfo:
         call.invoke(model_of(stub.url, aws_secret_access_key="another-secret"), "Hi")
-    assert ACCESS_KEY not in f"{caught.value} {caught.value.body}"
+    assert ACCESS_KEY not in f"{excinfo.value} {excinfo.value.body}"
 
 
 def test_a_call_can_be_cancelled(fault_server):
@@ -273,8 +287,8 @@ def test_a_call_can_be_cancelled(fault_server):
 def test_profiles_are_those_of_anthropic():
     assert model_of("http://x").profile["reasoning"]["form"] == "budget"
     arn = "arn:aws:bedrock:us-east-1:1:application-inference-profile/abc"
-    named = model_of("http://x", model=arn, base_model="anthropic.claude-opus-4-6-v1:0")
-    assert named.profile["max_output_tokens"] == 128_000
+    model = model_of("http://x", model=arn, base_model="anthropic.claude-opus-4-6-v1:0")
+    assert model.profile["max_output_tokens"] == 128_000
 
 
 def test_tokens_are_counted(call, stub):
@@ -287,9 +301,9 @@ def test_tokens_are_counted(call, stub):
 @pytest.mark.parametrize("kind", [ChatAnthropicBedrock, ChatAnthropicMantle, ChatOpenAIMantle])
 def test_models_are_written_and_read(kind):
     model = kind(model="m", temperature=0.5, **KEYS)
-    written = dumps(model)
-    assert SECRET_KEY not in written
-    read = loads(written, allowed_objects="all")
+    text = dumps(model)
+    assert SECRET_KEY not in text
+    read = loads(text, allowed_objects="all")
     assert (type(read), read.model, read.temperature) == (kind, "m", 0.5)
 
 
@@ -302,10 +316,10 @@ def test_claude_on_mantle_is_the_messages_api_signed_by_aws(call, stub):
         base_url=f"{stub.url}/anthropic", region_name=REGION, max_retries=0, **KEYS
     )
     assert call.invoke(model, "Hi").text
-    sent = stub.requests[-1]
-    assert sent["path"] == "/anthropic/v1/messages"
-    assert "/bedrock-mantle/aws4_request" in sent["headers"]["authorization"]
-    assert sent["headers"]["anthropic-version"] == "2023-06-01"
+    request = stub.requests[-1]
+    assert request["path"] == "/anthropic/v1/messages"
+    assert "/bedrock-mantle/aws4_request" in request["headers"]["authorization"]
+    assert request["headers"]["anthropic-version"] == "2023-06-01"
 
 
 def test_openai_on_mantle_is_chat_completions_signed_by_aws(call, stub):
@@ -324,5 +338,5 @@ def test_openai_on_mantle_is_chat_completions_signed_by_aws(call, stub):
     ("name", "path"), [("openai.gpt-oss-20b", "/v1"), ("openai.gpt-5.2", "/openai/v1")]
 )
 def test_where_mantle_is(name, path):
-    sent = ChatOpenAIMantle(model=name, region_name=REGION, api_key="k").explain("Hi")
-    assert sent.url == f"https://bedrock-mantle.{REGION}.api.aws{path}/chat/completions"
+    explanation = ChatOpenAIMantle(model=name, region_name=REGION, api_key="k").explain("Hi")
+    assert explanation.url == f"https://bedrock-mantle.{REGION}.api.aws{path}/chat/completions"

@@ -100,11 +100,11 @@ def test_a_profile_of_either_file(stub, call, monkeypatch, tmp_path):
 )
 def test_a_profile_without_keys_says_what_to_do(stub, call, tmp_path, text, error, words):
     (tmp_path / "credentials").write_text(text)
-    with pytest.raises(error, match=words) as caught:
+    with pytest.raises(error, match=words) as excinfo:
         answers(stub, call, credentials="profile")
 
-    assert "secret-canary" not in str(caught.value)
-    assert caught.value.__cause__ is None
+    assert "secret-canary" not in str(excinfo.value)
+    assert excinfo.value.__cause__ is None
 
 
 def test_keys_given_as_fields_come_before_everything(stub, call, monkeypatch):
@@ -127,8 +127,8 @@ def test_a_container_gives_its_keys_and_they_are_kept(stub, call, monkeypatch, t
 
     call.invoke(model, "Hi")
     call.invoke(model, "Hi")
-    asked = [request for request in stub.requests if request["path"] == "/creds"]
-    assert [request["headers"]["authorization"] for request in asked] == ["token-1"]
+    requests = [request for request in stub.requests if request["path"] == "/creds"]
+    assert [request["headers"]["authorization"] for request in requests] == ["token-1"]
     assert stub.requests[-1]["headers"]["x-amz-security-token"] == SESSION_TOKEN
 
 

@@ -30,12 +30,12 @@ from tests.providers.bedrock.answers import (
 
 @pytest.mark.parametrize("name", NAMES)
 def test_stream_and_whole_answer_give_one_message(name):
-    streamed = decode_stream(events_of(name))
-    whole = decoder().whole(copy.deepcopy(whole_of(name)))
+    stream_events = decode_stream(events_of(name))
+    whole_events = decoder().whole(copy.deepcopy(whole_of(name)))
 
-    assert_valid_event_stream(streamed)
-    assert_valid_event_stream(whole)
-    first, second = message_of(streamed), message_of(whole)
+    assert_valid_event_stream(stream_events)
+    assert_valid_event_stream(whole_events)
+    first, second = message_of(stream_events), message_of(whole_events)
     assert without_index(first) == without_index(second)
     assert first.usage_metadata == second.usage_metadata
     assert first.response_metadata == second.response_metadata
@@ -121,11 +121,11 @@ def test_metadata_keeps_latency_trace_and_further_fields():
     assert "p" not in extra.response_metadata
 
 
-@pytest.mark.parametrize(("reason", "ours"), STOP_REASONS.items())
-def test_every_stop_reason_has_our_word(reason, ours):
+@pytest.mark.parametrize(("reason", "expected"), STOP_REASONS.items())
+def test_every_stop_reason_has_our_word(reason, expected):
     answer = {**whole_of("text"), "stopReason": reason}
 
-    assert message_of(decoder().whole(answer)).finish_reason == ours
+    assert message_of(decoder().whole(answer)).finish_reason == expected
 
 
 def test_usage_counts_the_cache_as_input():

@@ -110,9 +110,9 @@ def test_a_family_is_named_for_an_arn(stub, call):
 
 
 def test_errors_are_typed_and_show_no_key(stub, call):
-    with pytest.raises(ModelAuthenticationError) as caught:
+    with pytest.raises(ModelAuthenticationError) as excinfo:
         call.run(model_of(stub, {}, aws_secret_access_key="wrong-secret"), "embed_query", "a")
-    assert ACCESS_KEY not in f"{caught.value} {caught.value.body}"
+    assert ACCESS_KEY not in f"{excinfo.value} {excinfo.value.body}"
     for answer in ({"embedding": "x"}, {}, [], {"embedding": None}):
         with pytest.raises(MalformedStreamError):
             call.run(model_of(stub, answer), "embed_query", "a")

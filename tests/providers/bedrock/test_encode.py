@@ -174,11 +174,11 @@ def test_tools_that_were_used_are_described_though_none_is_bound():
         AIMessage("", tool_calls=[{"name": "f", "args": {}, "id": "c"}]),
         ToolMessage("ok", tool_call_id="c"),
     ]
-    explained = explain(messages)
+    explanation = explain(messages)
 
-    check_body(explained.body)
-    assert explained.body["toolConfig"]["tools"][0]["toolSpec"]["name"] == "f"
-    assert any("without a schema" in note for note in explained.notes)
+    check_body(explanation.body)
+    assert explanation.body["toolConfig"]["tools"][0]["toolSpec"]["name"] == "f"
+    assert any("without a schema" in note for note in explanation.notes)
     forbidden = explain(messages, tools=[add], tool_choice="none")
     assert "toolChoice" not in forbidden.body["toolConfig"]
     assert any("cannot forbid" in note for note in forbidden.notes)

@@ -48,9 +48,9 @@ def error_of(fault_server: Any, call: Any, answer: Answer, *, stream: bool = Fal
         model="m", base_url=fault_server.url, region_name="us-east-1", max_retries=0,
         aws_access_key_id="AKIDTEST1234", aws_secret_access_key="secret",
     )  # fmt: skip
-    with pytest.raises(e.ModelError) as caught:
+    with pytest.raises(e.ModelError) as excinfo:
         (call.stream if stream else call.invoke)(model, "Hi")
-    return caught.value
+    return excinfo.value
 
 
 @pytest.mark.parametrize(("name", "status", "message", "cls"), DOCUMENTED)

@@ -68,26 +68,26 @@ def test_headers_of_every_type_are_read():
 
 
 def test_botocore_reads_the_frames_of_the_stub():
-    (theirs,) = read_theirs(frame(HEADERS, b"payload"))
+    (message,) = read_theirs(frame(HEADERS, b"payload"))
     times = {name: value for name, (_, value) in HEADERS.items()}
 
-    assert theirs.payload == b"payload"
-    assert theirs.headers["time"] == round(times.pop("time").timestamp() * 1000)
-    assert theirs.headers["uuid"] == times.pop("uuid").bytes
-    assert {name: theirs.headers[name] for name in times} == times
+    assert message.payload == b"payload"
+    assert message.headers["time"] == round(times.pop("time").timestamp() * 1000)
+    assert message.headers["uuid"] == times.pop("uuid").bytes
+    assert {name: message.headers[name] for name in times} == times
 
 
 @given(st.dictionaries(names, values, max_size=5), st.binary(max_size=200))
 def test_both_read_every_frame_alike(headers, payload):
     data = frame(headers, payload)
-    (ours,), (theirs,) = EventStreamDecoder().feed(data), read_theirs(data)
+    (message,), (botocore_frame,) = EventStreamDecoder().feed(data), read_theirs(data)
 
-    assert ours.payload == theirs.payload == payload
+    assert message.payload == botocore_frame.payload == payload
     plain = {
         name: value.bytes if isinstance(value, UUID) else value
-        for name, value in ours.headers.items()
+        for name, value in message.headers.items()
     }
-    assert plain == theirs.headers
+    assert plain == botocore_frame.headers
 
 
 @given(st.lists(st.integers(0, len(STREAM)), max_size=12))

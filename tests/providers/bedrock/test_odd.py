@@ -52,25 +52,25 @@ def stream_answer(body: bytes, **options: Any) -> Answer:
 
 
 def test_a_stream_in_one_piece_or_in_single_bytes(fault_server, call):
-    whole = Answer(stream_of("tool-call"), headers=FRAMES)
+    whole_answer = Answer(stream_of("tool-call"), headers=FRAMES)
     body = stream_of("tool-call")
     single = Answer([body[i : i + 1] for i in range(len(body))], headers=FRAMES, framing="chunked")
 
-    for answer in (whole, single):
+    for answer in (whole_answer, single):
         events = call.stream_v2(model_on(fault_server, answer), "Hi")
         assert message_of(events).tool_calls[0]["args"] == {"city": "Köln"}
 
 
 def test_an_exception_in_the_middle_keeps_what_came(fault_server, call):
-    body = b"".join(event(*one) for one in events_of("text")[:3]) + exception(
+    body = b"".join(event(*item) for item in events_of("text")[:3]) + exception(
         "throttlingException", "slow down"
     )
-    with pytest.raises(ModelRateLimitError, match="slow down") as caught:
+    with pytest.raises(ModelRateLimitError, match="slow down") as excinfo:
         call.stream(model_on(fault_server, stream_answer(body)), "Hi")
 
-    assert caught.value.partial.text == "Hello there."
-    assert caught.value.code == "ThrottlingException"
-    assert caught.value.is_retryable
+    assert excinfo.value.partial.text == "Hello there."
+    assert excinfo.value.code == "ThrottlingException"
+    assert excinfo.value.is_retryable
 
 
 def test_an_exception_as_first_event_is_tried_again(fault_server, call):
@@ -99,28 +99,28 @@ def test_an_exception_without_json_keeps_its_text(fault_server, call):
 
 @pytest.mark.parametrize("at", [40, 300, 420])
 def test_a_broken_connection_gives_a_prefix(fault_server, call, at):
-    with pytest.raises(StreamInterruptedError) as caught:
+    with pytest.raises(StreamInterruptedError) as excinfo:
         call.stream(model_on(fault_server, stream_answer(stream_of("text")).cut(at, "rst")), "Hi")
 
-    partial = caught.value.partial
+    partial = excinfo.value.partial
     assert partial is None or "Hello there.".startswith(partial.text)
 
 
 def test_a_stream_that_ends_early_is_truncated(fault_server, call):
-    frames = [event(*one) for one in events_of("text")]
+    frames = [event(*item) for item in events_of("text")]
     for body in (b"".join(frames[:3]), b"".join(frames[:3]) + frames[3][:20]):
-        with pytest.raises(StreamTruncatedError) as caught:
+        with pytest.raises(StreamTruncatedError) as excinfo:
             call.stream(model_on(fault_server, stream_answer(body)), "Hi")
-        assert caught.value.partial.text == "Hello there."
+        assert excinfo.value.partial.text == "Hello there."
 
 
 def test_a_flipped_byte_is_malformed_after_what_came_before(fault_server, call):
     body = bytearray(stream_of("text"))
     body[-30] ^= 1
-    with pytest.raises(MalformedStreamError, match="checksum") as caught:
+    with pytest.raises(MalformedStreamError, match="checksum") as excinfo:
         call.stream(model_on(fault_server, stream_answer(bytes(body))), "Hi")
 
-    assert caught.value.partial.text == "Hello there."
+    assert excinfo.value.partial.text == "Hello there."
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b"data: x\n\n", b"not a stream at all, but a text"])
@@ -143,11 +143,11 @@ def test_a_frame_larger_than_the_limit_is_refused(fault_server, call):
 
 def test_the_last_event_ends_the_answer_though_the_connection_stays_open(fault_server, call):
     left_open = Answer([stream_of("text"), ("stall", None)], headers=FRAMES, framing="chunked")
-    began = time.monotonic()
+    start = time.monotonic()
 
     chunks = call.stream(model_on(fault_server, left_open), "Hi")
     assert "".join(chunk.text for chunk in chunks) == "Hello there."
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - start < 5
 
 
 def test_an_answer_in_json_to_a_stream_is_read_as_one(fault_server, call):

@@ -47,18 +47,18 @@ def text_of(content: list[Any]) -> str:
 @pytest.mark.parametrize("name", KNOWN)
 def test_they_read_the_same_in_a_whole_answer(stub, name):
     stub.answer = whole_of(name)
-    theirs = client_of(stub).converse(modelId="m", messages=[])
-    ours = message_of(decode_stream(events_of(name)))
+    sdk_answer = client_of(stub).converse(modelId="m", messages=[])
+    message = message_of(decode_stream(events_of(name)))
 
-    content = theirs["output"]["message"]["content"]
-    assert text_of(content) == ours.text
+    content = sdk_answer["output"]["message"]["content"]
+    assert text_of(content) == message.text
     calls = [block["toolUse"] for block in content if "toolUse" in block]
-    own = [call for call in calls if "type" not in call]
-    assert [(call["toolUseId"], call["input"]) for call in own] == [
-        (call["id"], call["args"]) for call in ours.tool_calls
+    client_calls = [call for call in calls if "type" not in call]
+    assert [(call["toolUseId"], call["input"]) for call in client_calls] == [
+        (call["id"], call["args"]) for call in message.tool_calls
     ]
-    assert theirs["metrics"] == ours.response_metadata["metrics"]
-    assert theirs["usage"]["inputTokens"] == ours.usage_metadata["input_tokens"]
+    assert sdk_answer["metrics"] == message.response_metadata["metrics"]
+    assert sdk_answer["usage"]["inputTokens"] == message.usage_metadata["input_tokens"]
 
 
 @pytest.mark.slow
@@ -66,16 +66,16 @@ def test_they_read_the_same_in_a_whole_answer(stub, name):
 def test_they_read_the_same_in_a_stream(stub, name):
     stub.events = events_of(name)
     stream = client_of(stub).converse_stream(modelId="m", messages=[])["stream"]
-    theirs = list(stream)
-    ours = message_of(decode_stream(events_of(name)))
+    sdk_events = list(stream)
+    message = message_of(decode_stream(events_of(name)))
 
-    assert [next(iter(event)) for event in theirs] == [kind for kind, _ in events_of(name)]
+    assert [next(iter(event)) for event in sdk_events] == [kind for kind, _ in events_of(name)]
     deltas = [
-        event["contentBlockDelta"]["delta"] for event in theirs if "contentBlockDelta" in event
+        event["contentBlockDelta"]["delta"] for event in sdk_events if "contentBlockDelta" in event
     ]
-    assert "".join(delta.get("text", "") for delta in deltas) == ours.text
-    stops = [event["messageStop"]["stopReason"] for event in theirs if "messageStop" in event]
-    assert stops == [ours.response_metadata["stopReason"]]
+    assert "".join(delta.get("text", "") for delta in deltas) == message.text
+    stops = [event["messageStop"]["stopReason"] for event in sdk_events if "messageStop" in event]
+    assert stops == [message.response_metadata["stopReason"]]
 
 
 CONVERSATIONS: dict[str, tuple[list[Any], dict[str, Any]]] = {
@@ -120,12 +120,12 @@ def test_they_send_what_we_send(stub, call, name, model_id):
     stub.answer = whole_of("text")
     messages, options = CONVERSATIONS[name]
     call.invoke(model_of(stub, model_id), messages, **options)
-    ours = stub.requests[-1]
-    client_of(stub).converse(modelId=model_id, **with_bytes(ours["body"]))
-    theirs = stub.requests[-1]
+    foldline_request = stub.requests[-1]
+    client_of(stub).converse(modelId=model_id, **with_bytes(foldline_request["body"]))
+    sdk_request = stub.requests[-1]
 
-    assert ours["body"] == theirs["body"]
-    assert ours["path"] == theirs["path"]
+    assert foldline_request["body"] == sdk_request["body"]
+    assert foldline_request["path"] == sdk_request["path"]
 
 
 @pytest.mark.slow
@@ -135,7 +135,7 @@ def test_they_send_what_we_send(stub, call, name, model_id):
 def test_they_send_back_what_we_send_back(stub, call, name):
     stub.answer = whole_of("text")
     message = message_of(decode_stream(events_of(name)))
-    results = [ToolMessage("ok", tool_call_id=one["id"]) for one in message.tool_calls]
+    results = [ToolMessage("ok", tool_call_id=tool_call["id"]) for tool_call in message.tool_calls]
     call.invoke(model_of(stub, "m"), [HumanMessage("Hi"), message, *results, HumanMessage("On")])
     body = stub.requests[-1]["body"]
     client_of(stub).converse(modelId="m", **with_bytes(body))

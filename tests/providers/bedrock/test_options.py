@@ -73,16 +73,16 @@ def test_a_tool_that_takes_free_text_has_one_argument():
         return command
 
     shell.metadata = {"type": "custom_tool"}
-    explained = explain("Hi", tools=[shell])
+    explanation = explain("Hi", tools=[shell])
 
-    spec = explained.body["toolConfig"]["tools"][0]["toolSpec"]
+    spec = explanation.body["toolConfig"]["tools"][0]["toolSpec"]
     assert spec["inputSchema"]["json"]["required"] == ["__arg1"]
-    assert explained.notes == ["the tool 'shell' takes free text: sent with one argument"]
+    assert explanation.notes == ["the tool 'shell' takes free text: sent with one argument"]
 
 
 def test_tools_that_are_not_allowed_are_left_out():
-    named = [{"type": "function", "name": "add"}]
-    choice = {"type": "allowed_tools", "mode": "required", "tools": named}
+    allowed_tools = [{"type": "function", "name": "add"}]
+    choice = {"type": "allowed_tools", "mode": "required", "tools": allowed_tools}
     other = {"name": "other", "description": "d", "input_schema": {"type": "object"}}
     config = body_of("Hi", tools=[add, other], tool_choice=choice)["toolConfig"]
 
@@ -217,12 +217,12 @@ def test_reasoning_effort_in_the_words_of_the_family(model, effort, expected):
 
 
 def test_a_model_that_does_not_reason_is_not_told_to():
-    explained = explain(
+    explanation = explain(
         "Hi", fields={"model": "us.amazon.nova-pro-v1:0", "reasoning_effort": "low"}
     )
 
-    assert "additionalModelRequestFields" not in explained.body
-    assert explained.notes == [
+    assert "additionalModelRequestFields" not in explanation.body
+    assert explanation.notes == [
         "us.amazon.nova-pro-v1:0 does not reason: reasoning_effort was left out"
     ]
 
@@ -231,28 +231,28 @@ def test_effort_gives_way_to_thinking_and_thinking_to_no_forced_tool():
     fields = {
         "additional_model_request_fields": {"thinking": {"type": "enabled", "budget_tokens": 2000}}
     }
-    explained = explain(
+    explanation = explain(
         "Hi", fields=fields, tools=[add], tool_choice="any", reasoning_effort="high"
     )
 
-    assert explained.body["additionalModelRequestFields"]["thinking"]["budget_tokens"] == 2000
-    assert explained.body["toolConfig"]["toolChoice"] == {"auto": {}}
-    assert len(explained.notes) >= 2
+    assert explanation.body["additionalModelRequestFields"]["thinking"]["budget_tokens"] == 2000
+    assert explanation.body["toolConfig"]["toolChoice"] == {"auto": {}}
+    assert len(explanation.notes) >= 2
 
 
 def test_an_effort_that_the_model_does_not_know_is_said_as_it_is_sent():
-    explained = explain(
+    explanation = explain(
         "Hi", fields={"model": "amazon.nova-2-lite-v1:0", "reasoning_effort": "max"}
     )
 
-    assert explained.notes == ["reasoning_effort='max' was sent as 'high'"]
+    assert explanation.notes == ["reasoning_effort='max' was sent as 'high'"]
 
 
 def test_another_model_of_a_call_has_its_own_profile():
-    explained = explain("Hi", model="amazon.nova-2-lite-v1:0", reasoning_effort="low")
+    explanation = explain("Hi", model="amazon.nova-2-lite-v1:0", reasoning_effort="low")
 
-    assert "/amazon.nova-2-lite-v1%3A0/" in explained.url
-    assert "reasoningConfig" in explained.body["additionalModelRequestFields"]
+    assert "/amazon.nova-2-lite-v1%3A0/" in explanation.url
+    assert "reasoningConfig" in explanation.body["additionalModelRequestFields"]
 
 
 def test_top_k_of_nova_has_a_place_of_its_own():

@@ -37,7 +37,7 @@ def read(parts: list[bytes]) -> tuple[list[Any], Exception | None]:
         return events, error
 
 
-def cut(data: bytes, places: list[int]) -> list[bytes]:
+def split_bytes(data: bytes, places: list[int]) -> list[bytes]:
     ends = [0, *sorted(place % (len(data) + 1) for place in places), len(data)]
     return [data[start:end] for start, end in pairwise(ends)]
 
@@ -47,15 +47,15 @@ places = st.lists(st.integers(0, 5000), max_size=10)
 
 @given(st.sampled_from(NAMES), places)
 def test_any_cut_gives_the_same_events(name, cuts):
-    assert read(cut(stream_of(name), cuts)) == (decode_stream(events_of(name)), None)
+    assert read(split_bytes(stream_of(name), cuts)) == (decode_stream(events_of(name)), None)
 
 
 @given(st.sampled_from(NAMES), places, st.integers(0, 5000))
 def test_a_stream_that_ends_anywhere_is_a_prefix_and_an_error(name, cuts, end):
-    whole = stream_of(name)
+    data = stream_of(name)
     tail = len(event(*events_of(name)[-1]))
-    kept = whole[: end % (len(whole) - tail - 1)]
-    events, error = read(cut(kept, cuts))
+    prefix = data[: end % (len(data) - tail - 1)]
+    events, error = read(split_bytes(prefix, cuts))
 
     assert isinstance(error, ModelError)
     assert error.is_retryable
@@ -66,7 +66,7 @@ def test_a_stream_that_ends_anywhere_is_a_prefix_and_an_error(name, cuts, end):
 def test_a_byte_that_changed_is_an_error_or_comes_too_late(name, cuts, place, change):
     data = bytearray(stream_of(name))
     data[place % len(data)] ^= change
-    events, error = read(cut(bytes(data), cuts))
+    events, error = read(split_bytes(bytes(data), cuts))
 
     assert error is None or isinstance(error, ModelError)
     if error is None:  # in the metadata after messageStop, of which the length broke
@@ -89,10 +89,10 @@ def test_after_the_end_nothing_is_read():
 
 
 def test_events_before_an_exception_are_returned_first():
-    data = b"".join(event(*one) for one in events_of("text")[:2])
+    data = b"".join(event(*item) for item in events_of("text")[:2])
     events, error = read([data + exception("internalServerException", "oops")])
 
-    assert [one["event"] for one in events] == [
+    assert [event["event"] for event in events] == [
         "message-start",
         "content-block-start",
         "content-block-delta",
@@ -102,17 +102,17 @@ def test_events_before_an_exception_are_returned_first():
 
 @pytest.mark.parametrize("kind", ["", "event", "novelty"])
 def test_frames_of_an_unknown_type_do_no_harm(kind):
-    odd = frame({":message-type": (7, kind), ":event-type": (7, "ping")})
-    events, error = read([odd, stream_of("text")])
+    unknown_frame = frame({":message-type": (7, kind), ":event-type": (7, "ping")})
+    events, error = read([unknown_frame, stream_of("text")])
 
     assert error is None
     assert events[-1]["metadata"].pop("ping", {}) == {}
 
 
 def test_headers_of_another_type_do_no_harm():
-    odd = frame({":message-type": (4, 5), ":event-type": (0, True)}, b"{}")
+    unknown_frame = frame({":message-type": (4, 5), ":event-type": (0, True)}, b"{}")
 
-    assert read([odd, stream_of("text")])[1] is None
+    assert read([unknown_frame, stream_of("text")])[1] is None
 
 
 @pytest.mark.parametrize("payload", [b"[1]", b'"x"', b"5", b"null", b"{", b"\xff"])

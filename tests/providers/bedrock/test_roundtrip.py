@@ -40,17 +40,17 @@ def test_foreign_reasoning_is_told_as_text_and_unsigned_is_left_out():
             "text"
         ]
     )
-    explained = explain([HumanMessage("Hi"), unsigned, HumanMessage("?")])
-    assert explained.body["messages"][1]["content"] == [{"text": "A"}]
-    assert explained.notes == ["reasoning without a signature was left out"]
+    explanation = explain([HumanMessage("Hi"), unsigned, HumanMessage("?")])
+    assert explanation.body["messages"][1]["content"] == [{"text": "A"}]
+    assert explanation.notes == ["reasoning without a signature was left out"]
 
 
 def test_a_broken_call_goes_back_with_its_result_only():
     broken = {"name": None, "args": "{", "id": "c1", "error": "no JSON"}
     messages = [HumanMessage("Hi"), AIMessage("", invalid_tool_calls=[broken])]
-    answered = body_of([*messages, ToolMessage("what?", tool_call_id="c1", status="error")])
+    body = body_of([*messages, ToolMessage("what?", tool_call_id="c1", status="error")])
 
-    assert answered["messages"][1]["content"][0]["toolUse"]["input"] == {"INVALID_JSON": "{"}
+    assert body["messages"][1]["content"][0]["toolUse"]["input"] == {"INVALID_JSON": "{"}
     assert len(body_of([*messages, HumanMessage("On")])["messages"]) == 1
 
 
@@ -78,7 +78,7 @@ def test_a_block_that_says_nothing_is_left_out(value):
 def test_citations_of_another_vendor_are_left_out():
     note = {"type": "citation", "title": "T", "extras": {"citation_type": "char_location"}}
     message = AIMessage([{"type": "text", "text": "A", "annotations": [note]}])
-    explained = explain([HumanMessage("Hi"), message, HumanMessage("?")])
+    explanation = explain([HumanMessage("Hi"), message, HumanMessage("?")])
 
-    assert explained.body["messages"][1]["content"] == [{"text": "A"}]
-    assert explained.notes == ["citations that Bedrock did not write were left out"]
+    assert explanation.body["messages"][1]["content"] == [{"text": "A"}]
+    assert explanation.notes == ["citations that Bedrock did not write were left out"]

@@ -30,7 +30,7 @@ MODELS = [
 
 
 def sign_theirs(request: Request, keys: Credentials, region: str) -> dict[str, Any]:
-    theirs = AWSRequest(
+    aws_request = AWSRequest(
         method=request.method, url=request.url, headers=dict(request.headers), data=request.body
     )
     signer = auth.SigV4Auth(
@@ -41,19 +41,21 @@ def sign_theirs(request: Request, keys: Credentials, region: str) -> dict[str, A
         lambda: NOW.replace(tzinfo=None),
     )
     try:
-        signer.add_auth(theirs)
+        signer.add_auth(aws_request)
     finally:
         auth.get_current_datetime = original
-    return {name.lower(): value for name, value in theirs.headers.items()}
+    return {name.lower(): value for name, value in aws_request.headers.items()}
 
 
 def check_same(request: Request, keys: Credentials = KEYS, region: str = "us-east-1") -> None:
-    ours = sign_request(request, keys, region, now=NOW).headers
-    theirs = sign_theirs(request, keys, region)
+    foldline_headers = sign_request(request, keys, region, now=NOW).headers
+    botocore_headers = sign_theirs(request, keys, region)
 
-    assert ours["authorization"] == theirs["authorization"]
-    assert ours["x-amz-date"] == theirs["x-amz-date"]
-    assert ours.get("x-amz-security-token") == theirs.get("x-amz-security-token")
+    assert foldline_headers["authorization"] == botocore_headers["authorization"]
+    assert foldline_headers["x-amz-date"] == botocore_headers["x-amz-date"]
+    assert foldline_headers.get("x-amz-security-token") == botocore_headers.get(
+        "x-amz-security-token"
+    )
 
 
 def request_of(url: str, body: bytes = b"{}", **headers: str) -> Request:

@@ -17,15 +17,15 @@ STREAM = "/models/gemini-2.5-flash:streamGenerateContent"
 SSE = {"content-type": "text/event-stream"}
 
 
-def streamed(name: str) -> Answer:
+def stream_answer(name: str) -> Answer:
     return Answer(stream_of(name), headers=SSE, framing="chunked")
 
 
-def model_of(server, *answers: Answer, whole: Answer | None = None, **fields) -> ChatGoogle:
+def model_of(server, *answers: Answer, whole_answer: Answer | None = None, **fields) -> ChatGoogle:
     if answers:
         server.script(STREAM, *answers)
-    if whole is not None:
-        server.script(WHOLE, whole)
+    if whole_answer is not None:
+        server.script(WHOLE, whole_answer)
     return ChatGoogle(**{"base_url": server.url, "api_key": "key", "max_retries": 0, **fields})
 
 
@@ -38,73 +38,75 @@ def without_index(message) -> list[dict]:
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_invoke_and_stream_give_one_message(fault_server, call, name):
-    model = model_of(fault_server, streamed(name), whole=json_answer(whole_of(name)))
+    model = model_of(fault_server, stream_answer(name), whole_answer=json_answer(whole_of(name)))
 
-    whole = call.invoke(model, "Hi")
+    answer = call.invoke(model, "Hi")
     chunks = call.stream(model, "Hi")
 
     total = chunks[0]
     for chunk in chunks[1:]:
         total = total + chunk
-    assert without_index(total) == without_index(whole)
-    assert total.usage_metadata == whole.usage_metadata
-    assert total.response_metadata["finish_reason"] == whole.response_metadata["finish_reason"]
+    assert without_index(total) == without_index(answer)
+    assert total.usage_metadata == answer.usage_metadata
+    assert total.response_metadata["finish_reason"] == answer.response_metadata["finish_reason"]
 
 
 def test_a_stream_is_asked_for_as_events_and_carries_the_key(fault_server, call):
-    events = call.stream_v2(model_of(fault_server, streamed("code-execution")), "Hi")
-    (seen,) = fault_server.requests()
+    events = call.stream_v2(model_of(fault_server, stream_answer("code-execution")), "Hi")
+    (request,) = fault_server.requests()
 
     assert_valid_event_stream(events)
-    assert seen.target == f"{STREAM}?alt=sse"
-    assert seen.headers["x-goog-api-key"] == "key"
+    assert request.target == f"{STREAM}?alt=sse"
+    assert request.headers["x-goog-api-key"] == "key"
 
 
 def test_streaming_asks_for_a_stream_under_invoke_too(fault_server, call):
     assert call.invoke(
-        model_of(fault_server, streamed("text"), streaming=True), "Hi"
+        model_of(fault_server, stream_answer("text"), streaming=True), "Hi"
     ).text.startswith("Hello!")
 
 
 def test_F_T04_an_error_in_the_middle_keeps_what_was_said(fault_server, call):
-    with pytest.raises(ModelOverloadedError) as caught:
-        call.stream(model_of(fault_server, streamed("error-mid-stream")), "Hi")
+    with pytest.raises(ModelOverloadedError) as excinfo:
+        call.stream(model_of(fault_server, stream_answer("error-mid-stream")), "Hi")
 
-    partial = caught.value.partial
+    partial = excinfo.value.partial
     assert (partial.text, partial.status) == ("Half a", "incomplete")
     assert partial.usage_metadata["input_tokens"] == 9
 
 
 def test_F_T05_an_error_as_first_chunk_is_tried_again(fault_server, call):
-    model = model_of(fault_server, streamed("error-first"), streamed("text"), max_retries=1)
+    model = model_of(
+        fault_server, stream_answer("error-first"), stream_answer("text"), max_retries=1
+    )
 
     assert call.stream(model, "Hi")
     assert fault_server.hits() == 2
 
 
 def test_F_T17_a_malformed_call_is_tried_again_if_asked_to(fault_server, call):
-    answers = (streamed("malformed-function-call"), streamed("function-call"))
+    answers = (stream_answer("malformed-function-call"), stream_answer("function-call"))
     as_it_is = call.stream(model_of(fault_server, *answers), "Hi")
-    again = call.stream(
+    chunks = call.stream(
         model_of(fault_server, *answers, max_retries=1, retry_malformed_calls=True), "Hi"
     )
 
     assert as_it_is[-1].response_metadata["finish_reason"] == "MALFORMED_FUNCTION_CALL"
-    assert any(chunk.tool_calls for chunk in again)
+    assert any(chunk.tool_calls for chunk in chunks)
 
 
 def test_F_T01_a_cut_stream_is_truncated_with_its_beginning(fault_server, call):
-    with pytest.raises(StreamTruncatedError) as caught:
-        call.stream(model_of(fault_server, streamed("truncated")), "Hi")
+    with pytest.raises(StreamTruncatedError) as excinfo:
+        call.stream(model_of(fault_server, stream_answer("truncated")), "Hi")
 
-    assert caught.value.partial.text == "Half a"
+    assert excinfo.value.partial.text == "Half a"
 
 
 def test_several_answers_come_as_generations(fault_server, call):
-    model = model_of(fault_server, whole=json_answer(whole_of("two-candidates")), n=2)
+    model = model_of(fault_server, whole_answer=json_answer(whole_of("two-candidates")), n=2)
     result = call.generate(model, [[HumanMessage("Hi")]])
 
-    assert [one.text for one in result.generations[0]] == ["One.", "Two."]
+    assert [generation.text for generation in result.generations[0]] == ["One.", "Two."]
 
 
 def test_tokens_are_counted_exactly_only_when_asked(fault_server, call):
@@ -114,13 +116,13 @@ def test_tokens_are_counted_exactly_only_when_asked(fault_server, call):
     assert model.get_num_tokens_from_messages([HumanMessage("Hello there")]) > 0
     assert fault_server.hits() == 0
     assert call.run(model, "count_tokens_exactly", [("system", "S"), ("human", "Hi")]) == 31
-    (seen,) = fault_server.requests()
-    assert seen.json()["generateContentRequest"]["model"] == "models/gemini-2.5-flash"
+    (request,) = fault_server.requests()
+    assert request.json()["generateContentRequest"]["model"] == "models/gemini-2.5-flash"
 
 
 def test_a_token_can_come_from_a_function(fault_server, call):
     model = model_of(
-        fault_server, whole=json_answer(whole_of("text")), api_key=lambda: "ya29.fresh"
+        fault_server, whole_answer=json_answer(whole_of("text")), api_key=lambda: "ya29.fresh"
     )
     call.invoke(model, "Hi")
 

@@ -43,33 +43,33 @@ def test_a_recorded_stream_obeys_the_grammar(name):
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_stream_and_whole_answer_give_the_same_message(name):
-    streamed = message_of(decode_stream(stream_of(name)))
-    whole = message_of(decoder().whole(whole_of(name)))
+    streamed_message = message_of(decode_stream(stream_of(name)))
+    whole_message = message_of(decoder().whole(whole_of(name)))
 
-    assert streamed == whole
-    assert streamed.usage_metadata == whole.usage_metadata
+    assert streamed_message == whole_message
+    assert streamed_message.usage_metadata == whole_message.usage_metadata
 
 
 @pytest.mark.parametrize("name", [name for name in PAIRS if name != "unknown-part"])
 def test_googles_own_types_hear_the_same(name):
-    ours, theirs = (
+    message, sdk_response = (
         message_of(decoder().whole(whole_of(name))),
         GenerateContentResponse(**whole_of(name)),
     )
     parts = (
-        theirs.candidates[0].content.parts
-        if theirs.candidates and theirs.candidates[0].content
+        sdk_response.candidates[0].content.parts
+        if sdk_response.candidates and sdk_response.candidates[0].content
         else None
     ) or []
 
-    assert ours.text == "".join(part.text for part in parts if part.text and not part.thought)
+    assert message.text == "".join(part.text for part in parts if part.text and not part.thought)
     calls = [
         (part.function_call.name, part.function_call.args or {})
         for part in parts
         if part.function_call
     ]
-    assert [(call["name"], call["args"]) for call in ours.tool_calls] == calls
-    assert ours.usage_metadata["total_tokens"] == theirs.usage_metadata.total_token_count
+    assert [(call["name"], call["args"]) for call in message.tool_calls] == calls
+    assert message.usage_metadata["total_tokens"] == sdk_response.usage_metadata.total_token_count
 
 
 def test_text_grows_and_usage_is_the_last_one_said():
@@ -94,11 +94,11 @@ def test_thoughts_are_reasoning_and_count_as_output():
 
 def test_several_calls_in_a_chunk_get_ids_of_their_own_that_stay_the_same():
     first = message_of(decode_stream(stream_of("function-calls-parallel")))
-    again = message_of(decode_stream(stream_of("function-calls-parallel")))
+    second = message_of(decode_stream(stream_of("function-calls-parallel")))
 
     assert [call["args"] for call in first.tool_calls] == [{"city": "Paris"}, {"city": "東京"}, {}]
     assert len({call["id"] for call in first.tool_calls}) == 3
-    assert [call["id"] for call in first.tool_calls] == [call["id"] for call in again.tool_calls]
+    assert [call["id"] for call in first.tool_calls] == [call["id"] for call in second.tool_calls]
     assert len(message_of(decode_stream(stream_of("function-call-same-twice"))).tool_calls) == 2
 
 
@@ -224,10 +224,10 @@ def test_F_T17_a_blocked_prompt_is_an_empty_message_that_says_why():
 
 
 def test_F_T17_a_malformed_call_can_be_asked_for_again():
-    with pytest.raises(MalformedStreamError, match="get_weather") as caught:
+    with pytest.raises(MalformedStreamError, match="get_weather") as excinfo:
         decode_stream(stream_of("malformed-function-call"), retries_malformed_calls=True)
 
-    assert caught.value.is_retryable
+    assert excinfo.value.is_retryable
 
 
 def test_F_S12_what_nobody_knows_is_kept():
@@ -247,7 +247,9 @@ def test_F_T14_other_candidates_are_kept_apart():
     message = message_of(decoder(others=others).whole(whole_of("two-candidates")))
 
     assert message.text == "One."
-    assert [(one.text, one.finish_reason) for one in others] == [("Two.", "length")]
+    assert [(other_message.text, other_message.finish_reason) for other_message in others] == [
+        ("Two.", "length")
+    ]
 
 
 def test_a_stream_that_came_as_a_list_is_one_answer():
@@ -292,11 +294,11 @@ def test_F_T15_lost_doubled_and_swapped_chunks_give_a_message_or_a_typed_error(n
         chunks[at], chunks[other] = chunks[other], chunks[at]
     decoding = decoder()
     try:
-        told = [event for chunk in chunks for event in decoding.feed(chunk)]
-        told += decoding.end(marked=False)
+        events = [event for chunk in chunks for event in decoding.feed(chunk)]
+        events += decoding.end(marked=False)
     except FoldlineError:
         return
-    assert {violation.rule for violation in check(told)} <= {"V19"}
+    assert {violation.rule for violation in check(events)} <= {"V19"}
 
 
 @pytest.mark.parametrize("name", ["text-unicode", "thinking", "function-calls-parallel"])
@@ -318,12 +320,12 @@ def test_bytes_may_be_cut_anywhere(name, cuts):
     "name", ["thinking", "text-unicode", "function-calls-parallel", "code-execution"]
 )
 def test_E2_whatever_arrived_of_a_cut_stream_is_the_beginning_of_the_message(name):
-    payload, whole = payloads(stream_of(name)), message_of(decode_stream(stream_of(name)))
+    payload, full_message = payloads(stream_of(name)), message_of(decode_stream(stream_of(name)))
     for count in range(1, len(payload)):
         decoding, builder = decoder(), MessageBuilder()
         for kind, data in payload[:count]:
             for event in decoding.feed(data, kind):
                 builder.feed(event)
         partial = AIMessage.from_fold(builder.result(partial=True), "v1")
-        assert str(whole.text).startswith(str(partial.text))
-        assert [call for call in partial.tool_calls if call not in whole.tool_calls] == []
+        assert str(full_message.text).startswith(str(partial.text))
+        assert [call for call in partial.tool_calls if call not in full_message.tool_calls] == []

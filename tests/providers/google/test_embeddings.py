@@ -19,12 +19,12 @@ def model_of(server, *answers, **fields) -> GoogleGenerativeAIEmbeddings:
 
 
 def test_texts_are_sent_in_parts_and_vectors_come_in_order(fault_server, call):
-    two, one = (
+    two, second = (
         {"embeddings": [{"values": [1, 0]}, {"values": [0, 1]}]},
         {"embeddings": [{"values": [1, 1]}]},
     )
     options = {"chunk_size": 2, "dimensions": 2, "max_concurrency": 1}  # answers come in turn
-    model = model_of(fault_server, json_answer(two), json_answer(one), **options)
+    model = model_of(fault_server, json_answer(two), json_answer(second), **options)
 
     assert call.run(model, "embed_documents", ["a", "b", "c"]) == [
         [1.0, 0.0],

@@ -59,25 +59,25 @@ def test_system_messages_become_the_instruction():
 
 
 def test_a_late_system_message_is_told_in_tags_and_noted():
-    explained = MODEL.explain(
+    explanation = MODEL.explain(
         [("human", "Hi"), ("ai", "Hello"), ("system", "In French."), ("human", "More")]
     )
 
-    assert explained.body["contents"][2]["parts"] == [
+    assert explanation.body["contents"][2]["parts"] == [
         {"text": "<system>\nIn French.\n</system>"},
         {"text": "More"},
     ]
-    assert "system message" in explained.notes[0]
+    assert "system message" in explanation.notes[0]
 
 
 def test_neighbours_of_one_role_are_one_turn_and_nothing_empty_is_sent():
-    explained = MODEL.explain(
+    explanation = MODEL.explain(
         [("human", "One"), ("human", "Two"), AIMessage(""), ("human", "Three")]
     )
 
-    (turn,) = explained.body["contents"]
+    (turn,) = explanation.body["contents"]
     assert turn["parts"] == [{"text": "One"}, {"text": "Two"}, {"text": "Three"}]
-    assert explained.notes == ["an empty message was left out"]
+    assert explanation.notes == ["an empty message was left out"]
     with pytest.raises(UsageError, match="at least one message"):
         MODEL.explain([SystemMessage("Be brief.")])
 
@@ -114,9 +114,9 @@ def test_a_picture_in_a_result_goes_where_the_model_takes_it(model, inside):
         "contents"
     ][2]["parts"]
 
-    shown = {"inlineData": {"mimeType": "image/png", "data": "AAAA"}}
-    assert (parts[0]["functionResponse"].get("parts") == [shown]) is inside
-    assert (parts[1:] == [shown]) is not inside
+    inline_data = {"inlineData": {"mimeType": "image/png", "data": "AAAA"}}
+    assert (parts[0]["functionResponse"].get("parts") == [inline_data]) is inside
+    assert (parts[1:] == [inline_data]) is not inside
 
 
 @pytest.mark.parametrize(
@@ -174,11 +174,17 @@ def test_messages_of_other_kinds():
 
 
 def test_functions_are_declared_together_and_googles_tools_beside_them():
-    given = [search, {"google_search": {}}, now, {"codeExecution": {}}, {"type": "url_context"}]
-    tools = body_of("Hi", tools=given)["tools"]
+    given_tools = [
+        search,
+        {"google_search": {}},
+        now,
+        {"codeExecution": {}},
+        {"type": "url_context"},
+    ]
+    tools = body_of("Hi", tools=given_tools)["tools"]
 
     functions = tools[0]["functionDeclarations"]
-    assert [one["name"] for one in functions] == ["search", "now"]
+    assert [function["name"] for function in functions] == ["search", "now"]
     assert functions[0]["parametersJsonSchema"]["required"] == ["query"]
     assert "parametersJsonSchema" not in functions[1]
     assert tools[1:] == [{"googleSearch": {}}, {"codeExecution": {}}, {"urlContext": {}}]
@@ -207,9 +213,9 @@ def test_functions_are_declared_together_and_googles_tools_beside_them():
     ],
 )
 def test_every_way_to_choose_a_tool(options, config):
-    told = body_of("Hi", tools=[search, now], **options).get("toolConfig")
+    tool_config = body_of("Hi", tools=[search, now], **options).get("toolConfig")
 
-    assert told == (None if config is None else {"functionCallingConfig": config})
+    assert tool_config == (None if config is None else {"functionCallingConfig": config})
 
 
 def test_a_tool_nobody_has_cannot_be_chosen():
@@ -231,12 +237,12 @@ def test_effort_is_a_level_or_a_budget_as_the_model_takes_it():
 def test_effort_of_a_call_overrules_thinking_of_the_model_and_beside_it_gives_way():
     budgeted = MODEL.model_copy(update={"thinking_budget": 100})
     eager = MODEL.model_copy(update={"reasoning_effort": "high"})
-    both = budgeted.model_copy(update={"reasoning_effort": "high"})
+    model = budgeted.model_copy(update={"reasoning_effort": "high"})
 
     assert thinking_of(budgeted, reasoning_effort="none") == {"thinkingBudget": 0}
     assert thinking_of(eager, thinking_budget=7) == {"thinkingBudget": 7}
-    assert thinking_of(both) == {"thinkingBudget": 100}
-    assert both.explain("Hi").notes == ["reasoning_effort='high' gave way to thinking_budget=100"]
+    assert thinking_of(model) == {"thinkingBudget": 100}
+    assert model.explain("Hi").notes == ["reasoning_effort='high' gave way to thinking_budget=100"]
 
 
 def thinking_of(model, **options):
@@ -313,11 +319,11 @@ def test_several_answers_are_not_streamed():
 
 def test_a_result_needs_the_name_of_its_tool_and_broken_calls_are_shown_if_answered():
     broken = {"type": "invalid_tool_call", "id": "c", "name": "f", "args": '{"a": ', "error": "cut"}
-    asked = [HumanMessage("Go"), AIMessage("", invalid_tool_calls=[broken])]
-    shown = body_of([*asked, ToolMessage("not JSON", tool_call_id="c", status="error")])
-    left_out = MODEL.explain([*asked, HumanMessage("Well?")])
+    messages = [HumanMessage("Go"), AIMessage("", invalid_tool_calls=[broken])]
+    body = body_of([*messages, ToolMessage("not JSON", tool_call_id="c", status="error")])
+    left_out = MODEL.explain([*messages, HumanMessage("Well?")])
 
-    assert shown["contents"][1]["parts"][0]["functionCall"]["args"] == {"INVALID_JSON": '{"a": '}
+    assert body["contents"][1]["parts"][0]["functionCall"]["args"] == {"INVALID_JSON": '{"a": '}
     assert "a tool call that did not parse was left out" in left_out.notes
 
 
@@ -345,11 +351,11 @@ def test_a_schema_in_openapis_form_is_sent_as_it_is():
 
 
 def test_what_cannot_be_said_is_noted():
-    explained = ChatGoogle(
+    explanation = ChatGoogle(
         model="gemini-2.0-flash", api_key="key", reasoning_effort="high"
     ).explain("Hi", tools=[search], parallel_tool_calls=False)
 
-    assert explained.notes == [
+    assert explanation.notes == [
         "Gemini cannot be told to call one tool at a time: parallel_tool_calls was left out",
         "gemini-2.0-flash does not reason: reasoning_effort was left out",
     ]

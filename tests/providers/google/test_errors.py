@@ -49,18 +49,18 @@ REASONS = [
 PATH = "/models/gemini-2.5-flash:generateContent"
 
 
-def refused(fault_server, call, status, error) -> e.ModelError:
+def get_error(fault_server, call, status, error) -> e.ModelError:
     url = fault_server.script(
         PATH, json_answer({"error": {"code": status, **error}}, status)
     ).removesuffix(PATH)
-    with pytest.raises(e.ModelError) as caught:
+    with pytest.raises(e.ModelError) as excinfo:
         call.invoke(ChatGoogle(base_url=url, api_key="key", max_retries=0), "Hi")
-    return caught.value
+    return excinfo.value
 
 
 @pytest.mark.parametrize(("status", "word", "message", "cls"), DOCUMENTED)
 def test_every_documented_status_is_mapped(fault_server, call, status, word, message, cls):
-    error = refused(fault_server, call, status, {"status": word, "message": message})
+    error = get_error(fault_server, call, status, {"status": word, "message": message})
 
     assert type(error) is cls
     assert (error.status, error.code, error.provider) == (status, word, "google_genai")
@@ -70,7 +70,7 @@ def test_every_documented_status_is_mapped(fault_server, call, status, word, mes
 @pytest.mark.parametrize(("status", "reason", "cls"), REASONS)
 def test_every_documented_reason_is_mapped(fault_server, call, status, reason, cls):
     details = [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason}]
-    error = refused(
+    error = get_error(
         fault_server,
         call,
         status,
@@ -82,7 +82,7 @@ def test_every_documented_reason_is_mapped(fault_server, call, status, reason, c
 
 def test_F_H01_how_long_to_wait_is_read_from_the_body(fault_server, call):
     details = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "32.5s"}]
-    error = refused(
+    error = get_error(
         fault_server,
         call,
         429,
@@ -95,7 +95,7 @@ def test_F_H01_how_long_to_wait_is_read_from_the_body(fault_server, call):
 def test_F_H02_a_quota_of_the_day_is_not_waited_for(fault_server, call):
     violation = {"quotaId": "GenerateRequestsPerDayPerProjectPerModel-FreeTier", "quotaValue": "50"}
     details = [{"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": [violation]}]
-    error = refused(
+    error = get_error(
         fault_server,
         call,
         429,

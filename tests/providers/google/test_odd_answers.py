@@ -31,16 +31,16 @@ BUSY = {
 
 
 def answer(*parts, usage=None, **candidate) -> dict:
-    said = {"content": {"parts": list(parts)}, "finishReason": "STOP", **candidate}
+    default_candidate = {"content": {"parts": list(parts)}, "finishReason": "STOP", **candidate}
     more = {} if usage is None else {"usageMetadata": usage}
-    return {"responseId": "r-1", "candidates": [said], **more}
+    return {"responseId": "r-1", "candidates": [default_candidate], **more}
 
 
-def told(*parts, **fields):
+def decode_message(*parts, **fields):
     return message_of(decoder().whole(answer(*parts, **fields)))
 
 
-def streamed(*chunks) -> list:
+def decode_chunks(*chunks) -> list:
     decoding = decoder()
     events = [event for chunk in chunks for event in decoding.feed(chunk)]
     return events + decoding.end(marked=False)
@@ -48,9 +48,9 @@ def streamed(*chunks) -> list:
 
 def growing(*pieces, ends=True, **call) -> list[dict]:
     """The chunks of a call whose arguments come one by one."""
-    begun = {"functionCall": {"name": "book", "willContinue": True, **call}}
-    grown = {"functionCall": {"partialArgs": list(pieces), "willContinue": not ends}}
-    return [answer(part, finishReason=None) for part in (begun, grown)]
+    first_part = {"functionCall": {"name": "book", "willContinue": True, **call}}
+    next_part = {"functionCall": {"partialArgs": list(pieces), "willContinue": not ends}}
+    return [answer(part, finishReason=None) for part in (first_part, next_part)]
 
 
 def events_of(*chunks) -> Answer:
@@ -62,7 +62,7 @@ def events_of(*chunks) -> Answer:
 
 
 @pytest.mark.parametrize(
-    ("usage", "counted"),
+    ("usage", "expected_counts"),
     [
         ({"promptTokenCount": "12"}, None),
         ({"promptTokenCount": True, "candidatesTokenCount": 3}, (0, 3, 3)),
@@ -73,20 +73,20 @@ def events_of(*chunks) -> Answer:
         ([1], None),
     ],
 )
-def test_E1_odd_usage_costs_only_the_counts(usage, counted):
+def test_E1_odd_usage_costs_only_the_counts(usage, expected_counts):
     decoding = decoder()
     message = message_of(decoding.whole(answer({"text": "Hi"}, usage=usage)))
 
     assert message.text == "Hi"
     assert message.response_metadata["usage_metadata"] == usage
-    found = message.usage_metadata and tuple(message.usage_metadata.values())
-    assert found == counted
+    counts = message.usage_metadata and tuple(message.usage_metadata.values())
+    assert counts == expected_counts
     assert decoding.partial_state()["metadata"]["usage_metadata"] == usage
 
 
 def test_E1_a_later_null_takes_no_count_back():
     first = answer({"text": "Hi"}, usage={"promptTokenCount": 7}, finishReason=None)
-    message = message_of(streamed(first, answer(usage={"promptTokenCount": None})))
+    message = message_of(decode_chunks(first, answer(usage={"promptTokenCount": None})))
 
     assert message.usage_metadata["input_tokens"] == 7
 
@@ -105,11 +105,11 @@ def test_E1_what_was_heard_holds_counts_alone():
 @pytest.mark.parametrize("args", [[1], [], "x", '{"a": 1}', 3, False])
 def test_F_U03_E5_arguments_that_are_no_object_make_an_invalid_call(args):
     call = {"name": "wipe", "id": "1", "args": args}
-    message = told({"functionCall": call})
+    message = decode_message({"functionCall": call})
     (block,) = translate({"functionCall": call})
 
     assert message.tool_calls == []
-    assert [one["args"] for one in message.invalid_tool_calls] == [json.dumps(args)]
+    assert [tool_call["args"] for tool_call in message.invalid_tool_calls] == [json.dumps(args)]
     assert (block["type"], block["args"]) == ("invalid_tool_call", json.dumps(args))
 
 
@@ -117,13 +117,13 @@ def test_F_U03_E5_arguments_that_are_no_object_make_an_invalid_call(args):
 def test_a_call_without_arguments_is_a_call(args):
     call = {"name": "now", "id": "1", "args": args}
 
-    assert told({"functionCall": call}).tool_calls[0]["args"] == {}
+    assert decode_message({"functionCall": call}).tool_calls[0]["args"] == {}
     assert translate({"functionCall": call})[0]["args"] == {}
 
 
 def test_F_U01_a_call_that_never_ends_is_invalid():
     chunks = growing({"jsonPath": "$.city", "stringValue": "New "}, ends=False)
-    message = message_of(streamed(*chunks, answer()))
+    message = message_of(decode_chunks(*chunks, answer()))
 
     assert message.tool_calls == []
     (call,) = message.invalid_tool_calls
@@ -133,7 +133,7 @@ def test_F_U01_a_call_that_never_ends_is_invalid():
 def test_F_U01_another_call_does_not_finish_one_that_never_ended():
     chunks = growing({"jsonPath": "$.city", "stringValue": "New "}, ends=False)
     other = answer({"functionCall": {"name": "wait", "args": {"days": 1}}})
-    message = message_of(streamed(*chunks, other))
+    message = message_of(decode_chunks(*chunks, other))
 
     assert [(call["name"], call["args"]) for call in message.tool_calls] == [("wait", {"days": 1})]
     assert [call["name"] for call in message.invalid_tool_calls] == ["book"]
@@ -144,12 +144,12 @@ def test_E2_a_call_that_was_cut_off_is_in_the_partial_message_as_invalid(fault_s
     chunks = growing({"jsonPath": "$.city", "stringValue": "New "}, ends=False)
     fault_server.script(STREAM, events_of(*chunks))
     model = ChatGoogle(base_url=fault_server.url, api_key="key", max_retries=0)
-    with pytest.raises(StreamTruncatedError) as caught:
+    with pytest.raises(StreamTruncatedError) as excinfo:
         call.stream(model, "Hi")
 
-    (cut,) = caught.value.partial.invalid_tool_calls
-    assert (cut["name"], cut["args"]) == ("book", '{"city": "New "}')
-    assert caught.value.partial.tool_calls == []
+    (tool_call,) = excinfo.value.partial.invalid_tool_calls
+    assert (tool_call["name"], tool_call["args"]) == ("book", '{"city": "New "}')
+    assert excinfo.value.partial.tool_calls == []
 
 
 @pytest.mark.parametrize(
@@ -157,14 +157,14 @@ def test_E2_a_call_that_was_cut_off_is_in_the_partial_message_as_invalid(fault_s
 )
 def test_E8_a_path_of_a_few_bytes_makes_no_huge_value(path):
     with pytest.raises(MalformedStreamError):
-        streamed(*growing({"jsonPath": path, "numberValue": 1}))
+        decode_chunks(*growing({"jsonPath": path, "numberValue": 1}))
 
 
 def test_E8_a_path_through_a_value_that_is_no_object_is_malformed():
     pieces = [{"jsonPath": "$.a", "numberValue": 1}, {"jsonPath": "$.a.b", "numberValue": 2}]
 
     with pytest.raises(MalformedStreamError):
-        streamed(*growing(*pieces))
+        decode_chunks(*growing(*pieces))
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_E8_a_path_through_a_value_that_is_no_object_is_malformed():
     ],
 )  # fmt: skip
 def test_E8_places_of_a_list_share_nothing(pieces, args):
-    (call,) = message_of(streamed(*growing(*pieces), answer())).tool_calls
+    (call,) = message_of(decode_chunks(*growing(*pieces), answer())).tool_calls
 
     assert call["args"] == args
 
@@ -202,12 +202,12 @@ def test_E3_a_whole_answer_without_a_reason_to_stop_is_truncated_and_keeps_what_
 
 
 @pytest.mark.parametrize(
-    "said", [{"candidates": []}, {"candidates": None}, {"promptFeedback": {}, "candidates": []}]
+    "response", [{"candidates": []}, {"candidates": None}, {"promptFeedback": {}, "candidates": []}]
 )
-def test_E3_a_whole_answer_without_candidates_is_malformed(said):
+def test_E3_a_whole_answer_without_candidates_is_malformed(response):
     decoding = decoder()
     with pytest.raises(MalformedStreamError, match="no candidates"):
-        decoding.whole({**said, "usageMetadata": {"promptTokenCount": 5}})
+        decoding.whole({**response, "usageMetadata": {"promptTokenCount": 5}})
 
     assert decoding.partial_state()["usage"]["input_tokens"] == 5
 
@@ -221,10 +221,10 @@ def test_E3_a_prompt_that_was_blocked_is_an_answer():
 def test_E3_the_partial_message_of_a_truncated_whole_answer_has_its_text(fault_server, call):
     part = answer({"text": "Half a"}, finishReason=None, usage={"promptTokenCount": 5})
     fault_server.script(CHAT, json_answer(part))
-    with pytest.raises(StreamTruncatedError) as caught:
+    with pytest.raises(StreamTruncatedError) as excinfo:
         call.invoke(ChatGoogle(base_url=fault_server.url, api_key="key", max_retries=0), "Hi")
 
-    partial = caught.value.partial
+    partial = excinfo.value.partial
     assert (partial.text, partial.usage_metadata["input_tokens"]) == ("Half a", 5)
 
 
@@ -265,24 +265,26 @@ def test_explain_shows_the_header_that_would_be_sent(fields, header):
 def test_F_H01_embeddings_read_from_the_body_how_long_to_wait(fault_server, call):
     fault_server.script(EMBED, json_answer({"error": BUSY}, 429))
     model = GoogleGenerativeAIEmbeddings(base_url=fault_server.url, api_key="key", max_retries=0)
-    with pytest.raises(ModelRateLimitError) as caught:
+    with pytest.raises(ModelRateLimitError) as excinfo:
         call.run(model, "embed_query", "a")
 
-    assert caught.value.retry_after == 32.5
+    assert excinfo.value.retry_after == 32.5
 
 
 @pytest.mark.parametrize(
-    ("way", "said"),
+    ("way", "response"),
     [("stream", events_of({"error": BUSY})), ("invoke", json_answer({"error": BUSY}))],
 )
-def test_F_T05_an_error_under_a_good_status_says_how_long_to_wait(fault_server, call, way, said):
-    fault_server.script(STREAM, said)
-    fault_server.script(CHAT, said)
+def test_F_T05_an_error_under_a_good_status_says_how_long_to_wait(
+    fault_server, call, way, response
+):
+    fault_server.script(STREAM, response)
+    fault_server.script(CHAT, response)
     model = ChatGoogle(base_url=fault_server.url, api_key="key", max_retries=0)
-    with pytest.raises(ModelRateLimitError) as caught:
+    with pytest.raises(ModelRateLimitError) as excinfo:
         getattr(call, way)(model, "Hi")
 
-    assert caught.value.retry_after == 32.5
+    assert excinfo.value.retry_after == 32.5
 
 
 @pytest.mark.parametrize("details", [3, "x", {"a": 1}, [None], [{"violations": 3}]])
@@ -311,7 +313,7 @@ def cited(message) -> list[list[tuple]]:
 
 def test_a_place_on_the_map_is_a_source_with_address_and_title():
     place = {"maps": {"uri": "https://maps.example/1", "title": "A café", "placeId": "p"}}
-    message = told({"text": "Here"}, **grounding({"endIndex": 4}, source=place))
+    message = decode_message({"text": "Here"}, **grounding({"endIndex": 4}, source=place))
 
     (note,) = message.content_blocks[0]["annotations"]
     assert (note["url"], note["title"]) == ("https://maps.example/1", "A café")
@@ -323,32 +325,32 @@ SEGMENTS = ({"partIndex": 0, "endIndex": 7, "text": "Zürich"}, {"partIndex": 2,
 
 
 def test_a_citation_lands_on_the_part_it_names_in_a_stream_as_in_a_whole_answer():
-    whole = told(FIRST, CODE, LAST, **grounding(*SEGMENTS))
+    message = decode_message(FIRST, CODE, LAST, **grounding(*SEGMENTS))
     slices = [{"text": "Zür"}, {"text": "ich."}, CODE, LAST]
     chunks = [answer(part, finishReason=None) for part in slices]
-    stream = message_of(streamed(*chunks, answer(**grounding(*SEGMENTS))))
+    stream = message_of(decode_chunks(*chunks, answer(**grounding(*SEGMENTS))))
 
-    assert cited(whole) == cited(stream) == [[(None, 6)], [(None, 4)]]
+    assert cited(message) == cited(stream) == [[(None, 6)], [(None, 4)]]
 
 
 def text_events(events) -> list[str]:
     """Say what happens to texts, and where something else begins."""
-    said = []
+    labels = []
     kinds = {}
     for event in events:
         if event["event"] == "content-block-start":
             kinds[event["index"]] = event["content"]["type"]
         if kinds.get(event.get("index")) == "text":
             delta = event.get("delta") or {}
-            said.append("sources" if delta.get("type") == "block-delta" else event["event"][14:])
+            labels.append("sources" if delta.get("type") == "block-delta" else event["event"][14:])
         elif event["event"] == "content-block-start":
-            said.append("other")
-    return said
+            labels.append("other")
+    return labels
 
 
 def test_a_text_ends_where_something_else_is_said():
     chunks = [answer(part, finishReason=None) for part in ({"text": "Zürich."}, CODE, LAST)]
-    events = streamed(*chunks, answer(**grounding(*SEGMENTS)))
+    events = decode_chunks(*chunks, answer(**grounding(*SEGMENTS)))
 
     assert text_events(events) == [
         *("start", "delta", "finish", "other"),
@@ -357,7 +359,7 @@ def test_a_text_ends_where_something_else_is_said():
 
 
 def test_sources_that_come_with_a_text_are_told_before_its_end():
-    events = streamed(
+    events = decode_chunks(
         answer({"text": "Zürich."}, finishReason=None, **grounding(SEGMENTS[0])),
         answer(CODE, finishReason=None),
         answer(LAST, **grounding(*SEGMENTS)),
@@ -372,14 +374,16 @@ def test_sources_that_come_with_a_text_are_told_before_its_end():
 
 def test_sources_that_come_after_the_end_of_their_text_are_on_the_message():
     chunks = [answer(part, finishReason=None) for part in (FIRST, CODE, LAST)]
-    message = message_of(streamed(*chunks, answer(**grounding(*SEGMENTS))))
+    message = message_of(decode_chunks(*chunks, answer(**grounding(*SEGMENTS))))
 
     (late,) = message.response_metadata["late_citations"]
     assert (late["text_block"], late["end_index"], late["url"]) == (0, 6, "https://a.example")
 
 
 def test_a_citation_of_a_later_part_of_one_block_is_counted_from_the_block():
-    message = told(FIRST, LAST, **grounding({"partIndex": 1, "endIndex": 4, "text": "Rome"}))
+    message = decode_message(
+        FIRST, LAST, **grounding({"partIndex": 1, "endIndex": 4, "text": "Rome"})
+    )
 
     (block,) = message.content_blocks
     (note,) = block["annotations"]
@@ -392,25 +396,27 @@ def test_a_citation_that_names_no_part_lands_on_the_text_it_cites():
         {"endIndex": 4},
         {"partIndex": [1], "endIndex": 4},
     )
-    message = told(FIRST, CODE, LAST, **grounding(*segments))
+    message = decode_message(FIRST, CODE, LAST, **grounding(*segments))
 
     assert cited(message) == [[(None, 6)], [(None, 4), (None, 4)]]
 
 
 def test_a_citation_does_not_land_on_a_text_that_says_nothing():
     signature = {"text": "", "thoughtSignature": "c2lnbg=="}
-    message = told(FIRST, CODE, signature, **grounding({"endIndex": 7}))
+    message = decode_message(FIRST, CODE, signature, **grounding({"endIndex": 7}))
 
     assert cited(message) == [[(None, 6)], []]
 
 
-@pytest.mark.parametrize("odd", ["x", [1], {"groundingSupports": 3}, {"groundingSupports": [None]}])
-def test_odd_grounding_costs_no_answer(odd):
-    assert told({"text": "Hi"}, groundingMetadata=odd).text == "Hi"
+@pytest.mark.parametrize(
+    "grounding_metadata", ["x", [1], {"groundingSupports": 3}, {"groundingSupports": [None]}]
+)
+def test_odd_grounding_costs_no_answer(grounding_metadata):
+    assert decode_message({"text": "Hi"}, groundingMetadata=grounding_metadata).text == "Hi"
 
 
 def test_an_empty_part_says_nothing():
-    message = told({}, {"text": "Hi"}, {})
+    message = decode_message({}, {"text": "Hi"}, {})
 
     assert [block["type"] for block in message.content_blocks] == ["text"]
 
@@ -419,5 +425,5 @@ def test_letters_that_come_one_by_one_are_all_kept():
     pieces = [
         {"jsonPath": "$.word", "stringValue": letter, "willContinue": True} for letter in "aab"
     ]
-    message = message_of(streamed(*growing(*pieces), answer()))
+    message = message_of(decode_chunks(*growing(*pieces), answer()))
     assert message.tool_calls[0]["args"] == {"word": "aab"}

@@ -88,8 +88,8 @@ def test_a_call_that_gemini_did_not_write_goes_unsigned_where_signatures_are_ask
 
 def test_blocks_of_another_provider_can_be_dropped_or_refused():
     history = [HumanMessage("Hi"), anthropic_message(), ToolMessage("1", tool_call_id="toolu_1")]
-    dropped = ChatGoogle(api_key="key", foreign_blocks="drop").explain(history)
+    explanation = ChatGoogle(api_key="key", foreign_blocks="drop").explain(history)
 
-    assert dropped.body["contents"][1]["parts"][0] == {"text": "Hello"}
+    assert explanation.body["contents"][1]["parts"][0] == {"text": "Hello"}
     with pytest.raises(UsageError, match="foreign_blocks"):
         ChatGoogle(api_key="key", foreign_blocks="refuse").explain(history)

@@ -25,9 +25,9 @@ def search(query: str) -> str:
 
 
 def answering(server, *parts) -> ChatGoogle:
-    whole = whole_of("text")
-    whole["candidates"][0]["content"]["parts"] = list(parts)
-    server.script(PATH, json_answer(whole))
+    response = whole_of("text")
+    response["candidates"][0]["content"]["parts"] = list(parts)
+    server.script(PATH, json_answer(response))
     return ChatGoogle(base_url=server.url, api_key="key", max_retries=0)
 
 
@@ -46,9 +46,9 @@ def test_a_schema_can_be_asked_for_by_tool(fault_server, call):
     model = answering(
         fault_server, {"functionCall": {"name": "Person", "args": {"name": "Ann", "age": 31}}}
     )
-    asked = model.with_structured_output(Person, method="function_calling")
+    runnable = model.with_structured_output(Person, method="function_calling")
 
-    assert call.invoke(asked, "Ann is 31.") == Person(name="Ann", age=31)
+    assert call.invoke(runnable, "Ann is 31.") == Person(name="Ann", age=31)
     assert fault_server.requests()[0].json()["toolConfig"]["functionCallingConfig"]["mode"] == "ANY"
 
 

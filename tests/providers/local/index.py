@@ -37,13 +37,13 @@ class Index:
             server.server_close()
             thread.join()
 
-    def answer(self, asked: str | None) -> tuple[int, int, bytes]:
+    def answer(self, byte_range: str | None) -> tuple[int, int, bytes]:
         """Give status, promised length and bytes for one request of the wheel."""
-        self.ranges.append(asked)
-        begin = int(asked.removeprefix("bytes=").removesuffix("-")) if asked else 0
+        self.ranges.append(byte_range)
+        begin = int(byte_range.removeprefix("bytes=").removesuffix("-")) if byte_range else 0
         body = self.wheel[begin:] if self.takes_ranges else self.wheel
-        sent = body[: self.cuts.pop(0)] if self.cuts else body
-        return 206 if asked and self.takes_ranges else 200, len(body), sent
+        content = body[: self.cuts.pop(0)] if self.cuts else body
+        return 206 if byte_range and self.takes_ranges else 200, len(body), content
 
 
 class _Handler(BaseHTTPRequestHandler):

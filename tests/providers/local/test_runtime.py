@@ -83,10 +83,10 @@ def test_an_answer_comes_in_pieces_with_its_usage(call, runtime):
 def test_a_schema_binds_the_answer(runtime):
     properties = {"name": {"type": "string", "maxLength": 20}, "age": {"type": "integer"}}
     schema = {"type": "object", "properties": properties, "required": ["name", "age"]}
-    wanted = {"type": "json_schema", "json_schema": {"name": "person", "schema": schema}}
+    response_format = {"type": "json_schema", "json_schema": {"name": "person", "schema": schema}}
 
     chunks = runtime.complete(
-        ask("Ann is 31 years old. As JSON.", response_format=wanted, max_tokens=60)
+        ask("Ann is 31 years old. As JSON.", response_format=response_format, max_tokens=60)
     )
 
     assert json.loads(text_of(chunks)) == {"name": "Ann", "age": 31}
@@ -165,8 +165,8 @@ def test_two_answers_are_spoken_at_once_and_a_third_waits(runtime):
 
 def test_the_models_own_tokens_are_counted(runtime):
     assert runtime.detokenize(runtime.tokenize("hello world")) == "hello world"
-    used = list(runtime.complete(ask("hi", max_tokens=1)))[-1]["usage"]["prompt_tokens"]
-    assert runtime.count_tokens(ask("hi")) == used
+    prompt_tokens = list(runtime.complete(ask("hi", max_tokens=1)))[-1]["usage"]["prompt_tokens"]
+    assert runtime.count_tokens(ask("hi")) == prompt_tokens
 
 
 def test_a_prompt_beyond_the_context_says_so(runtime):

@@ -90,14 +90,14 @@ def test_a_question_for_no_tool_is_answered_in_text():
 @pytest.mark.slow
 def test_a_result_becomes_an_answer():
     function = {"name": "get_weather", "arguments": '{"city": "Paris"}'}
-    called = {
+    call_message = {
         "role": "assistant",
         "content": None,
         "tool_calls": [{"id": "1", "type": "function", "function": function}],
     }
     result = {"role": "tool", "tool_call_id": "1", "content": "sunny, 21 degrees"}
 
-    name, _, text = answer(ask("What is the weather in Paris?", called, result))
+    name, _, text = answer(ask("What is the weather in Paris?", call_message, result))
 
     assert name == ""
     assert "21" in text
@@ -105,11 +105,11 @@ def test_a_result_becomes_an_answer():
 
 def test_a_named_choice_holds_for_another_model_too():
     request = ask("x", tool_choice={"type": "function", "function": {"name": "add"}})
-    sent = LocalModel("/some/model.gguf").encode(request)
+    body = LocalModel("/some/model.gguf").encode(request)
 
-    assert [tool["function"]["name"] for tool in sent["tools"]] == ["add"]
-    assert sent["tool_choice"] == "required"
-    assert sent["messages"] == request["messages"]
+    assert [tool["function"]["name"] for tool in body["tools"]] == ["add"]
+    assert body["tool_choice"] == "required"
+    assert body["messages"] == request["messages"]
 
 
 def test_tokens_are_counted_with_template_and_the_tools_that_are_sent():
@@ -127,8 +127,8 @@ def test_a_path_that_does_not_exist_is_told_where_the_answer_is_read():
 
 
 def test_leaving_before_the_model_is_loaded_asks_it_nothing(monkeypatch):
-    asked = []
-    monkeypatch.setattr(session.Runtime, "produce", lambda *_: asked.append(1))
+    produce_calls = []
+    monkeypatch.setattr(session.Runtime, "produce", lambda *_: produce_calls.append(1))
     runtime, is_left = LocalModel().load(), threading.Event()
     monkeypatch.setattr(session, "load", lambda *_: is_left.wait(20) and runtime)
     feed = LocalModel().complete({"messages": []})
@@ -136,24 +136,24 @@ def test_leaving_before_the_model_is_loaded_asks_it_nothing(monkeypatch):
     is_left.set()
 
     assert feed.join(20)
-    assert asked == []
+    assert produce_calls == []
 
 
 @pytest.mark.slow
 def test_a_damaged_file_that_looked_whole_is_fetched_again(tmp_path, monkeypatch):
     """Same size, same time, other bytes: found when it does not load."""
-    whole = model_path()
+    source_path = model_path()
     monkeypatch.setenv("FOLDLINE_CACHE_DIR", str(tmp_path))
     path = fetch.MODELS["smollm2-135m"].path
     path.parent.mkdir(parents=True)
-    shutil.copyfile(whole, path)
+    shutil.copyfile(source_path, path)
     assert model_path() == path
     times = path.stat().st_atime_ns, path.stat().st_mtime_ns
     with path.open("r+b") as file:
         file.seek(4)
         file.write(b"\xff" * 4096)
     os.utime(path, ns=times)
-    monkeypatch.setattr(fetch, "_fetch", lambda *_: shutil.copyfile(whole, path))
+    monkeypatch.setattr(fetch, "_fetch", lambda *_: shutil.copyfile(source_path, path))
 
     runtime = session.load("smollm2-135m", RuntimeSettings(context=256, slots=1))
 

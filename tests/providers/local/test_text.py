@@ -34,13 +34,13 @@ def model(**settings: Any) -> LlamaCpp:
 
 @pytest.mark.slow
 def test_a_text_is_continued(call):
-    heard = Heard()
-    answer = call.invoke(model(), PROMPT, {"callbacks": [heard]})
+    recorder = Heard()
+    answer = call.invoke(model(), PROMPT, {"callbacks": [recorder]})
     assert "Wednesday" in answer
-    usage = heard.ends[0].llm_output["token_usage"]
+    usage = recorder.ends[0].llm_output["token_usage"]
     assert usage["completion_tokens"] == 8
     assert usage["prompt_tokens"] > 5
-    assert heard.ends[0].generations[0][0].generation_info["finish_reason"] == "length"
+    assert recorder.ends[0].generations[0][0].generation_info["finish_reason"] == "length"
 
 
 def test_it_comes_piece_by_piece_and_is_the_same(call):
@@ -50,10 +50,10 @@ def test_it_comes_piece_by_piece_and_is_the_same(call):
 
 
 def test_streaming_tells_tokens(call):
-    heard = Heard()
-    answer = call.invoke(model(streaming=True), PROMPT, {"callbacks": [heard]})
-    assert "".join(heard.tokens) == answer
-    assert len(heard.tokens) > 3
+    recorder = Heard()
+    answer = call.invoke(model(streaming=True), PROMPT, {"callbacks": [recorder]})
+    assert "".join(recorder.tokens) == answer
+    assert len(recorder.tokens) > 3
 
 
 def test_stop_echo_and_suffix(call):
@@ -64,15 +64,15 @@ def test_stop_echo_and_suffix(call):
 
 
 def test_a_batch_is_answered_in_order(call):
-    one, two = call.batch(model(), [PROMPT, "2, 4, 6, 8, 10,"])
-    assert "Wednesday" in one
+    first, two = call.batch(model(), [PROMPT, "2, 4, 6, 8, 10,"])
+    assert "Wednesday" in first
     assert "12" in two
 
 
 def test_logprobs_are_told(call):
-    heard = Heard()
-    call.invoke(model(logprobs=2), PROMPT, {"callbacks": [heard]})
-    assert heard.ends[0].generations[0][0].generation_info["logprobs"]
+    recorder = Heard()
+    call.invoke(model(logprobs=2), PROMPT, {"callbacks": [recorder]})
+    assert recorder.ends[0].generations[0][0].generation_info["logprobs"]
 
 
 def test_a_grammar_is_kept(call):

@@ -32,22 +32,22 @@ def embed(texts):
 
 
 def test_an_auto_choice_is_made_by_meaning_and_pinned():
-    sent = encode_tools(request(), embed)
+    body = encode_tools(request(), embed)
 
-    assert [tool["function"]["name"] for tool in sent["tools"]] == ["get_weather"]
-    assert sent["tool_choice"] == "required"
-    assert sent["parallel_tool_calls"] is False
-    assert sent["messages"][-1] == {
+    assert [tool["function"]["name"] for tool in body["tools"]] == ["get_weather"]
+    assert body["tool_choice"] == "required"
+    assert body["parallel_tool_calls"] is False
+    assert body["messages"][-1] == {
         "role": "assistant",
         "content": '<tool_call>\n{"name": "get_weather", "arguments":',
     }
 
 
 def test_a_question_near_no_tool_is_sent_without_tools():
-    sent = encode_tools(request("Who painted the Mona Lisa?"), embed)
+    body = encode_tools(request("Who painted the Mona Lisa?"), embed)
 
-    assert set(sent) == {"messages"}
-    assert sent["messages"][-1]["role"] == "user"
+    assert set(body) == {"messages"}
+    assert body["messages"][-1]["role"] == "user"
 
 
 def test_the_threshold_is_the_callers():
@@ -56,24 +56,24 @@ def test_the_threshold_is_the_callers():
 
 def test_a_named_tool_is_pinned_and_an_unknown_name_is_refused():
     choice = {"type": "function", "function": {"name": "add"}}
-    sent = encode_tools(request(tool_choice=choice))
+    body = encode_tools(request(tool_choice=choice))
 
-    assert [tool["function"]["name"] for tool in sent["tools"]] == ["add"]
+    assert [tool["function"]["name"] for tool in body["tools"]] == ["add"]
     with pytest.raises(UsageError, match=r"'subtract'.*'get_weather', 'add'"):
         encode_tools(request(tool_choice={"type": "function", "function": {"name": "subtract"}}))
 
 
 def test_required_takes_the_nearest_however_far():
-    sent = encode_tools(request("Hello!", tool_choice="required"), embed)
+    body = encode_tools(request("Hello!", tool_choice="required"), embed)
 
-    assert len(sent["tools"]) == 1
+    assert len(body["tools"]) == 1
 
 
 def test_required_without_embeddings_begins_a_call_of_any_tool():
-    sent = encode_tools(request(tool_choice="required"))
+    body = encode_tools(request(tool_choice="required"))
 
-    assert len(sent["tools"]) == 2
-    assert sent["messages"][-1]["content"] == "<tool_call>\n"
+    assert len(body["tools"]) == 2
+    assert body["messages"][-1]["content"] == "<tool_call>\n"
 
 
 def test_none_and_no_tools_send_none():
@@ -82,20 +82,20 @@ def test_none_and_no_tools_send_none():
 
 
 def test_after_a_result_the_model_is_to_answer_not_to_call():
-    asked = request()
-    asked["messages"].append({"role": "tool", "tool_call_id": "1", "content": "sunny"})
-    sent = encode_tools(asked, embed)
+    options = request()
+    options["messages"].append({"role": "tool", "tool_call_id": "1", "content": "sunny"})
+    body = encode_tools(options, embed)
 
-    assert sent["tool_choice"] == "none"
-    assert sent["messages"][-1]["role"] == "tool"
-    assert sent["tools"]
+    assert body["tool_choice"] == "none"
+    assert body["messages"][-1]["role"] == "tool"
+    assert body["tools"]
 
 
 def test_the_callers_request_is_left_as_it_was():
-    asked = request()
-    encode_tools(asked, embed)
+    original = request()
+    encode_tools(original, embed)
 
-    assert asked == request()
+    assert original == request()
     assert "maxLength" not in WEATHER["function"]["parameters"]["properties"]["city"]
 
 
@@ -128,11 +128,11 @@ def test_every_open_value_of_a_schema_gets_an_end():
 
 def test_a_tool_without_parameters_takes_none():
     bare = {"type": "function", "function": {"name": "ping"}}
-    sent = encode_tools(
+    body = encode_tools(
         {"messages": [{"role": "user", "content": "x"}], "tools": [bare], "tool_choice": "required"}
     )
 
-    assert sent["tools"][0]["function"]["parameters"] == {
+    assert body["tools"][0]["function"]["parameters"] == {
         "type": "object",
         "properties": {},
         "additionalProperties": False,
@@ -146,7 +146,7 @@ def chunks(*arguments, finish=None):
     yield {"choices": [{"delta": {}, "finish_reason": finish}]}
 
 
-def told(stream):
+def decode_message(stream):
     mender = ArgumentFixer()
     calls = [
         call
@@ -158,7 +158,7 @@ def told(stream):
 
 
 @pytest.mark.parametrize(
-    ("said", "meant"),
+    ("slices", "expected"),
     [
         (['"', "city", '": 1}'], '{"city": 1}'),
         ([None, '"', "city", '": 1}'], '{"city": 1}'),
@@ -167,17 +167,17 @@ def told(stream):
         ([None], "{}"),
     ],
 )
-def test_the_brace_that_llama_cpp_swallows_comes_back(said, meant):
-    assert told(chunks(*said, finish="tool_calls")) == meant
+def test_the_brace_that_llama_cpp_swallows_comes_back(slices, expected):
+    assert decode_message(chunks(*slices, finish="tool_calls")) == expected
 
 
 def test_real_embeddings_route_as_a_person_would(embeddings):
     tools = [WEATHER, ADD, tool("send_email", "Send an email to a person.")]
 
-    def chosen(question):
+    def choose_tool(question):
         return route(question, tools, embeddings.embed_now)
 
-    assert chosen("Will it rain in Oslo tomorrow?") == "get_weather"
-    assert chosen("What is 3 plus 4?") == "add"
-    assert chosen("Write to tom@mail.net that I am late") == "send_email"
-    assert chosen("Who painted the Mona Lisa?") is None
+    assert choose_tool("Will it rain in Oslo tomorrow?") == "get_weather"
+    assert choose_tool("What is 3 plus 4?") == "add"
+    assert choose_tool("Write to tom@mail.net that I am late") == "send_email"
+    assert choose_tool("Who painted the Mona Lisa?") is None

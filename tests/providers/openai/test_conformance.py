@@ -34,7 +34,7 @@ class Recorded:
 
     def _answer(self, request: Request) -> dict[str, Any]:
         if not json.loads(request.body).get("stream"):
-            body = json.dumps(recordings.whole(self._folder, self._name))
+            body = json.dumps(recordings.whole_answer(self._folder, self._name))
             return {
                 "status": 200,
                 "headers": {"content-type": "application/json"},

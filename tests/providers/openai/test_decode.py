@@ -32,27 +32,35 @@ def decoder(name: str) -> Any:
 
 @pytest.mark.parametrize("name", [*CHAT, *RESPONSES])
 def test_stream_and_whole_answer_are_one_message(name: str) -> None:
-    streamed, whole = recordings.both(lambda: decoder(name), "openai", name)
+    streamed_message, whole_message = recordings.both_messages(
+        lambda: decoder(name), "openai", name
+    )
 
-    assert streamed == whole
-    assert streamed.usage_metadata is not None
-    assert streamed.status == "complete"
+    assert streamed_message == whole_message
+    assert streamed_message.usage_metadata is not None
+    assert streamed_message.status == "complete"
 
 
 @pytest.mark.parametrize(
     "name", [n for n in recordings.names("llama") if not n.startswith("messages")]
 )
 def test_a_real_server_says_the_same_both_ways(name: str) -> None:
-    streamed, whole = recordings.both(lambda: decoder(name), "llama", name)
+    streamed_message, whole_message = recordings.both_messages(lambda: decoder(name), "llama", name)
 
-    assert (streamed.text, streamed.finish_reason) == (whole.text, whole.finish_reason)
-    assert [(c["name"], c["args"]) for c in streamed.tool_calls] == [
-        (c["name"], c["args"]) for c in whole.tool_calls
+    assert (streamed_message.text, streamed_message.finish_reason) == (
+        whole_message.text,
+        whole_message.finish_reason,
+    )
+    assert [(c["name"], c["args"]) for c in streamed_message.tool_calls] == [
+        (c["name"], c["args"]) for c in whole_message.tool_calls
     ]
-    assert streamed.usage_metadata["total_tokens"] == whole.usage_metadata["total_tokens"]
-    assert streamed.response_metadata.keys() - {
+    assert (
+        streamed_message.usage_metadata["total_tokens"]
+        == whole_message.usage_metadata["total_tokens"]
+    )
+    assert streamed_message.response_metadata.keys() - {
         "completed_at"
-    } == whole.response_metadata.keys() - {"completed_at"}
+    } == whole_message.response_metadata.keys() - {"completed_at"}
 
 
 @pytest.mark.parametrize(("folder", "name"), STREAMS)
@@ -62,7 +70,7 @@ def test_events_are_well_formed(folder: str, name: str) -> None:
 
 @pytest.mark.parametrize("name", [*CHAT, *RESPONSES])
 def test_whole_answers_are_well_formed_events(name: str) -> None:
-    assert_valid_event_stream(decoder(name).whole(recordings.whole("openai", name)))
+    assert_valid_event_stream(decoder(name).whole(recordings.whole_answer("openai", name)))
 
 
 @pytest.mark.parametrize(("folder", "name"), STREAMS)
@@ -72,18 +80,18 @@ def test_F_T01_a_stream_cut_between_events_is_truncated_and_keeps_a_prefix(
     full = recordings.message(recordings.stream_events(decoder(name), folder, name))
     events = recordings.payloads(folder, name)
     cuts = 0
-    for cut in range(1, len(events)):
+    for count in range(1, len(events)):
         reader, builder = decoder(name), MessageBuilder()
         try:
-            for kind, data in events[:cut]:
+            for kind, data in events[:count]:
                 for event in reader.feed(data, kind):
                     builder.feed(event)
             reader.end(marked=False)
         except StreamTruncatedError:
             cuts += 1
             partial = builder.result(partial=True)
-            said = "".join(b["text"] for b in partial.blocks if b["type"] == "text")
-            assert str(full.text).startswith(said)
+            text = "".join(b["text"] for b in partial.blocks if b["type"] == "text")
+            assert str(full.text).startswith(text)
             assert all(b["type"] != "tool_call" for b in partial.blocks[-1:]) or full.tool_calls
     assert cuts
 
@@ -94,19 +102,19 @@ def test_the_recordings_hold_every_event_type_of_responses() -> None:
         typing.get_args(event.model_fields["type"].annotation)[0]
         for event in typing.get_args(union)
     }
-    seen = {
+    event_types = {
         data["type"]
         for name in recordings.names("openai", "responses-")
         for _, data in recordings.payloads("openai", name)
     }
 
-    assert documented - seen == set()
+    assert documented - event_types == set()
 
 
 def test_each_reasoning_summary_is_its_own_block_and_the_encrypted_content_comes_with_the_last() -> (
     None
 ):
-    message, _ = recordings.both(
+    message, _ = recordings.both_messages(
         lambda: decoder("responses"), "openai", "responses-reasoning-summaries"
     )
 
@@ -122,7 +130,7 @@ def test_each_reasoning_summary_is_its_own_block_and_the_encrypted_content_comes
 
 @pytest.mark.parametrize("name", ["chat-refusal", "responses-refusal"])
 def test_F_T16_a_refusal_is_a_block_and_a_reason(name: str) -> None:
-    message, _ = recordings.both(lambda: decoder(name), "openai", name)
+    message, _ = recordings.both_messages(lambda: decoder(name), "openai", name)
 
     (block,) = message.content_blocks
     assert block["type"] == "non_standard"
@@ -134,7 +142,7 @@ def test_F_T16_a_refusal_is_a_block_and_a_reason(name: str) -> None:
     "name", ["chat-tool-call-cut-by-length", "responses-incomplete-function-call"]
 )
 def test_F_U01_a_call_cut_by_length_is_invalid(name: str) -> None:
-    message, _ = recordings.both(lambda: decoder(name), "openai", name)
+    message, _ = recordings.both_messages(lambda: decoder(name), "openai", name)
 
     assert message.finish_reason == "length"
     assert not message.tool_calls
@@ -152,24 +160,27 @@ def test_F_U01_a_call_cut_by_length_is_invalid(name: str) -> None:
     ],
 )
 def test_reasons_are_normalised_and_kept(name: str, reason: str, raw: str) -> None:
-    message, _ = recordings.both(lambda: decoder(name), "openai", name)
+    message, _ = recordings.both_messages(lambda: decoder(name), "openai", name)
 
     assert (message.finish_reason, message.response_metadata["finish_reason"]) == (reason, raw)
 
 
 def test_citations_are_annotations() -> None:
-    chat, _ = recordings.both(lambda: decoder("chat-"), "openai", "chat-citations")
-    web, _ = recordings.both(lambda: decoder("r"), "openai", "responses-web-search")
+    chat, _ = recordings.both_messages(lambda: decoder("chat-"), "openai", "chat-citations")
+    web, _ = recordings.both_messages(lambda: decoder("r"), "openai", "responses-web-search")
 
-    wanted = {"type": "citation", "url": "https://example.com/oslo", "title": "Oslo"}
-    assert chat.content_blocks[0]["annotations"][0].items() >= wanted.items()
+    citation = {"type": "citation", "url": "https://example.com/oslo", "title": "Oslo"}
+    assert chat.content_blocks[0]["annotations"][0].items() >= citation.items()
     assert (
-        web.content_blocks[2]["annotations"][0].items() >= {**wanted, "title": "Oslo today"}.items()
+        web.content_blocks[2]["annotations"][0].items()
+        >= {**citation, "title": "Oslo today"}.items()
     )
 
 
 def test_server_tools_are_calls_with_results() -> None:
-    message, _ = recordings.both(lambda: decoder("r"), "openai", "responses-code-interpreter")
+    message, _ = recordings.both_messages(
+        lambda: decoder("r"), "openai", "responses-code-interpreter"
+    )
 
     call, result, text = message.content_blocks
     assert (call["type"], call["name"], call["args"]) == (
@@ -188,21 +199,21 @@ def test_server_tools_are_calls_with_results() -> None:
 
 def test_logprobs_are_metadata() -> None:
     for name in ("chat-logprobs", "responses-logprobs"):
-        message, _ = recordings.both(lambda name=name: decoder(name), "openai", name)
+        message, _ = recordings.both_messages(lambda name=name: decoder(name), "openai", name)
         tokens = message.response_metadata["logprobs"]["content"]
         assert [token["token"] for token in tokens][-1] == "!"
 
 
 def test_usage_tells_cached_and_reasoning_tokens() -> None:
     for name in ("chat-text", "responses-text"):
-        message, _ = recordings.both(lambda name=name: decoder(name), "openai", name)
+        message, _ = recordings.both_messages(lambda name=name: decoder(name), "openai", name)
         usage = message.usage_metadata
         assert usage["input_token_details"]["cache_read"] > 0
         assert usage["output_token_details"]["reasoning"] > 0
 
 
 def test_audio_grows_and_keeps_its_transcript() -> None:
-    message, _ = recordings.both(lambda: decoder("chat-audio"), "openai", "chat-audio")
+    message, _ = recordings.both_messages(lambda: decoder("chat-audio"), "openai", "chat-audio")
 
     (block,) = message.content_blocks
     assert (block["type"], block["id"], block["mime_type"]) == ("audio", "audio_67890", "audio/wav")
@@ -222,14 +233,14 @@ def test_the_audio_of_a_response_is_a_block() -> None:
 
 
 def test_F_T14_further_choices_are_messages_of_their_own() -> None:
-    for events in ("stream", "whole"):
+    for source in ("stream", "whole"):
         others: list[Any] = []
         reader = CompletionsDecoder(OPENAI, recordings.fail, others=others)
-        if events == "stream":
-            said = recordings.stream_events(reader, "openai", "chat-two-choices")
+        if source == "stream":
+            events = recordings.stream_events(reader, "openai", "chat-two-choices")
         else:
-            said = reader.whole(recordings.whole("openai", "chat-two-choices"))
-        assert recordings.message(said).text == "Heads."
+            events = reader.whole(recordings.whole_answer("openai", "chat-two-choices"))
+        assert recordings.message(events).text == "Heads."
         assert [other.text for other in others] == ["Tails."]
 
 
@@ -301,10 +312,12 @@ def test_F_T13_running_totals_are_not_summed_and_absent_usage_is_none() -> None:
 
 @pytest.mark.parametrize("field", ["delta", "message"])
 def test_slices_of_a_stream_are_one_block_whatever_they_are_called(field: str) -> None:
-    spoken, builder = decoder("chat-text"), MessageBuilder()
+    decoding, builder = decoder("chat-text"), MessageBuilder()
     choices = [{"delta": None, "message": None, field: {"content": word}} for word in ("a", "b")]
-    events = [one for choice in choices for one in spoken.feed({"id": "1", "choices": [choice]})]
-    for event in events + spoken.end(marked=True):
+    events = [
+        event for choice in choices for event in decoding.feed({"id": "1", "choices": [choice]})
+    ]
+    for event in events + decoding.end(marked=True):
         builder.feed(event)
 
     assert builder.blocks() == [{"type": "text", "text": "ab"}]
@@ -350,7 +363,7 @@ def test_items_without_their_beginning_are_recovered() -> None:
 
 def test_what_only_the_end_of_a_response_tells_is_told() -> None:
     reader = decoder("r")
-    answer = recordings.whole("openai", "responses-text")
+    answer = recordings.whole_answer("openai", "responses-text")
     events = reader.feed({"type": "response.completed", "response": answer})
 
     assert recordings.message(events).text.startswith("In a peaceful grove")
@@ -371,7 +384,7 @@ def plain(**choice: Any) -> dict[str, Any]:
     }
 
 
-def folded(events: list[Any]) -> Any:
+def fold_message(events: list[Any]) -> Any:
     return recordings.message(events)
 
 
@@ -379,15 +392,15 @@ def folded(events: list[Any]) -> Any:
     "usage", ["n/a", [1], 5, {"prompt_tokens": 10**400, "completion_tokens": 1}]
 )
 def test_F_S12_usage_that_counts_nothing_costs_no_answer(usage: Any) -> None:
-    message = folded(decoder("chat-text").whole({**plain(), "usage": usage}))
+    message = fold_message(decoder("chat-text").whole({**plain(), "usage": usage}))
 
     assert message.text == "Hi."
     assert message.response_metadata["token_usage"] == usage
 
 
 def test_F_S12_what_only_some_hosts_say_of_a_choice_is_kept() -> None:
-    said = {"stop_reason": "###", "native_finish_reason": "STOP", "matched_stop": None}
-    message = folded(decoder("chat-text").whole(plain(**said)))
+    extras = {"stop_reason": "###", "native_finish_reason": "STOP", "matched_stop": None}
+    message = fold_message(decoder("chat-text").whole(plain(**extras)))
 
     assert message.finish_reason == "stop"
     assert message.response_metadata["stop_reason"] == "###"
@@ -397,8 +410,10 @@ def test_F_S12_what_only_some_hosts_say_of_a_choice_is_kept() -> None:
 
 @pytest.mark.parametrize("name", ["stream", "whole"])
 def test_filters_of_a_choice_are_kept(name: str) -> None:
-    streamed, whole = recordings.both(lambda: decoder("chat-"), "openai", "chat-azure-filters")
-    message = {"stream": streamed, "whole": whole}[name]
+    streamed_message, whole_message = recordings.both_messages(
+        lambda: decoder("chat-"), "openai", "chat-azure-filters"
+    )
+    message = {"stream": streamed_message, "whole": whole_message}[name]
 
     assert message.response_metadata["content_filter_results"]["hate"]["severity"] == "safe"
     assert message.response_metadata["prompt_filter_results"][0]["prompt_index"] == 0
@@ -422,5 +437,5 @@ def test_choices_whose_indexes_say_nothing_are_told_apart_by_their_places(
     first, second = plain(index=index), plain(index=index, message={"content": "Ho."})
     events = reader.whole({**first, "choices": first["choices"] + second["choices"]})
 
-    assert folded(events).text == "Hi."
+    assert fold_message(events).text == "Hi."
     assert [other.text for other in others] == ["Ho."]

@@ -14,15 +14,18 @@ from foldline.providers.openai import AzureOpenAIEmbeddings, OpenAIEmbeddings
 from tests.servers import Answer, FaultServer, json_answer
 
 
-def rows(*vectors: list[float], packed: bool = True) -> dict[str, Any]:
-    def one(vector: list[float]) -> Any:
+def rows(*vectors: list[float], is_packed: bool = True) -> dict[str, Any]:
+    def encode_vector(vector: list[float]) -> Any:
         return (
             base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
-            if packed
+            if is_packed
             else vector
         )
 
-    data = [{"object": "embedding", "index": i, "embedding": one(v)} for i, v in enumerate(vectors)]
+    data = [
+        {"object": "embedding", "index": i, "embedding": encode_vector(v)}
+        for i, v in enumerate(vectors)
+    ]
     return {
         "object": "list",
         "data": data[::-1],
@@ -35,9 +38,13 @@ def model(server: FaultServer, **fields: Any) -> OpenAIEmbeddings:
     return OpenAIEmbeddings(base_url=f"{server.url}/v1", api_key="sk-1", **fields)
 
 
-@pytest.mark.parametrize("packed", [True, False])
-def test_texts_become_vectors_in_order(call: Any, fault_server: FaultServer, packed: bool) -> None:
-    fault_server.script("/v1/embeddings", json_answer(rows([1.0, 0.5], [0.0, 2.0], packed=packed)))
+@pytest.mark.parametrize("is_packed", [True, False])
+def test_texts_become_vectors_in_order(
+    call: Any, fault_server: FaultServer, is_packed: bool
+) -> None:
+    fault_server.script(
+        "/v1/embeddings", json_answer(rows([1.0, 0.5], [0.0, 2.0], is_packed=is_packed))
+    )
     embeddings = model(fault_server, dimensions=2)
 
     assert isinstance(embeddings, Embeddings)
@@ -92,6 +99,6 @@ def test_azure_has_its_own_address_and_header(call: Any, fault_server: FaultServ
         api_key="k",
     )
     assert call.run(embeddings, "embed_query", "a") == [1.0]
-    (seen,) = fault_server.requests()
-    assert (seen.target, seen.headers["api-key"]) == (f"{path}?api-version=2024-10-21", "k")
-    assert seen.json()["model"] == "mine"
+    (request,) = fault_server.requests()
+    assert (request.target, request.headers["api-key"]) == (f"{path}?api-version=2024-10-21", "k")
+    assert request.json()["model"] == "mine"

@@ -13,15 +13,15 @@ from foldline.messages import AIMessage, ChatMessage, HumanMessage, SystemMessag
 from foldline.providers.openai import AzureChatOpenAI, ChatOpenAI
 
 
-def sent(
+def explain(
     *,
     responses: bool | None = None,
     input: Any = "Hi",
     fields: dict[str, Any] | None = None,
     **options: Any,
 ) -> Any:
-    given = {"api_key": "k", "model": "m", "use_responses_api": responses, **(fields or {})}
-    return ChatOpenAI(**given).explain(input, **options)
+    settings = {"api_key": "k", "model": "m", "use_responses_api": responses, **(fields or {})}
+    return ChatOpenAI(**settings).explain(input, **options)
 
 
 def get_weather(city: str) -> str:
@@ -67,7 +67,7 @@ class Person(BaseModel):
     ],
 )
 def test_parameters_of_chat_completions(fields: dict[str, Any], body: dict[str, Any]) -> None:
-    assert sent(responses=False, fields=fields).body.items() >= body.items()
+    assert explain(responses=False, fields=fields).body.items() >= body.items()
 
 
 def test_other_names_of_fields() -> None:
@@ -84,7 +84,7 @@ def test_other_names_of_fields() -> None:
 
 
 def test_options_of_the_call_win() -> None:
-    body = sent(
+    body = explain(
         responses=False,
         fields={"temperature": 1, "max_tokens": 9},
         temperature=0,
@@ -96,14 +96,14 @@ def test_options_of_the_call_win() -> None:
 
 def test_effort_of_a_call_overrules_reasoning_of_the_model_and_beside_it_gives_way() -> None:
     fields = {"reasoning": {"effort": "low", "summary": "auto"}}
-    beside = sent(fields={**fields, "reasoning_effort": "high"})
+    explanation = explain(fields={**fields, "reasoning_effort": "high"})
 
-    assert sent(fields=fields, reasoning_effort="high").body["reasoning"] == {
+    assert explain(fields=fields, reasoning_effort="high").body["reasoning"] == {
         "effort": "high",
         "summary": "auto",
     }
-    assert beside.body["reasoning"] == fields["reasoning"]
-    assert "reasoning_effort='high' gave way" in beside.notes[0]
+    assert explanation.body["reasoning"] == fields["reasoning"]
+    assert "reasoning_effort='high' gave way" in explanation.notes[0]
 
 
 def test_parameters_of_responses() -> None:
@@ -114,7 +114,7 @@ def test_parameters_of_responses() -> None:
         "verbosity": "low",
         "truncation": "auto",
     }
-    body = sent(fields=fields, logprobs=True).body
+    body = explain(fields=fields, logprobs=True).body
     assert body["max_output_tokens"] == 3
     assert body["reasoning"] == {"effort": "low", "summary": "auto"}
     assert body["text"] == {"verbosity": "low"}
@@ -129,15 +129,15 @@ def test_parameters_of_responses() -> None:
 
 
 def test_what_responses_does_not_take_is_noted() -> None:
-    told = sent(responses=True, stop=["x"], seed=3)
-    assert told.notes == ["Responses does not take seed, stop"]
-    assert not told.body.keys() & {"stop", "seed"}
+    explanation = explain(responses=True, stop=["x"], seed=3)
+    assert explanation.notes == ["Responses does not take seed, stop"]
+    assert not explanation.body.keys() & {"stop", "seed"}
     with pytest.raises(UsageError, match="one answer"):
-        sent(responses=True, n=2)
+        explain(responses=True, n=2)
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "options",
     [
         {"tools": [{"type": "web_search"}]},
         {"tools": [{"type": "mcp", "server_label": "a", "server_url": "https://example.com"}]},
@@ -148,21 +148,21 @@ def test_what_responses_does_not_take_is_noted() -> None:
         {"truncation": "auto"},
     ],
 )
-def test_responses_is_chosen_where_a_call_needs_it(asked: dict[str, Any]) -> None:
-    assert sent(**asked).url.endswith("/responses")
-    assert sent().url.endswith("/chat/completions")
-    assert sent(fields={"model": "o3-pro"}).url.endswith("/responses")
+def test_responses_is_chosen_where_a_call_needs_it(options: dict[str, Any]) -> None:
+    assert explain(**options).url.endswith("/responses")
+    assert explain().url.endswith("/chat/completions")
+    assert explain(fields={"model": "o3-pro"}).url.endswith("/responses")
 
 
 def test_tools_of_both_kinds() -> None:
-    chat = sent(
+    chat = explain(
         responses=False, tools=[get_weather], tool_choice="get_weather", parallel_tool_calls=False
     ).body
     assert chat["tools"][0]["function"]["name"] == "get_weather"
     assert chat["tool_choice"] == {"type": "function", "function": {"name": "get_weather"}}
     assert chat["parallel_tool_calls"] is False
 
-    response = sent(
+    response = explain(
         responses=True, tools=[get_weather, {"type": "web_search"}], tool_choice="any"
     ).body
     assert (
@@ -174,13 +174,13 @@ def test_tools_of_both_kinds() -> None:
 
 
 def test_strict_tools_are_closed() -> None:
-    (tool,) = sent(responses=False, tools=[get_weather], strict=True).body["tools"]
+    (tool,) = explain(responses=False, tools=[get_weather], strict=True).body["tools"]
     assert tool["function"]["strict"] is True
     assert tool["function"]["parameters"]["additionalProperties"] is False
 
 
 def test_no_tools_means_no_tool_fields() -> None:
-    assert not sent(responses=False, tools=[], tool_choice="auto").body.keys() & {
+    assert not explain(responses=False, tools=[], tool_choice="auto").body.keys() & {
         "tools",
         "tool_choice",
     }
@@ -197,12 +197,12 @@ def test_bind_tools_reaches_the_wire() -> None:
 
 @pytest.mark.parametrize("responses", [False, True])
 def test_schemas_of_the_answer(responses: bool) -> None:
-    body = sent(responses=responses, response_format=Person).body
+    body = explain(responses=responses, response_format=Person).body
     form = body["text"]["format"] if responses else body["response_format"]["json_schema"]
     assert (form["name"], form["strict"]) == ("Person", True)
     assert form["schema"]["required"] == ["name", "age"]
 
-    body = sent(responses=responses, response_format={"type": "json_object"}).body
+    body = explain(responses=responses, response_format={"type": "json_object"}).body
     assert (body["text"]["format"] if responses else body["response_format"]) == {
         "type": "json_object"
     }
@@ -223,7 +223,7 @@ def test_media_in_chat_completions() -> None:
             },
         ]
     )
-    parts = sent(responses=False, input=[message]).body["messages"][0]["content"]
+    parts = explain(responses=False, input=[message]).body["messages"][0]["content"]
     assert [part["type"] for part in parts] == [
         "text",
         "image_url",
@@ -236,12 +236,12 @@ def test_media_in_chat_completions() -> None:
     assert parts[2]["image_url"]["url"] == "data:image/png;base64,AAAA"
     assert parts[6]["image_url"] == {"url": "https://example.com/b.png", "detail": "low"}
 
-    parts = sent(responses=True, input=[message]).body["input"][0]["content"]
+    parts = explain(responses=True, input=[message]).body["input"][0]["content"]
     assert [part["type"] for part in parts] == [
         "input_text", "input_image", "input_image", "input_audio", "input_file", "input_text", "input_image",
     ]  # fmt: skip
     with pytest.raises(UsageError, match="no place for a block of the type"):
-        sent(responses=False, input=[HumanMessage([{"type": "reasoning", "reasoning": "x"}])])
+        explain(responses=False, input=[HumanMessage([{"type": "reasoning", "reasoning": "x"}])])
 
 
 def test_pictures_of_a_tool_are_shown_by_the_user_after_all_results() -> None:
@@ -256,17 +256,17 @@ def test_pictures_of_a_tool_are_shown_by_the_user_after_all_results() -> None:
         ToolMessage(picture, tool_call_id="a"),
         ToolMessage("2", tool_call_id="b"),
     ]
-    told = sent(responses=False, input=talk)
-    assert [m["role"] for m in told.body["messages"]] == [
+    explanation = explain(responses=False, input=talk)
+    assert [m["role"] for m in explanation.body["messages"]] == [
         "user",
         "assistant",
         "tool",
         "tool",
         "user",
     ]
-    assert told.notes == ["what a tool showed was sent as a user's message"]
+    assert explanation.notes == ["what a tool showed was sent as a user's message"]
 
-    body = sent(responses=True, input=talk).body
+    body = explain(responses=True, input=talk).body
     assert [part["type"] for part in body["input"][3]["output"]] == ["input_text", "input_image"]
 
 
@@ -278,14 +278,14 @@ def test_roles() -> None:
         ChatMessage("c", role="critic"),
         AIMessage("a"),
     ]
-    messages = sent(responses=False, input=talk).body["messages"]
+    messages = explain(responses=False, input=talk).body["messages"]
     assert [m["role"] for m in messages] == ["system", "developer", "user", "critic", "assistant"]
     assert messages[2]["name"] == "Ann"
 
 
 def test_mcp_approvals_are_items() -> None:
     approval = {"type": "mcp_approval_response", "approve": True, "approval_request_id": "mcpr_1"}
-    assert sent(responses=True, input=[HumanMessage([approval])]).body["input"] == [approval]
+    assert explain(responses=True, input=[HumanMessage([approval])]).body["input"] == [approval]
 
 
 def test_results_of_custom_tools_are_told_as_such() -> None:
@@ -301,7 +301,7 @@ def test_results_of_custom_tools_are_told_as_such() -> None:
         AIMessage(content_blocks=[call]),
         ToolMessage("ok", tool_call_id="c"),
     ]
-    items = sent(responses=True, input=talk).body["input"]
+    items = explain(responses=True, input=talk).body["input"]
     assert items[1:] == [
         {"type": "custom_tool_call", "call_id": "c", "name": "run", "input": "x"},
         {"type": "custom_tool_call_output", "call_id": "c", "output": "ok"},
@@ -315,14 +315,14 @@ def test_azure_by_address_and_header(monkeypatch: pytest.MonkeyPatch) -> None:
         api_version="2024-10-21",
         api_key="k",
     )
-    told = model.explain("x")
+    explanation = model.explain("x")
     assert (
-        told.url
+        explanation.url
         == "https://me.openai.azure.com/openai/deployments/mine/chat/completions?api-version=2024-10-21"
     )
-    assert told.headers["api-key"] == "***"
-    assert told.body["model"] == "mine"
-    assert "authorization" not in told.headers
+    assert explanation.headers["api-key"] == "***"
+    assert explanation.body["model"] == "mine"
+    assert "authorization" not in explanation.headers
 
     monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", "https://other.openai.azure.com")
     model = AzureChatOpenAI(
@@ -330,15 +330,15 @@ def test_azure_by_address_and_header(monkeypatch: pytest.MonkeyPatch) -> None:
         azure_ad_token_provider=lambda: "token",
         reasoning={"effort": "low"},
     )
-    told = model.explain("x")
-    assert told.url == "https://other.openai.azure.com/openai/v1/responses"
-    assert told.headers["authorization"] == "***"
+    explanation = model.explain("x")
+    assert explanation.url == "https://other.openai.azure.com/openai/v1/responses"
+    assert explanation.headers["authorization"] == "***"
     monkeypatch.delenv("AZURE_OPENAI_ENDPOINT")
     with pytest.raises(UsageError, match="AZURE_OPENAI_ENDPOINT"):
         model.explain("x")
 
 
 def test_a_model_is_written_without_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    written = dumpd(ChatOpenAI(model="m", api_key="sk-canary", temperature=0.5))
-    assert written["kwargs"] == {"model": "m", "temperature": 0.5}
-    assert "sk-canary" not in str(written)
+    serialized = dumpd(ChatOpenAI(model="m", api_key="sk-canary", temperature=0.5))
+    assert serialized["kwargs"] == {"model": "m", "temperature": 0.5}
+    assert "sk-canary" not in str(serialized)

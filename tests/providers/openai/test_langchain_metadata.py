@@ -62,10 +62,12 @@ def test_a_refusal_stands_beside_the_content_too(answer: Any) -> None:
     body["choices"][0]["message"] |= {"content": None, "refusal": "I will not."}
 
     message = answer(body)
-    sent = ChatOpenAI(api_key="k").explain([HumanMessage("hi"), message]).body["messages"][1]
+    message_body = (
+        ChatOpenAI(api_key="k").explain([HumanMessage("hi"), message]).body["messages"][1]
+    )
 
     assert message.additional_kwargs == {"refusal": "I will not."}
-    assert sent["refusal"] == "I will not."
+    assert message_body["refusal"] == "I will not."
     assert len(message.content_blocks) == 1
 
 
@@ -73,9 +75,9 @@ def test_a_message_with_a_short_id_is_named_by_its_run_for_servers_repeat_those(
     call: Any, fault_server: FaultServer
 ) -> None:
     """Ollama draws the id of a completion from a thousand numbers; two turns of one agent may have the same."""
-    called = copy.deepcopy(ANSWER)
+    tool_response = copy.deepcopy(ANSWER)
     function = {"name": "look", "arguments": "{}"}
-    called["choices"][0]["message"] |= {
+    tool_response["choices"][0]["message"] |= {
         "content": None,
         "tool_calls": [{"id": "call_1", "type": "function", "function": function}],
     }
@@ -84,9 +86,9 @@ def test_a_message_with_a_short_id_is_named_by_its_run_for_servers_repeat_those(
         """Look."""
         return "nothing"
 
-    fault_server.script(CHAT, json_answer(called), json_answer(ANSWER))
+    fault_server.script(CHAT, json_answer(tool_response), json_answer(ANSWER))
     agent = create_agent(model(fault_server), [look])
-    found = call.invoke(agent, {"messages": [("user", "hi")]})
+    result = call.invoke(agent, {"messages": [("user", "hi")]})
 
-    assert [message.type for message in found["messages"]] == ["human", "ai", "tool", "ai"]
-    assert found["messages"][1].response_metadata["id"] == "chatcmpl-1"
+    assert [message.type for message in result["messages"]] == ["human", "ai", "tool", "ai"]
+    assert result["messages"][1].response_metadata["id"] == "chatcmpl-1"

@@ -29,30 +29,30 @@ def get_weather(city: str) -> str:
 
 
 def chat(llama: LlamaServer, responses: bool, **fields: Any) -> ChatOpenAI:
-    given = {
+    settings = {
         "base_url": llama.openai_url,
         "api_key": llama.api_key,
         "model": llama.model,
         "temperature": 0,
     }
-    return ChatOpenAI(**{**given, "max_tokens": 40, "use_responses_api": responses, **fields})
+    return ChatOpenAI(**{**settings, "max_tokens": 40, "use_responses_api": responses, **fields})
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("responses", [False, True], ids=["chat", "responses"])
 def test_text_streamed_and_whole(call: Any, llama: LlamaServer, responses: bool) -> None:
     model = chat(llama, responses, seed=None)
-    whole = call.invoke(model, QUESTION)
+    answer = call.invoke(model, QUESTION)
     pieces = call.stream(model, QUESTION)
 
-    assert "Paris" in str(whole.text)
-    assert "".join(str(piece.text) for piece in pieces) == str(whole.text)
+    assert "Paris" in str(answer.text)
+    assert "".join(str(piece.text) for piece in pieces) == str(answer.text)
     assert len(pieces) > 5
-    assert whole.finish_reason in ("stop", "length")
+    assert answer.finish_reason in ("stop", "length")
     total = pieces[0]
     for piece in pieces[1:]:
         total = total + piece
-    assert total.usage_metadata["total_tokens"] == whole.usage_metadata["total_tokens"] > 10
+    assert total.usage_metadata["total_tokens"] == answer.usage_metadata["total_tokens"] > 10
 
 
 @pytest.mark.slow
@@ -63,23 +63,26 @@ def test_a_tool_is_called_and_its_result_goes_back(
     model = chat(llama, responses).bind_tools(
         [get_weather], tool_choice="required", parallel_tool_calls=False
     )
-    asked = [("system", "You are a helpful assistant."), ("human", "What is the weather in Paris?")]
+    messages = [
+        ("system", "You are a helpful assistant."),
+        ("human", "What is the weather in Paris?"),
+    ]
 
-    said = call.invoke(model, asked)
-    streamed = call.stream(model, asked)
-    total = streamed[0]
-    for piece in streamed[1:]:
+    message = call.invoke(model, messages)
+    chunks = call.stream(model, messages)
+    total = chunks[0]
+    for piece in chunks[1:]:
         total = total + piece
 
     assert (
-        [c["name"] for c in said.tool_calls]
+        [c["name"] for c in message.tool_calls]
         == [c["name"] for c in total.tool_calls]
         == ["get_weather"]
     )
-    assert said.tool_calls[0]["args"].keys() == {"city"}
-    assert said.finish_reason == total.finish_reason == "tool_use"
-    result = ToolMessage("sunny", tool_call_id=said.tool_calls[0]["id"])
-    answer = call.invoke(chat(llama, responses, max_tokens=10), [*asked, said, result])
+    assert message.tool_calls[0]["args"].keys() == {"city"}
+    assert message.finish_reason == total.finish_reason == "tool_use"
+    result = ToolMessage("sunny", tool_call_id=message.tool_calls[0]["id"])
+    answer = call.invoke(chat(llama, responses, max_tokens=10), [*messages, message, result])
     assert answer.status == "complete"
 
 
@@ -98,8 +101,11 @@ def test_the_compatible_class_speaks_to_it_too(call: Any, llama: LlamaServer) ->
         max_tokens=8,
         temperature=0,
     )
-    said = call.invoke(model, QUESTION)
-    assert (said.response_metadata["model_provider"], said.finish_reason) == ("llamacpp", "stop")
+    answer = call.invoke(model, QUESTION)
+    assert (answer.response_metadata["model_provider"], answer.finish_reason) == (
+        "llamacpp",
+        "stop",
+    )
 
 
 def test_real_errors_are_typed(call: Any, llama: LlamaServer) -> None:

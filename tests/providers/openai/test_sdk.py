@@ -51,16 +51,21 @@ def test_the_sdk_reads_chat_streams_as_we_do(fault_server: FaultServer, folder: 
                     texts.append(choice.delta.content or "")
                     for call in choice.delta.tool_calls or ():
                         if call.function is not None:
-                            known = calls.setdefault(call.index, [call.function.name, ""])
-                            known[1] += call.function.arguments or ""
-        ours = recordings.message(recordings.stream_events(decoder(name), folder, name))
-        assert str(ours.text) == "".join(texts), name
+                            call_parts = calls.setdefault(call.index, [call.function.name, ""])
+                            call_parts[1] += call.function.arguments or ""
+        message = recordings.message(recordings.stream_events(decoder(name), folder, name))
+        assert str(message.text) == "".join(texts), name
         if calls:
-            said = {c["name"]: c["args"] for c in [*ours.tool_calls, *ours.invalid_tool_calls]}
-            for called, args in calls.values():
-                whole = args.endswith("}")
-                assert said[called] == (json.loads(args) if whole else args) or len(calls) > 1, name
-        assert ours.usage_metadata["total_tokens"] == usage.total_tokens, name
+            arguments = {
+                c["name"]: c["args"] for c in [*message.tool_calls, *message.invalid_tool_calls]
+            }
+            for tool_name, args in calls.values():
+                is_complete = args.endswith("}")
+                assert (
+                    arguments[tool_name] == (json.loads(args) if is_complete else args)
+                    or len(calls) > 1
+                ), name
+        assert message.usage_metadata["total_tokens"] == usage.total_tokens, name
 
 
 @pytest.mark.slow
@@ -71,18 +76,20 @@ def test_the_sdk_reads_responses_as_we_do(fault_server: FaultServer, name: str) 
         for event in sdk.responses.create(model="m", input=[], stream=True):
             if event.type in ("response.completed", "response.incomplete"):
                 final = event.response
-    ours = recordings.message(recordings.stream_events(decoder(name), "openai", name))
+    message = recordings.message(recordings.stream_events(decoder(name), "openai", name))
 
-    assert str(ours.text) == final.output_text
-    called = [
+    assert str(message.text) == final.output_text
+    expected_calls = [
         (item.call_id, item.name)
         for item in final.output
         if item.type in ("function_call", "custom_tool_call")
     ]
-    assert [(c["id"], c["name"]) for c in [*ours.tool_calls, *ours.invalid_tool_calls]] == called
-    assert ours.usage_metadata["output_tokens"] == final.usage.output_tokens
+    assert [
+        (c["id"], c["name"]) for c in [*message.tool_calls, *message.invalid_tool_calls]
+    ] == expected_calls
+    assert message.usage_metadata["output_tokens"] == final.usage.output_tokens
     assert (
-        ours.usage_metadata["input_token_details"]["cache_read"]
+        message.usage_metadata["input_token_details"]["cache_read"]
         == final.usage.input_tokens_details.cached_tokens
     )
 
@@ -156,12 +163,13 @@ def test_the_sdk_accepts_our_chat_bodies(case: str, stream: bool) -> None:
     model = ChatOpenAI(
         model="gpt-next", api_key="sk-test", use_responses_api=False, seed=1, n=1, store=False
     )
-    sent = model.explain(CONVERSATION, stream=stream, **CALLS[case])
+    explanation = model.explain(CONVERSATION, stream=stream, **CALLS[case])
 
     accepts(
-        CompletionCreateParamsStreaming if stream else CompletionCreateParamsNonStreaming, sent.body
+        CompletionCreateParamsStreaming if stream else CompletionCreateParamsNonStreaming,
+        explanation.body,
     )
-    assert sent.url.endswith("/chat/completions")
+    assert explanation.url.endswith("/chat/completions")
 
 
 @pytest.mark.slow
@@ -171,13 +179,14 @@ def test_the_sdk_accepts_our_responses_bodies(case: str, stream: bool) -> None:
     model = ChatOpenAI(
         model="gpt-next", api_key="sk-test", use_responses_api=True, verbosity="low", store=False
     )
-    sent = model.explain(CONVERSATION, stream=stream, reasoning_effort="low", **CALLS[case])
+    explanation = model.explain(CONVERSATION, stream=stream, reasoning_effort="low", **CALLS[case])
 
     accepts(
-        ResponseCreateParamsStreaming if stream else ResponseCreateParamsNonStreaming, sent.body
+        ResponseCreateParamsStreaming if stream else ResponseCreateParamsNonStreaming,
+        explanation.body,
     )
-    assert sent.url.endswith("/responses")
-    assert sent.body["include"] == ["reasoning.encrypted_content"]
+    assert explanation.url.endswith("/responses")
+    assert explanation.body["include"] == ["reasoning.encrypted_content"]
 
 
 @pytest.mark.slow
@@ -188,9 +197,9 @@ def test_the_sdk_accepts_answers_sent_back(name: str) -> None:
         ToolMessage("ok", tool_call_id=call["id"])
         for call in [*answer.tool_calls, *answer.invalid_tool_calls]
     ]
-    sent = ChatOpenAI(api_key="sk-test").explain([HumanMessage("Hi"), answer, *results])
+    explanation = ChatOpenAI(api_key="sk-test").explain([HumanMessage("Hi"), answer, *results])
 
-    accepts(ResponseCreateParamsNonStreaming, sent.body)
+    accepts(ResponseCreateParamsNonStreaming, explanation.body)
 
 
 @pytest.mark.parametrize("name", CHAT)
@@ -202,6 +211,6 @@ def test_the_sdk_accepts_chat_answers_sent_back(name: str) -> None:
         ToolMessage("ok", tool_call_id=call["id"])
         for call in [*answer.tool_calls, *answer.invalid_tool_calls]
     ]
-    sent = ChatOpenAI(api_key="sk-test").explain([HumanMessage("Hi"), answer, *results])
+    explanation = ChatOpenAI(api_key="sk-test").explain([HumanMessage("Hi"), answer, *results])
 
-    accepts(CompletionCreateParamsNonStreaming, sent.body)
+    accepts(CompletionCreateParamsNonStreaming, explanation.body)

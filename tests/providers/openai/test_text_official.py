@@ -39,9 +39,9 @@ def test_they_send_what_we_send(call, fault_server, name):
         client.completions.create(
             model="gpt-3.5-turbo-instruct", prompt="Hi", max_tokens=256, **OPTIONS[name]
         )
-    ours, theirs = fault_server.requests("/v1/completions")
-    assert ours.json() == theirs.json()
-    assert ours.headers["authorization"] == theirs.headers["authorization"]
+    foldline_request, sdk_request = fault_server.requests("/v1/completions")
+    assert foldline_request.json() == sdk_request.json()
+    assert foldline_request.headers["authorization"] == sdk_request.headers["authorization"]
 
 
 def test_they_ask_azure_as_we_do(call, fault_server):
@@ -56,10 +56,10 @@ def test_they_ask_azure_as_we_do(call, fault_server):
     )
     with client:
         client.completions.create(model="mine", prompt="Hi", max_tokens=256)
-    ours, theirs = fault_server.requests(wire.path)
-    assert ours.json() == theirs.json()
-    assert ours.path == theirs.path
-    assert ours.headers["api-key"] == theirs.headers["api-key"]
+    foldline_request, sdk_request = fault_server.requests(wire.path)
+    assert foldline_request.json() == sdk_request.json()
+    assert foldline_request.path == sdk_request.path
+    assert foldline_request.headers["api-key"] == sdk_request.headers["api-key"]
     assert wire.kind is AzureOpenAI
 
 
@@ -68,5 +68,5 @@ def test_they_read_the_stream_as_we_do(call, fault_server):
     fault_server.script(wire.path, wire.stream)
     with openai.OpenAI(base_url=f"{fault_server.url}/v1", api_key="k") as client:
         chunks = list(client.completions.create(model="m", prompt="Hi", stream=True))
-    theirs = "".join(choice.text for chunk in chunks for choice in chunk.choices)
-    assert "".join(call.stream(wire.model(fault_server), "Hi")) == theirs
+    sdk_text = "".join(choice.text for chunk in chunks for choice in chunk.choices)
+    assert "".join(call.stream(wire.model(fault_server), "Hi")) == sdk_text

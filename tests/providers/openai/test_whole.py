@@ -145,13 +145,13 @@ def test_answers_as_hosts_send_them_are_one_text(change: dict[str, Any]) -> None
     message = AIMessage.from_fold(fold(events), "v0")
     assert message.content == "Bears sleep in winter."
     assert message.finish_reason == "stop"
-    own = {name: value for name, value in change.items() if name in ("timings", "citations")}
-    assert own.items() <= message.response_metadata.items()
+    metadata = {name: value for name, value in change.items() if name in ("timings", "citations")}
+    assert metadata.items() <= message.response_metadata.items()
 
 
 @pytest.mark.parametrize("folder", ["openai", "llama"])
 def test_a_recorded_answer_is_read_whole(folder: str) -> None:
-    answer = recordings.whole(folder, "chat-text")
+    answer = recordings.whole_answer(folder, "chat-text")
     message = AIMessage.from_fold(fold(decoder("m").whole(answer)), "v0")
 
     assert message.content == answer["choices"][0]["message"]["content"]
@@ -169,20 +169,20 @@ def test_E2_nothing_of_a_plain_answer_is_lost_when_its_reader_leaves(
     call: Any, fault_server: FaultServer
 ) -> None:
     fault_server.script(CHAT, json_answer(ANSWER))
-    whole = call.invoke(model(fault_server), "Hi")
+    answer = call.invoke(model(fault_server), "Hi")
     events = call.stream_v2(model(fault_server), "Hi")
-    assert AIMessage.from_fold(fold(events), "v0").model_copy(update={"id": whole.id}) == whole
-    assert "".join(chunk.text for chunk in call.stream(model(fault_server), "Hi")) == whole.text
+    assert AIMessage.from_fold(fold(events), "v0").model_copy(update={"id": answer.id}) == answer
+    assert "".join(chunk.text for chunk in call.stream(model(fault_server), "Hi")) == answer.text
 
     with model(fault_server).stream_v2("Hi") as stream:
         next(iter(stream))
-    assert stream.partial.usage_metadata == whole.usage_metadata
-    known = {"id", "service_tier", "token_usage"}
-    assert known <= stream.partial.response_metadata.keys()
+    assert stream.partial.usage_metadata == answer.usage_metadata
+    keys = {"id", "service_tier", "token_usage"}
+    assert keys <= stream.partial.response_metadata.keys()
 
-    with pytest.raises(LimitExceededError) as caught:
+    with pytest.raises(LimitExceededError) as excinfo:
         call.invoke(model(fault_server, limits=Limits(blocks=0)), "Hi")
-    assert caught.value.partial.usage_metadata == whole.usage_metadata
+    assert excinfo.value.partial.usage_metadata == answer.usage_metadata
 
 
 def test_what_is_read_elsewhere_is_not_told_twice() -> None:

@@ -37,11 +37,13 @@ def answer(name: str) -> AIMessage:
 
 @pytest.mark.parametrize("name", CASES)
 def test_stream_and_whole_answer_are_one_message(name: str) -> None:
-    streamed, whole = recordings.both(lambda: decoder(name), "openai_compatible", name)
-    left, right = streamed.model_dump(), whole.model_dump()
+    streamed_message, whole_message = recordings.both_messages(
+        lambda: decoder(name), "openai_compatible", name
+    )
+    streamed_fields, right = streamed_message.model_dump(), whole_message.model_dump()
     if name == "moonshot-usage-in-choice":
-        assert left["usage_metadata"] == right["usage_metadata"]
-    assert left == right
+        assert streamed_fields["usage_metadata"] == right["usage_metadata"]
+    assert streamed_fields == right
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -63,17 +65,21 @@ def test_reasoning_is_a_block_wherever_the_host_puts_it(
     name: str, reasoning: str, text: str
 ) -> None:
     message = answer(name)
-    thought, said = message.content_blocks
-    assert (thought["type"], thought["reasoning"], said["text"]) == ("reasoning", reasoning, text)
+    thought, text_block = message.content_blocks
+    assert (thought["type"], thought["reasoning"], text_block["text"]) == (
+        "reasoning",
+        reasoning,
+        text,
+    )
 
 
 def test_reasoning_is_kept_by_chat_openai_too(call: Any, fault_server: FaultServer) -> None:
     fault_server.script(
         "/v1/chat/completions",
-        json_answer(recordings.whole("openai_compatible", "deepseek-reasoning")),
+        json_answer(recordings.whole_answer("openai_compatible", "deepseek-reasoning")),
     )
-    said = call.invoke(ChatOpenAI(base_url=f"{fault_server.url}/v1", api_key="k"), "Hi")
-    assert said.content_blocks[0]["reasoning"] == "Compare 9.80 and 9.11."
+    answer = call.invoke(ChatOpenAI(base_url=f"{fault_server.url}/v1", api_key="k"), "Hi")
+    assert answer.content_blocks[0]["reasoning"] == "Compare 9.80 and 9.11."
 
 
 def test_counts_and_sources_of_hosts() -> None:
@@ -118,25 +124,25 @@ def test_reasoning_goes_back_as_each_host_wants_it() -> None:
     ]
     assert (
         details
-        == recordings.whole("openai_compatible", "openrouter-reasoning-details")["choices"][0][
-            "message"
-        ]["reasoning_details"]
+        == recordings.whole_answer("openai_compatible", "openrouter-reasoning-details")["choices"][
+            0
+        ]["message"]["reasoning_details"]
     )
     parts = back(of("mistral"), answer("mistral-thinking")).body["messages"][1]["content"]
     assert (
         parts
-        == recordings.whole("openai_compatible", "mistral-thinking")["choices"][0]["message"][
-            "content"
-        ]
+        == recordings.whole_answer("openai_compatible", "mistral-thinking")["choices"][0][
+            "message"
+        ]["content"]
     )
 
 
 def test_reasoning_of_another_host_is_foreign() -> None:
-    told = back(
+    explanation = back(
         ChatOpenAICompatible(provider="groq", model="m", api_key="k"), answer("deepseek-reasoning")
     )
-    assert told.body["messages"][1]["content"].startswith("<thinking>")
-    assert told.notes == ["reasoning by deepseek was told as text"]
+    assert explanation.body["messages"][1]["content"].startswith("<thinking>")
+    assert explanation.notes == ["reasoning by deepseek was told as text"]
 
 
 def add(a: int, b: int) -> int:
@@ -172,10 +178,10 @@ def test_quirks_are_data() -> None:
 
 
 def test_mistral_gets_ids_it_accepts() -> None:
-    told = back(
+    explanation = back(
         ChatOpenAICompatible(provider="mistral", model="m", api_key="k"), AIMessage("x"), calls=True
     )
-    _, assistant, tool = told.body["messages"]
+    _, assistant, tool = explanation.body["messages"]
     assert assistant["tool_calls"][0]["id"] == tool["tool_call_id"]
     assert len(tool["tool_call_id"]) == 9
     assert tool["tool_call_id"].isalnum()
@@ -196,9 +202,9 @@ def test_every_host_says_which_key_it_wants(name: str, monkeypatch: pytest.Monke
     else:
         assert "authorization" not in model.explain("x").headers
     monkeypatch.setenv(host.keys[0], "k")
-    told = model.explain("x")
-    assert told.url == f"{address}/chat/completions"
-    assert told.headers["authorization"] == "***"
+    explanation = model.explain("x")
+    assert explanation.url == f"{address}/chat/completions"
+    assert explanation.headers["authorization"] == "***"
 
 
 @pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
@@ -218,7 +224,7 @@ def test_langchains_names_for_keys() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "given", "url"),
+    ("kind", "settings", "url"),
     [
         ("ChatCohere", {"cohere_api_key": "k"}, "https://api.cohere.ai/compatibility/v1"),
         ("ChatHuggingFace", {"huggingfacehub_api_token": "k"}, "https://router.huggingface.co/v1"),
@@ -245,9 +251,12 @@ def test_langchains_names_for_keys() -> None:
         ),
     ],
 )
-def test_names_and_addresses_as_their_own_packages_take_them(kind, given, url) -> None:
-    told = getattr(openai_compatible, kind)(model="m", **given).explain("x")
-    assert (told.url, told.headers["authorization"]) == (f"{url}/chat/completions", "***")
+def test_names_and_addresses_as_their_own_packages_take_them(kind, settings, url) -> None:
+    explanation = getattr(openai_compatible, kind)(model="m", **settings).explain("x")
+    assert (explanation.url, explanation.headers["authorization"]) == (
+        f"{url}/chat/completions",
+        "***",
+    )
 
 
 def test_a_host_without_an_address_of_its_own_says_how_to_give_one(monkeypatch) -> None:
@@ -289,7 +298,7 @@ def test_E3_is_off_only_where_a_row_says_so(call: Any, fault_server: FaultServer
 )
 def test_models_of_hosts_are_written_and_read(kind: type[ChatOpenAICompatible]) -> None:
     model = kind(model="m", api_key="sk-canary", temperature=0.5)
-    written = dumps(model)
-    assert "sk-canary" not in written
-    read = loads(written, allowed_objects="all")
+    text = dumps(model)
+    assert "sk-canary" not in text
+    read = loads(text, allowed_objects="all")
     assert (type(read), read.model, read.temperature, read.api_key) == (kind, "m", 0.5, None)

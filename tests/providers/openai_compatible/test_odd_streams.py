@@ -28,18 +28,18 @@ from tests.servers import FaultServer, sse_answer
 pytestmark = pytest.mark.timing
 
 
-def heard(*chunks: dict[str, Any], others: list[Any] | None = None) -> AIMessage:
+def decode_message(*chunks: dict[str, Any], others: list[Any] | None = None) -> AIMessage:
     """The message of a stream."""
     decoder = CompletionsDecoder(OPENAI, recordings.fail, others=others)
-    events = [event for one in chunks for event in decoder.feed(one)] + decoder.end(marked=True)
+    events = [event for data in chunks for event in decoder.feed(data)] + decoder.end(marked=True)
     assert_valid_event_stream(events)
     return AIMessage.from_fold(fold(events), "v1")
 
 
 def at(index: Any, delta: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    said = chunk(delta)
-    said["choices"][0] |= {"index": index, **fields}
-    return said
+    data = chunk(delta)
+    data["choices"][0] |= {"index": index, **fields}
+    return data
 
 
 def details(text: str, **more: Any) -> dict[str, Any]:
@@ -53,11 +53,11 @@ def test_T16_reasoning_in_slices_adds_up_to_what_was_said(
     stream = [details("th"), details("ink"), details("", signature="sig"), STOP]
     fault_server.script(CHAT, sse_answer(stream, done="[DONE]"))
     chunks = call.stream(model(fault_server, output_version="v1"), "Hi")
-    whole = chunks[0]
-    for one in chunks[1:]:
-        whole += one
+    total = chunks[0]
+    for piece in chunks[1:]:
+        total += piece
 
-    (block,) = [one for one in whole.content_blocks if one["type"] == "reasoning"]
+    (block,) = [block for block in total.content_blocks if block["type"] == "reasoning"]
     assert block["reasoning"] == "think"
     (part,) = block["extras"]["reasoning_details"]
     assert (part["text"], part["signature"]) == ("think", "sig")
@@ -69,9 +69,9 @@ def test_slices_of_reasoning_details_do_not_grow_into_one_another(
     """It took 7 s for 2,000 slices: each was added to all that had been said before."""
     stream = [*(details("a word ") for _ in range(2_000)), STOP]
     fault_server.script(CHAT, sse_answer(stream, done="[DONE]"))
-    started = time.process_time()
+    start = time.process_time()
     chunks = list(model(fault_server).stream("Hi"))
-    assert time.process_time() - started < 3
+    assert time.process_time() - start < 3
     assert len(chunks) >= 2_000
 
 
@@ -85,33 +85,33 @@ def test_slices_of_reasoning_details_do_not_grow_into_one_another(
 )
 def test_F_T04_an_error_in_another_place_is_an_error(failure: dict[str, Any]) -> None:
     with pytest.raises(ModelError, match="engine died"):
-        heard(*HELLO, failure)
+        decode_message(*HELLO, failure)
 
 
 def test_F_T04_an_error_of_a_choice_has_its_class(call: Any, fault_server: FaultServer) -> None:
     failed = at(0, {}, finish_reason="error", error={"code": 429, "message": "slow down"})
     fault_server.script(CHAT, sse_answer([*HELLO, failed], done="[DONE]"))
-    with pytest.raises(ModelRateLimitError, match="slow down") as caught:
+    with pytest.raises(ModelRateLimitError, match="slow down") as excinfo:
         call.stream(model(fault_server), "Hi")
-    assert caught.value.partial.text == "Hello"
+    assert excinfo.value.partial.text == "Hello"
 
 
 @pytest.mark.parametrize("index", ["0", 1, "1"])
 def test_the_only_choice_is_the_answer_whatever_its_index(index: Any) -> None:
     stop = at(index, {}, finish_reason="stop")
-    message = heard(at(index, {"content": "Hel"}), at(index, {"content": "lo"}), stop)
+    message = decode_message(at(index, {"content": "Hel"}), at(index, {"content": "lo"}), stop)
     assert message.text == "Hello"
     assert message.finish_reason == "stop"
 
 
 def test_choices_of_mixed_indexes_are_kept_apart() -> None:
     others: list[Any] = []
-    message = heard(at("1", {"content": "A"}), at(2, {"content": "B"}), others=others)
-    assert (message.text, [one.text for one in others]) == ("A", ["B"])
+    message = decode_message(at("1", {"content": "A"}), at(2, {"content": "B"}), others=others)
+    assert (message.text, [other_message.text for other_message in others]) == ("A", ["B"])
 
 
 @pytest.mark.parametrize(
-    "odd",
+    "chunk",
     [
         at(0, {}, logprobs=5),
         at(0, {}, finish_reason=["stop"]),
@@ -119,27 +119,29 @@ def test_choices_of_mixed_indexes_are_kept_apart() -> None:
         {**chunk({}), "choices": [None]},
     ],
 )
-def test_what_says_nothing_costs_no_answer(odd: dict[str, Any]) -> None:
-    assert heard(*HELLO, odd, STOP).text == "Hello"
+def test_what_says_nothing_costs_no_answer(chunk: dict[str, Any]) -> None:
+    assert decode_message(*HELLO, chunk, STOP).text == "Hello"
 
 
 def test_content_may_be_a_list_of_texts() -> None:
-    assert heard(chunk({"content": ["Hel", "lo"]}), STOP).text == "Hello"
+    assert decode_message(chunk({"content": ["Hel", "lo"]}), STOP).text == "Hello"
 
 
 @pytest.mark.parametrize("args", [[1], 5, True])
 def test_F_U03_arguments_that_are_no_object_make_an_invalid_call(args: Any) -> None:
     call = {"index": 0, "id": "a", "function": {"name": "f", "arguments": args}}
-    message = heard(chunk({"tool_calls": [call]}), STOP)
+    message = decode_message(chunk({"tool_calls": [call]}), STOP)
     assert message.tool_calls == []
-    assert [one["name"] for one in message.invalid_tool_calls] == ["f"]
+    assert [tool_call["name"] for tool_call in message.invalid_tool_calls] == ["f"]
 
 
 def test_E5_a_call_of_free_text_is_whole_before_it_is_told() -> None:
     first = {"index": 0, "id": "a", "type": "custom", "custom": {"name": "f", "input": "ab"}}
     second = {"index": 0, "custom": {"input": "cd"}}
-    message = heard(chunk({"tool_calls": [first]}), chunk({"tool_calls": [second]}), STOP)
-    assert [(one["name"], one["args"]) for one in message.tool_calls] == [("f", {"__arg1": "abcd"})]
+    message = decode_message(chunk({"tool_calls": [first]}), chunk({"tool_calls": [second]}), STOP)
+    assert [(tool_call["name"], tool_call["args"]) for tool_call in message.tool_calls] == [
+        ("f", {"__arg1": "abcd"})
+    ]
     assert message.invalid_tool_calls == []
 
 
@@ -149,19 +151,19 @@ def test_what_a_later_slice_repeats_is_said_once() -> None:
         {"index": 0, "id": "a", "function": {"name": "f", "arguments": ""}, "extra_content": extra},
         {"index": 0, "function": {"arguments": "{}"}, "extra_content": extra},
     ]
-    message = heard(*(chunk({"tool_calls": [one]}) for one in slices), STOP)
+    message = decode_message(*(chunk({"tool_calls": [tool_slice]}) for tool_slice in slices), STOP)
     assert message.tool_calls[0]["extras"]["extra_content"] == extra
 
 
 def test_a_message_beside_an_empty_delta_is_not_said_again() -> None:
     last = at(0, {}, finish_reason="stop", message={"role": "assistant", "content": "Hello"})
-    assert heard(*HELLO, last).text == "Hello"
+    assert decode_message(*HELLO, last).text == "Hello"
 
 
 def test_what_was_open_at_first_is_heard_later() -> None:
     first = {**HELLO[0], "system_fingerprint": None, "service_tier": None}
     later = {**HELLO[1], "system_fingerprint": "fp", "service_tier": "default"}
-    metadata = heard(first, later, STOP).response_metadata
+    metadata = decode_message(first, later, STOP).response_metadata
     assert (metadata["system_fingerprint"], metadata["service_tier"]) == ("fp", "default")
 
 
@@ -175,25 +177,27 @@ def test_what_was_open_at_first_is_heard_later() -> None:
     ],
 )
 def test_reasoning_of_any_shape_is_reasoning(delta: dict[str, Any]) -> None:
-    message = heard(chunk(delta), STOP)
-    assert [one["reasoning"] for one in message.content_blocks] == ["think"]
+    message = decode_message(chunk(delta), STOP)
+    assert [block["reasoning"] for block in message.content_blocks] == ["think"]
 
 
 def test_the_end_may_have_blanks_around_it(call: Any, fault_server: FaultServer) -> None:
     answer = sse_answer([*HELLO, STOP, b"data:  [DONE] \n\n"])
     fault_server.script(CHAT, answer)
-    assert "".join(one.text for one in call.stream(model(fault_server), "Hi")) == "Hello"
+    assert "".join(chunk.text for chunk in call.stream(model(fault_server), "Hi")) == "Hello"
 
 
 def test_F_V08_the_key_of_one_host_is_not_taken_for_another() -> None:
     with pytest.raises(
         ValidationError, match="mistral_api_key is the key of another host"
-    ) as caught:
+    ) as excinfo:
         ChatGroq(model="m", mistral_api_key="sk-canary")
-    assert "sk-canary" not in str(caught.value)
+    assert "sk-canary" not in str(excinfo.value)
     assert ChatGroq(model="m", groq_api_key="k").api_key.get_secret_value() == "k"
-    own = ChatOpenAICompatible(provider="mine", base_url="http://h/v1", model="m", mine_api_key="k")
-    assert own.api_key.get_secret_value() == "k"
+    model = ChatOpenAICompatible(
+        provider="mine", base_url="http://h/v1", model="m", mine_api_key="k"
+    )
+    assert model.api_key.get_secret_value() == "k"
 
 
 def test_an_address_is_one_under_every_name() -> None:

@@ -37,14 +37,14 @@ ROOT = f"/v1/projects/{PROJECT}/locations/{LOCATION}/publishers/anthropic/models
 
 
 def model_of(url: str, **settings: Any) -> ChatAnthropicVertex:
-    given = {
+    defaults = {
         "model": MODEL,
         "project": PROJECT,
         "location": LOCATION,
         "base_url": url,
         "max_retries": 0,
     }
-    return ChatAnthropicVertex(**given | {"access_token": TOKEN} | settings)
+    return ChatAnthropicVertex(**defaults | {"access_token": TOKEN} | settings)
 
 
 @pytest.fixture
@@ -57,13 +57,13 @@ def vertex(stub):
 def test_answers_are_those_of_anthropic(call, vertex, name):
     vertex.answer, vertex.stream = whole_of(name), stream_of(name)
     expected = message_of(decode_stream(stream_of(name)))
-    whole = call.invoke(model_of(vertex.url, output_version="v1"), "Hi")
+    answer = call.invoke(model_of(vertex.url, output_version="v1"), "Hi")
     chunks = call.stream(model_of(vertex.url, output_version="v1"), "Hi")
-    streamed = sum(chunks[1:], chunks[0])
-    assert whole.content == expected.content
-    assert streamed.text == expected.text
-    assert streamed.usage_metadata == whole.usage_metadata == expected.usage_metadata
-    assert whole.response_metadata["model_provider"] == "anthropic"
+    streamed_message = sum(chunks[1:], chunks[0])
+    assert answer.content == expected.content
+    assert streamed_message.text == expected.text
+    assert streamed_message.usage_metadata == answer.usage_metadata == expected.usage_metadata
+    assert answer.response_metadata["model_provider"] == "anthropic"
 
 
 def test_the_body_names_the_version_and_the_path_the_model(call, vertex):
@@ -71,26 +71,26 @@ def test_the_body_names_the_version_and_the_path_the_model(call, vertex):
     model = model_of(vertex.url, max_output_tokens=9, betas=["b-1"])
     call.invoke(model, "Hi")
     call.stream(model, "Hi")
-    whole, streamed = vertex.requests
-    assert whole["path"] == f"{ROOT}/{MODEL}:rawPredict"
-    assert streamed["path"] == f"{ROOT}/{MODEL}:streamRawPredict"
-    assert whole["body"] == {
+    whole_request, stream_request = vertex.requests
+    assert whole_request["path"] == f"{ROOT}/{MODEL}:rawPredict"
+    assert stream_request["path"] == f"{ROOT}/{MODEL}:streamRawPredict"
+    assert whole_request["body"] == {
         "anthropic_version": "vertex-2023-10-16",
         "max_tokens": 9,
         "messages": [{"role": "user", "content": "Hi"}],
     }
-    assert streamed["body"] == {**whole["body"], "stream": True}
-    assert whole["headers"]["anthropic-beta"] == "b-1"
-    assert whole["headers"]["authorization"] == f"Bearer {TOKEN}"
-    assert "x-api-key" not in whole["headers"]
+    assert stream_request["body"] == {**whole_request["body"], "stream": True}
+    assert whole_request["headers"]["anthropic-beta"] == "b-1"
+    assert whole_request["headers"]["authorization"] == f"Bearer {TOKEN}"
+    assert "x-api-key" not in whole_request["headers"]
 
 
-@pytest.mark.parametrize("odd", ["a/../b", "m?x=1", "m:other", "m#f"])
-def test_a_model_cannot_change_the_path(odd):
-    sent = model_of("http://x", model=odd).explain("Hi")
-    assert "?" not in sent.url
-    assert "#" not in sent.url
-    assert sent.url.count("/") == f"http://x{ROOT}/m:rawPredict".count("/")
+@pytest.mark.parametrize("name", ["a/../b", "m?x=1", "m:other", "m#f"])
+def test_a_model_cannot_change_the_path(name):
+    explanation = model_of("http://x", model=name).explain("Hi")
+    assert "?" not in explanation.url
+    assert "#" not in explanation.url
+    assert explanation.url.count("/") == f"http://x{ROOT}/m:rawPredict".count("/")
 
 
 def add(a: int, b: int) -> int:
@@ -116,10 +116,10 @@ def test_they_send_what_we_send(call, vertex, name):
     vertex.answer = whole_of("text")
     messages, options = CONVERSATIONS[name]
     call.invoke(model_of(vertex.url, max_tokens=50), messages, **options)
-    ours = vertex.requests[-1]
-    named = {"max_tokens", "messages"}
-    body = {k: v for k, v in ours["body"].items() if k in named}
-    more = {k: v for k, v in ours["body"].items() if k not in named}
+    foldline_request = vertex.requests[-1]
+    parameters = {"max_tokens", "messages"}
+    body = {k: v for k, v in foldline_request["body"].items() if k in parameters}
+    more = {k: v for k, v in foldline_request["body"].items() if k not in parameters}
     client = AnthropicVertex(
         region=LOCATION,
         project_id=PROJECT,
@@ -129,18 +129,21 @@ def test_they_send_what_we_send(call, vertex, name):
     )
     with client:
         client.messages.create(model=MODEL, extra_body=more, **body)
-    theirs = vertex.requests[-1]
-    assert (theirs["path"], theirs["body"]) == (ours["path"], ours["body"])
-    assert theirs["headers"]["authorization"] == ours["headers"]["authorization"]
+    sdk_request = vertex.requests[-1]
+    assert (sdk_request["path"], sdk_request["body"]) == (
+        foldline_request["path"],
+        foldline_request["body"],
+    )
+    assert sdk_request["headers"]["authorization"] == foldline_request["headers"]["authorization"]
 
 
 def test_what_it_wrote_is_its_own_for_anthropic_too(call, vertex):
     vertex.answer = whole_of("thinking")
     answer = call.invoke(model_of(vertex.url), "Hi")
-    sent = ChatAnthropic(model="claude-sonnet-4-5", api_key="k").explain(
+    explanation = ChatAnthropic(model="claude-sonnet-4-5", api_key="k").explain(
         [HumanMessage("Hi"), answer, HumanMessage("On")]
     )
-    assert sent.body["messages"][1]["content"][0]["type"] == "thinking"
+    assert explanation.body["messages"][1]["content"][0]["type"] == "thinking"
 
 
 @pytest.mark.parametrize(
@@ -156,9 +159,9 @@ def test_what_it_wrote_is_its_own_for_anthropic_too(call, vertex):
 )  # fmt: skip
 def test_errors_of_google_and_of_anthropic_are_typed(call, vertex, status, body, expected):
     vertex.status, vertex.answer = status, body
-    with pytest.raises(expected) as caught:
+    with pytest.raises(expected) as excinfo:
         call.invoke(model_of(vertex.url), "Hi")
-    assert TOKEN not in f"{caught.value} {caught.value.body}"
+    assert TOKEN not in f"{excinfo.value} {excinfo.value.body}"
 
 
 PATH = f"{ROOT}/{MODEL}:streamRawPredict"
@@ -177,9 +180,9 @@ BEGINNING = stream_of("text").partition(b"event: content_block_stop")[0]
 )  # fmt: skip
 def test_a_fault_in_the_stream_comes_after_what_was_said(call, fault_server, more, expected):
     fault_server.script(PATH, sse_answer([BEGINNING + more]))
-    with pytest.raises(expected) as caught:
+    with pytest.raises(expected) as excinfo:
         call.stream(model_of(fault_server.url, max_retries=3), "Hi")
-    assert caught.value.partial.text
+    assert excinfo.value.partial.text
     assert fault_server.hits(PATH) == 1
 
 

@@ -58,7 +58,7 @@ def make(request, stub):
     kind, model, answer = MODELS[request.param]
     stub.answer = answer
 
-    def made(**settings):
+    def make_model(**settings):
         settings = {
             "model": model,
             "location": LOCATION,
@@ -68,7 +68,7 @@ def make(request, stub):
         }
         return kind(**settings)
 
-    return made
+    return make_model
 
 
 def account(stub, **fields):
@@ -93,8 +93,8 @@ def test_a_token_is_fetched_once_and_sent_with_every_call(call, stub, make, no_b
 def test_a_key_file_is_given_by_fields_path_or_variable(call, stub, make, tmp_path, monkeypatch):
     file = tmp_path / "key.json"
     file.write_text(json.dumps(stub.key_file()))
-    for given in (stub.key_file(), str(file), file):
-        assert call.invoke(make(credentials=given, project=PROJECT), "Hi").text == "Hello."
+    for credentials in (stub.key_file(), str(file), file):
+        assert call.invoke(make(credentials=credentials, project=PROJECT), "Hi").text == "Hello."
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(file))
     assert call.invoke(make(project="other"), "Hi").text == "Hello."
     assert "/projects/other/" in stub.requests[-1]["path"]
@@ -160,17 +160,17 @@ def test_a_token_that_still_holds_is_used_while_no_new_one_can_be_had(call, stub
 def test_a_refused_account_is_an_authentication_error(call, stub, make):
     stub.token_status = 400
     stub.token_body = {"error": "invalid_grant", "error_description": "Invalid JWT Signature."}
-    with pytest.raises(ModelAuthenticationError, match="invalid_grant") as caught:
+    with pytest.raises(ModelAuthenticationError, match="invalid_grant") as excinfo:
         call.invoke(make(credentials=account(stub), project=PROJECT, max_retries=2), "Hi")
-    assert caught.value.provider in ("google_vertexai", "google_anthropic_vertex")
-    assert PRIVATE_KEY[100:140] not in str(caught.value)
+    assert excinfo.value.provider in ("google_vertexai", "google_anthropic_vertex")
+    assert PRIVATE_KEY[100:140] not in str(excinfo.value)
     assert stub.requests == []
 
 
 def test_a_token_endpoint_that_is_not_there_is_a_connection_error(call, stub, make):
-    gone = account(stub, token_uri="http://127.0.0.1:9/token")
+    key_file = account(stub, token_uri="http://127.0.0.1:9/token")
     with pytest.raises(ModelConnectionError):
-        call.invoke(make(credentials=gone, project=PROJECT), "Hi")
+        call.invoke(make(credentials=key_file, project=PROJECT), "Hi")
 
 
 @pytest.mark.slow
@@ -188,10 +188,10 @@ def test_a_new_token_that_is_refused_is_not_replaced_again(call, stub, make):
     model = make(credentials=account(stub), project=PROJECT, max_retries=3)
     call.invoke(model, "Hi")
     stub.valid.clear()
-    with pytest.raises(ModelAuthenticationError) as caught:
+    with pytest.raises(ModelAuthenticationError) as excinfo:
         call.invoke(model, "Hi")
     assert len(stub.tokens) == 1
-    assert stub.tokens[0] not in f"{caught.value} {caught.value.body}"
+    assert stub.tokens[0] not in f"{excinfo.value} {excinfo.value.body}"
 
 
 @pytest.mark.slow
@@ -222,9 +222,9 @@ def test_without_credentials_it_is_said_how_to_give_them(call, make):
 def test_a_broken_key_file_shows_nothing_of_itself(call, make, tmp_path):
     file = tmp_path / "key.json"
     file.write_text('{"private_key": "secret-canary"')
-    with pytest.raises(ModelAuthenticationError) as caught:
+    with pytest.raises(ModelAuthenticationError) as excinfo:
         call.invoke(make(credentials=str(file), project=PROJECT), "Hi")
-    assert "canary" not in repr(caught.value) + repr(caught.value.__cause__)
+    assert "canary" not in repr(excinfo.value) + repr(excinfo.value.__cause__)
 
 
 def test_no_project_says_how_to_name_one(make):
@@ -232,13 +232,13 @@ def test_no_project_says_how_to_name_one(make):
         make().explain("Hi")
 
 
-@pytest.mark.parametrize("odd", ["a/b", "p?x=1", "..", "a b", "evil.com#", "", "p\n"])
+@pytest.mark.parametrize("value", ["a/b", "p?x=1", "..", "a b", "evil.com#", "", "p\n"])
 @pytest.mark.parametrize("field", ["project", "location"])
-def test_names_cannot_change_the_address(make, monkeypatch, field, odd):
+def test_names_cannot_change_the_address(make, monkeypatch, field, value):
     with pytest.raises(ValidationError):
-        make(**{"project": PROJECT, field: odd})
-    if odd.strip() == odd != "":
-        monkeypatch.setenv(f"GOOGLE_CLOUD_{field.upper()}", odd)
+        make(**{"project": PROJECT, field: value})
+    if value.strip() == value != "":
+        monkeypatch.setenv(f"GOOGLE_CLOUD_{field.upper()}", value)
         with pytest.raises(UsageError, match="GOOGLE_CLOUD"):
             make(**{"project": PROJECT, field: None}).explain("Hi")
 
@@ -271,12 +271,12 @@ def test_explain_shows_no_token(stub, make):
 )
 def test_where_vertex_is(settings, host):
     for kind in (ChatVertexAI, ChatAnthropicVertex):
-        sent = kind(model="m", project="p", **settings).explain("Hi")
-        assert sent.url.startswith(f"https://{host}/v1/projects/p/locations/")
+        explanation = kind(model="m", project="p", **settings).explain("Hi")
+        assert explanation.url.startswith(f"https://{host}/v1/projects/p/locations/")
 
 
 @pytest.mark.parametrize(
-    ("given", "root"),
+    ("endpoint", "root"),
     [
         ("http://machine:1", "http://machine:1/v1/projects/p/"),
         ("http://machine:1/v1", "http://machine:1/v1/projects/p/"),
@@ -288,13 +288,15 @@ def test_where_vertex_is(settings, host):
         ("http://gateway/vertex/publishers/x", "http://gateway/vertex/publishers/x/models/"),
     ],
 )
-def test_an_address_may_name_a_machine_a_version_or_all(monkeypatch, given, root):
+def test_an_address_may_name_a_machine_a_version_or_all(monkeypatch, endpoint, root):
     for kind, variable in (
         (ChatVertexAI, "GOOGLE_VERTEX_BASE_URL"),
         (ChatAnthropicVertex, "ANTHROPIC_VERTEX_BASE_URL"),
     ):
-        assert kind(model="m", project="p", api_endpoint=given).explain("Hi").url.startswith(root)
-        monkeypatch.setenv(variable, given)
+        assert (
+            kind(model="m", project="p", api_endpoint=endpoint).explain("Hi").url.startswith(root)
+        )
+        monkeypatch.setenv(variable, endpoint)
         assert kind(model="m", project="p").explain("Hi").url.startswith(root)
 
 
@@ -311,10 +313,10 @@ def test_googles_client_asks_vertex_as_we_do(call, stub, monkeypatch):
         model="gemini-2.5-flash", credentials=credentials, project=PROJECT, location=LOCATION,
         base_url=stub.url, temperature=0.5, max_tokens=9,
     ), [("system", "Be brief."), ("human", "Hi")])  # fmt: skip
-    ours = stub.requests[-1]
+    foldline_request = stub.requests[-1]
     client = genai.Client(
         vertexai=True, project=PROJECT, location=LOCATION,
-        credentials=Given(ours["headers"]["authorization"].removeprefix("Bearer ")),
+        credentials=Given(foldline_request["headers"]["authorization"].removeprefix("Bearer ")),
         http_options=genai.types.HttpOptions(base_url=stub.url, api_version="v1"),
     )  # fmt: skip
     client.models.generate_content(
@@ -323,12 +325,12 @@ def test_googles_client_asks_vertex_as_we_do(call, stub, monkeypatch):
         config={"temperature": 0.5, "max_output_tokens": 9, "system_instruction": "Be brief."},
     )
     client.close()
-    theirs = stub.requests[-1]
-    assert theirs["path"] == ours["path"]
-    assert theirs["headers"]["authorization"] == ours["headers"]["authorization"]
-    for body in (ours["body"], theirs["body"]):
+    sdk_request = stub.requests[-1]
+    assert sdk_request["path"] == foldline_request["path"]
+    assert sdk_request["headers"]["authorization"] == foldline_request["headers"]["authorization"]
+    for body in (foldline_request["body"], sdk_request["body"]):
         body["systemInstruction"].pop("role", None)
-    assert theirs["body"] == ours["body"]
+    assert sdk_request["body"] == foldline_request["body"]
 
 
 def test_variables_choose_vertex(monkeypatch):
@@ -344,9 +346,9 @@ def test_a_key_of_vertex_needs_no_project(call, stub):
     stub.answer = GEMINI
     model = ChatVertexAI(api_key="AIza-express", base_url=stub.url)
     assert call.invoke(model, "Hi").text == "Hello."
-    (sent,) = stub.requests
-    assert sent["path"] == "/v1/publishers/google/models/gemini-2.5-flash:generateContent"
-    assert sent["headers"]["x-goog-api-key"] == "AIza-express"
+    (request,) = stub.requests
+    assert request["path"] == "/v1/publishers/google/models/gemini-2.5-flash:generateContent"
+    assert request["headers"]["x-goog-api-key"] == "AIza-express"
 
 
 def test_the_key_of_the_gemini_api_is_not_sent_to_vertex(call, stub, make, monkeypatch):
@@ -363,9 +365,9 @@ def test_embeddings_of_vertex(call, stub):
         dimensions=2, title="T", auto_truncate=False,
     )  # fmt: skip
     assert call.run(model, "embed_documents", ["a", "b"]) == [[1.0, 0.5]] * 2
-    (sent,) = stub.requests
-    assert sent["path"].endswith("/publishers/google/models/text-embedding-005:predict")
-    assert sent["body"] == {
+    (request,) = stub.requests
+    assert request["path"].endswith("/publishers/google/models/text-embedding-005:predict")
+    assert request["body"] == {
         "instances": [
             {"content": text, "task_type": "RETRIEVAL_DOCUMENT", "title": "T"} for text in "ab"
         ],
@@ -389,6 +391,6 @@ def test_tokens_are_counted(call, stub, make):
     stub.answer = {"totalTokens": 7, "input_tokens": 7}
     model = make(credentials=account(stub), project=PROJECT)
     assert call.run(model, "count_tokens_exactly", [("system", "S"), ("human", "Hi")]) == 7
-    sent = stub.requests[-1]
-    assert ("contents" in sent["body"]) != ("messages" in sent["body"])
-    assert sent["path"].endswith((":countTokens", "models/count-tokens:rawPredict"))
+    request = stub.requests[-1]
+    assert ("contents" in request["body"]) != ("messages" in request["body"])
+    assert request["path"].endswith((":countTokens", "models/count-tokens:rawPredict"))
