@@ -184,30 +184,30 @@ class Baseline:
     def check(self) -> None:
         """Wait until everything that came since has gone, or say what has not."""
         deadline, looks = time.monotonic() + PATIENCE, 0
-        while (grown := self._grown()) and time.monotonic() < deadline:
+        while (leaks := self._grown()) and time.monotonic() < deadline:
             if looks % 10 == 0:  # a collection stops every thread, those we wait for too
                 gc.collect()
             looks += 1
             time.sleep(0.02)
-        assert not grown, f"left behind: {grown}"
+        assert not leaks, f"left behind: {leaks}"
 
     def _grown(self) -> list[str]:
         threads = [repr(thread) for thread in set(threading.enumerate()) - self.threads]
         files = open_files()
-        opened = [f"{fd} -> {files[fd]}" for fd in files if fd not in self.files]
-        return threads + (opened if len(files) > len(self.files) else [])
+        new_files = [f"{fd} -> {files[fd]}" for fd in files if fd not in self.files]
+        return threads + (new_files if len(files) > len(self.files) else [])
 
 
 def open_files() -> dict[str, str]:
     """Descriptor -> what it is, where the system tells."""
     folder = Path("/proc/self/fd")
-    found = {}
+    targets = {}
     for entry in os.listdir(folder) if folder.exists() else []:
         try:
-            found[entry] = os.readlink(folder / entry)
+            targets[entry] = os.readlink(folder / entry)
         except OSError:  # the descriptor of the listing itself
             continue
-    return found
+    return targets
 
 
 @pytest.fixture

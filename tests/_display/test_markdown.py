@@ -165,10 +165,10 @@ def test_plain_words_are_kept(text: str):
 )
 def test_the_time_grows_with_the_text(piece: str):
     def seconds(length: int) -> float:
-        begun = time.process_time()
+        start = time.process_time()
         render_markdown("# " + piece * (length // len(piece)) + "a")
         render_markdown("| a |\n" + piece * (length // len(piece)) + "a")
-        return time.process_time() - begun
+        return time.process_time() - start
 
     seconds(1000)
     assert seconds(160_000) < 5
@@ -190,7 +190,7 @@ def test_an_svg_or_a_broken_picture_is_not_drawn():
 @pytest.mark.slow
 def test_a_browser_runs_nothing_of_it(browse: Browse):
     attack = '<script>document.title="owned"</script><img src=x onerror="document.title=\'owned\'">'
-    seen = browse(AIMessage(f"{attack} [x](javascript:document.title='owned') kept")._repr_html_())
+    page = browse(AIMessage(f"{attack} [x](javascript:document.title='owned') kept")._repr_html_())
 
-    assert "owned</title>" not in seen
-    assert "kept" in seen
+    assert "owned</title>" not in page
+    assert "kept" in page

@@ -162,26 +162,26 @@ def notebook() -> CountingClient:
 def html_of(client: CountingClient, name: str) -> str:
     cell = client.nb.cells[1 + list(CELLS).index(name)]
     data = [output["data"] for output in cell.outputs if "data" in output]
-    return "".join(one.get("text/html") or one.get("image/svg+xml") or "" for one in data)
+    return "".join(item.get("text/html") or item.get("image/svg+xml") or "" for item in data)
 
 
 @pytest.fixture(scope="module")
 def pages(notebook: CountingClient, browse: Browse) -> dict[str, str]:
     """The words of each cell, as one visit of the browser saw them."""
-    shown = "".join(f"<h1>@@{name}@@</h1>{html_of(notebook, name)}" for name in CELLS)
-    parts = browse(shown).split("@@")[1:]
+    document = "".join(f"<h1>@@{name}@@</h1>{html_of(notebook, name)}" for name in CELLS)
+    parts = browse(document).split("@@")[1:]
     return dict(zip(parts[::2], parts[1::2], strict=True))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CELLS)
 def test_a_person_sees_the_words(name: str, pages: dict[str, str]):
-    seen = pages[name].replace("&amp;", "&")
+    page = pages[name].replace("&amp;", "&")
 
     for words in CELLS[name][1]:
-        assert words in seen
-    assert "object at 0x" not in seen
-    assert "**" not in seen
+        assert words in page
+    assert "object at 0x" not in page
+    assert "**" not in page
 
 
 @pytest.mark.slow
@@ -194,7 +194,7 @@ def test_a_stream_is_drawn_while_it_is_read(name: str, notebook: CountingClient)
 
 @pytest.mark.slow
 def test_nothing_that_is_shown_is_fetched_or_run(notebook: CountingClient):
-    everything = "".join(html_of(notebook, name) for name in CELLS).lower()
+    html = "".join(html_of(notebook, name) for name in CELLS).lower()
 
-    assert "<script" not in everything
-    assert 'src="http' not in everything
+    assert "<script" not in html
+    assert 'src="http' not in html

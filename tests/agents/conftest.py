@@ -38,8 +38,8 @@ class Recorder(BaseCallbackHandler):
         self.parents[name] = self.names.get(parent)
         self.told.append((f"{kind}_start", name))
 
-    def _end(self, what: str, run_id: Any) -> None:
-        self.told.append((what, self.names[run_id]))
+    def _end(self, event: str, run_id: Any) -> None:
+        self.told.append((event, self.names[run_id]))
 
     def on_chain_start(self, serialized, inputs, *, run_id, parent_run_id=None, **kwargs):
         self._start("chain", kwargs.get("name") or "?", run_id, parent_run_id)
@@ -69,7 +69,7 @@ class Recorder(BaseCallbackHandler):
         self._end("tool_error", run_id)
 
     def starts(self) -> int:
-        return sum(what.endswith("_start") for what, _ in self.told)
+        return sum(event.endswith("_start") for event, _ in self.told)
 
     def ends(self) -> int:
         return len(self.told) - self.starts()

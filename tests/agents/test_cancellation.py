@@ -92,14 +92,14 @@ class Tried:
         assert self.plain.starts() == self.plain.ends(), self.plain.told
 
 
-async def cancelled_after(ticks: int, tried: Tried, body) -> bool:
+async def cancelled_after(ticks: int, trial: Tried, body) -> bool:
     """Run a body, cancel it after some ticks; say whether it was over before that."""
 
     async def watched():
         try:
-            return await body(tried)
+            return await body(trial)
         except BaseException as error:
-            tried.error = error
+            trial.error = error
             raise
 
     task = asyncio.ensure_future(watched())
@@ -120,10 +120,10 @@ def cancel_everywhere(body, afterwards) -> int:
 
     async def main() -> int:
         for ticks in range(MOST_TICKS):
-            tried = Tried()
-            is_over = await cancelled_after(ticks, tried, body)
-            tried.check()
-            await afterwards(tried)
+            trial = Tried()
+            is_over = await cancelled_after(ticks, trial, body)
+            trial.check()
+            await afterwards(trial)
             if is_over:
                 return ticks
         raise AssertionError("it never came to its end")
@@ -190,30 +190,30 @@ MIDDLEWARE = {
 }
 
 
-def naps_agent(tried: Tried, name: str, *, fails: bool):
+def naps_agent(trial: Tried, name: str, *, fails: bool):
     """Call some tools, then say ok: what comes next is read off the conversation, in whichever process."""
     turns = iter([[down()]] if fails else [])
     naps = ONE_NAP if name == "one call" else NAPS
 
     def turn(request):
-        is_done = any(one.type == "tool" for one in request.messages)
+        is_done = any(message.type == "tool" for message in request.messages)
         return next(turns, None) or (LAST if is_done else naps)
 
     return create_agent(
         ScriptedChatModel(script=turn),
-        [tried.tool],
+        [trial.tool],
         middleware=MIDDLEWARE[name](),
-        checkpointer=tried.saver,
+        checkpointer=trial.saver,
     )
 
 
-async def to_its_end(agent, tried: Tried) -> list[str]:
+async def to_its_end(agent, trial: Tried) -> list[str]:
     """Carry on with what the thread holds; give the tools' results and the last words."""
     while (state := await agent.aget_state(THREAD)).next:
         await agent.ainvoke(APPROVED if state.interrupts else None, THREAD)
     messages = state.values.get("messages", ())
-    return [one.text for one in messages if one.type == "tool"] + [
-        one.text for one in messages[-1:]
+    return [message.text for message in messages if message.type == "tool"] + [
+        message.text for message in messages[-1:]
     ]
 
 
@@ -224,25 +224,29 @@ async def to_its_end(agent, tried: Tried) -> list[str]:
     + [(name, "events") for name in ("one call", "hooks", "approval")],
 )
 def test_FC03_an_agent_cancelled_at_any_await_goes_on_where_it_was(name, mode):
-    async def once(agent, given, config):
+    async def once(agent, agent_input, config):
         if mode is None:
-            await agent.ainvoke(given, config)
+            await agent.ainvoke(agent_input, config)
         else:
-            assert [one async for one in agent.astream(given, config, stream_mode=mode)]
+            assert [item async for item in agent.astream(agent_input, config, stream_mode=mode)]
 
-    async def body(tried: Tried):
-        agent = naps_agent(tried, name, fails=name in ("fallback", "model retry"))
-        await once(agent, "?", tried.config)
+    async def body(trial: Tried):
+        agent = naps_agent(trial, name, fails=name in ("fallback", "model retry"))
+        await once(agent, "?", trial.config)
         if (await agent.aget_state(THREAD)).interrupts:
-            await once(agent, APPROVED, tried.config)
+            await once(agent, APPROVED, trial.config)
 
-    async def afterwards(tried: Tried):
-        seen = [one.text for one in getattr(tried.error, "messages", ()) if one.type == "tool"]
-        finished = list(tried.done)
-        ended = await to_its_end(naps_agent(tried, name, fails=False), tried)
-        assert ended in ([], ["3", "ok"] if name == "one call" else ["1", "3", "ok"])
-        assert set(seen) <= {str(n) for n in finished}
-        assert all(tried.done.count(int(one)) == 1 for one in seen)  # never run twice
+    async def afterwards(trial: Tried):
+        texts = [
+            message.text
+            for message in getattr(trial.error, "messages", ())
+            if message.type == "tool"
+        ]
+        finished_numbers = list(trial.done)
+        final_texts = await to_its_end(naps_agent(trial, name, fails=False), trial)
+        assert final_texts in ([], ["3", "ok"] if name == "one call" else ["1", "3", "ok"])
+        assert set(texts) <= {str(n) for n in finished_numbers}
+        assert all(trial.done.count(int(text)) == 1 for text in texts)  # never run twice
 
     assert cancel_everywhere(body, afterwards) > 30
 
@@ -250,20 +254,24 @@ def test_FC03_an_agent_cancelled_at_any_await_goes_on_where_it_was(name, mode):
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["invoke", "iter"])
 def test_FC03_an_executor_cancelled_at_any_await_gives_its_steps(mode):
-    async def body(tried: Tried):
-        agent = create_tool_calling_agent(scripted(NAPS, NAPS, LAST), [tried.tool], PROMPT)
-        executor = AgentExecutor(agent=agent, tools=[tried.tool])
+    async def body(trial: Tried):
+        agent = create_tool_calling_agent(scripted(NAPS, NAPS, LAST), [trial.tool], PROMPT)
+        executor = AgentExecutor(agent=agent, tools=[trial.tool])
         if mode == "invoke":
-            return await executor.ainvoke({"input": "?"}, tried.config)
-        steps = executor.iter({"input": "?"}, callbacks=tried.config["callbacks"])
-        return [one async for one in steps]
+            return await executor.ainvoke({"input": "?"}, trial.config)
+        steps = executor.iter({"input": "?"}, callbacks=trial.config["callbacks"])
+        return [step async for step in steps]
 
-    async def afterwards(tried: Tried):
-        observed = [said for _, said in getattr(tried.error, "intermediate_steps", ())]
-        heard = sum(what == "tool_end" for what, _ in tried.plain.told)
-        is_told = ("chain_end", "AgentExecutor") in tried.plain.told  # then the outputs are known
-        if tried.error is not None and not is_told:
-            assert heard - 2 <= len(observed) <= heard  # what is being told just now may miss
+    async def afterwards(trial: Tried):
+        observed = [
+            observation for _, observation in getattr(trial.error, "intermediate_steps", ())
+        ]
+        end_count = sum(event == "tool_end" for event, _ in trial.plain.told)
+        is_told = ("chain_end", "AgentExecutor") in trial.plain.told  # then the outputs are known
+        if trial.error is not None and not is_told:
+            assert (
+                end_count - 2 <= len(observed) <= end_count
+            )  # what is being told just now may miss
             assert observed == [1, 3, 1, 3][: len(observed)]
 
     assert cancel_everywhere(body, afterwards) > 30
@@ -283,18 +291,18 @@ def test_ctrl_c_in_a_blocking_run_ends_every_run_once_and_gives_what_was_done(
 
     turns = [[Call("stop", {"n": n}) for _ in range(count)] for n in (0, 1)]
     if kind == "agent":
-        runnable, given = create_agent(scripted(*turns, "ok"), [stop]), "?"
+        runnable, agent_input = create_agent(scripted(*turns, "ok"), [stop]), "?"
     else:
         agent = create_tool_calling_agent(scripted(*turns, "ok"), [stop], PROMPT)
-        runnable, given = AgentExecutor(agent=agent, tools=[stop]), {"input": "?"}
+        runnable, agent_input = AgentExecutor(agent=agent, tools=[stop]), {"input": "?"}
 
-    with pytest.raises(KeyboardInterrupt) as caught:
-        runnable.invoke(given, {"callbacks": [recorder]})
+    with pytest.raises(KeyboardInterrupt) as excinfo:
+        runnable.invoke(agent_input, {"callbacks": [recorder]})
 
     # The other tool's thread may still be telling of its end.
     wait_until(lambda: recorder.starts() == recorder.ends(), "the end of every run", seconds=5)
     if kind == "agent":
-        types = [one.type for one in caught.value.messages]
+        types = [message.type for message in excinfo.value.messages]
         assert types == ["human", "ai", *["tool"] * count, "ai"]
     else:
-        assert [said for _, said in caught.value.intermediate_steps] == [0] * count
+        assert [step for _, step in excinfo.value.intermediate_steps] == [0] * count

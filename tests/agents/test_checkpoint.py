@@ -33,13 +33,13 @@ def saver(request, tmp_path):
     if request.param == "memory":
         yield InMemorySaver()
     elif request.param == "sqlite":
-        with SqliteSaver.from_conn_string(str(tmp_path / "agents.db")) as made:
-            yield made
+        with SqliteSaver.from_conn_string(str(tmp_path / "agents.db")) as memory_saver:
+            yield memory_saver
     else:
-        made = PostgresSaver(request.getfixturevalue("postgres_server").url)
-        made.delete_thread("t1")
-        yield made
-        made.close()
+        memory_saver = PostgresSaver(request.getfixturevalue("postgres_server").url)
+        memory_saver.delete_thread("t1")
+        yield memory_saver
+        memory_saver.close()
 
 
 def test_a_thread_remembers(call, saver):
@@ -48,7 +48,7 @@ def test_a_thread_remembers(call, saver):
     call.invoke(agent, "I am Ada", THREAD)
     state = call.invoke(agent, "Who am I?", THREAD)
 
-    assert [one.text for one in state["messages"]] == [
+    assert [message.text for message in state["messages"]] == [
         "I am Ada",
         "Hello Ada",
         "Who am I?",
@@ -59,12 +59,12 @@ def test_a_thread_remembers(call, saver):
 
 
 def test_a_run_stops_for_approval_and_goes_on_with_another_agent_object(call, saver):
-    ran = []
+    paths = []
 
     @tool
     def delete(path: str) -> str:
         """Delete a file."""
-        ran.append(path)
+        paths.append(path)
         return f"deleted {path}"
 
     def agent(*turns):
@@ -76,10 +76,10 @@ def test_a_run_stops_for_approval_and_goes_on_with_another_agent_object(call, sa
         )
 
     first = agent([Call("delete", {"path": "/a"}), Call("add", {"a": 1, "b": 1})])
-    stopped = call.invoke(first, "clean up", THREAD)
+    result = call.invoke(first, "clean up", THREAD)
 
-    assert ran == []
-    (question,) = stopped["__interrupt__"]
+    assert paths == []
+    (question,) = result["__interrupt__"]
     assert question.value["action_requests"][0]["args"] == {"path": "/a"}
     snapshot = call.run(first, "get_state", THREAD)
     assert snapshot.interrupts == (question,)
@@ -89,7 +89,7 @@ def test_a_run_stops_for_approval_and_goes_on_with_another_agent_object(call, sa
         agent("All clean."), Command(resume={"decisions": [{"type": "approve"}]}), THREAD
     )
 
-    assert ran == ["/a"]
+    assert paths == ["/a"]
     assert "__interrupt__" not in state
     assert state["messages"][-1].text == "All clean."
     with pytest.raises(UsageError, match="nothing to resume"):
@@ -109,12 +109,12 @@ def test_a_run_stops_for_approval_and_goes_on_with_another_agent_object(call, sa
     ],
 )
 def test_a_person_may_edit_reject_or_answer_a_call(call, decision, path, status):
-    ran = []
+    paths = []
 
     @tool
     def delete(path: str) -> str:
         """Delete a file."""
-        ran.append(path)
+        paths.append(path)
         return "gone"
 
     agent = create_agent(
@@ -126,7 +126,7 @@ def test_a_person_may_edit_reject_or_answer_a_call(call, decision, path, status)
     call.invoke(agent, "?", THREAD)
     state = call.invoke(agent, Command(resume={"decisions": [decision]}), THREAD)
 
-    assert ran == ([path] if path else [])
+    assert paths == ([path] if path else [])
     assert state["messages"][2].status == status
     assert state["messages"][-1].text == "ok"
 
@@ -148,7 +148,7 @@ def test_decisions_that_do_not_fit_are_an_error_and_can_be_given_again(call):
 
 
 def test_a_tool_may_ask_a_person_several_times_and_others_are_not_run_again(call, saver):
-    ran = []
+    runs = []
 
     @tool
     def book(city: str) -> str:
@@ -160,7 +160,7 @@ def test_a_tool_may_ask_a_person_several_times_and_others_are_not_run_again(call
     @tool
     def note() -> str:
         """Write it down."""
-        ran.append(1)
+        runs.append(1)
         return "noted"
 
     agent = create_agent(
@@ -177,7 +177,7 @@ def test_a_tool_may_ask_a_person_several_times_and_others_are_not_run_again(call
         {"question": "which seat?"},
     ]
     assert state["messages"][2].content == "Oslo on Monday at window"
-    assert ran == [1]
+    assert runs == [1]
 
 
 def test_an_answer_reaches_its_tool_past_hooks_that_change_nothing(call, saver):
@@ -200,17 +200,17 @@ def test_an_answer_reaches_its_tool_past_hooks_that_change_nothing(call, saver):
 
     state = call.invoke(agent, Command(resume="yes"), THREAD)
 
-    assert [one.text for one in state["messages"]] == ["?", "", "yes", "ok"]
+    assert [message.text for message in state["messages"]] == ["?", "", "yes", "ok"]
 
 
 def test_several_open_questions_need_answers_by_id(call):
     @tool
-    def ask(what: str) -> str:
+    def ask(question: str) -> str:
         """Ask."""
-        return interrupt(what)
+        return interrupt(question)
 
     agent = create_agent(
-        scripted([Call("ask", {"what": "a"}), Call("ask", {"what": "b"})], "ok"),
+        scripted([Call("ask", {"question": "a"}), Call("ask", {"question": "b"})], "ok"),
         [ask],
         checkpointer=InMemorySaver(),
     )
@@ -219,10 +219,12 @@ def test_several_open_questions_need_answers_by_id(call):
     with pytest.raises(UsageError, match="2 answers are needed"):
         call.invoke(agent, Command(resume="x"), THREAD)
     state = call.invoke(
-        agent, Command(resume={one.id: one.value.upper() for one in questions}), THREAD
+        agent,
+        Command(resume={question.id: question.value.upper() for question in questions}),
+        THREAD,
     )
 
-    assert [one.content for one in state["messages"][2:4]] == ["A", "B"]
+    assert [message.content for message in state["messages"][2:4]] == ["A", "B"]
 
 
 def test_interrupt_needs_a_checkpointer(call):
@@ -248,7 +250,7 @@ def test_a_new_message_instead_of_an_answer_closes_the_open_calls(call):
     call.invoke(agent, "add", THREAD)
     state = call.invoke(agent, "never mind", THREAD)
 
-    assert [type(one) for one in state["messages"]] == [
+    assert [type(message) for message in state["messages"]] == [
         HumanMessage,
         AIMessage,
         ToolMessage,
@@ -268,7 +270,7 @@ def test_the_result_of_an_open_call_may_be_given_by_hand(call):
     call.invoke(agent, "add", THREAD)
     state = call.invoke(agent, [ToolMessage("2", tool_call_id="c1")], THREAD)
 
-    assert [one.text for one in state["messages"]] == ["add", "", "2", "Two."]
+    assert [message.text for message in state["messages"]] == ["add", "", "2", "Two."]
 
 
 def test_none_carries_on_only_where_something_is_unfinished(call):
@@ -290,7 +292,7 @@ def test_a_failed_step_is_taken_again(call):
         call.invoke(failing, "?", THREAD)
     state = call.invoke(create_agent(scripted("two"), [add], checkpointer=saver), None, THREAD)
 
-    assert [one.text for one in state["messages"]] == ["?", "", "2", "two"]
+    assert [message.text for message in state["messages"]] == ["?", "", "2", "two"]
 
 
 def test_FK04_of_two_runs_on_one_thread_one_is_told_and_nothing_is_lost(saver):
@@ -300,7 +302,7 @@ def test_FK04_of_two_runs_on_one_thread_one_is_told_and_nothing_is_lost(saver):
     with pytest.raises(ThreadConflictError, match="continued by another process"):
         saver.append("t1", "", [entry._replace(id="b")], after=None)
 
-    assert [one.id for one in saver.read("t1", "")] == ["a"]
+    assert [record.id for record in saver.read("t1", "")] == ["a"]
     assert saver.read("t1", "inner") == []
     saver.delete_thread("t1")
     assert saver.read("t1", "") == []
@@ -312,11 +314,11 @@ def test_the_history_of_a_thread_and_a_fork_of_it(call, saver):
     call.invoke(agent, "second", THREAD)
 
     history = call.run(agent, "get_state_history", THREAD)
-    assert [len(one.values["messages"]) for one in history] == [4, 3, 2, 1]
+    assert [len(snapshot.values["messages"]) for snapshot in history] == [4, 3, 2, 1]
     after_first = history[2].config
 
     state = call.invoke(agent, "instead", after_first)
-    assert [one.text for one in state["messages"]] == ["first", "one", "instead", "other"]
+    assert [message.text for message in state["messages"]] == ["first", "one", "instead", "other"]
     assert call.run(agent, "get_state", THREAD).values == state
 
 
@@ -326,7 +328,9 @@ def test_a_state_can_be_changed_by_hand(call, saver):
 
     call.run(agent, "update_state", THREAD, {"messages": [AIMessage("by hand")]})
 
-    assert [one.text for one in call.run(agent, "get_state", THREAD).values["messages"]] == [
+    assert [
+        message.text for message in call.run(agent, "get_state", THREAD).values["messages"]
+    ] == [
         "first",
         "one",
         "by hand",
@@ -355,13 +359,13 @@ def test_a_checkpoint_of_another_version_or_a_damaged_one_is_a_typed_error(call,
 
 
 def test_a_sub_agent_asks_a_person_through_the_outer_run(call, saver):
-    ran = []
+    answers = []
 
     @tool
     def send(to: str) -> str:
         """Send a letter."""
         answer = interrupt(f"send to {to}?")
-        ran.append(answer)
+        answers.append(answer)
         return "sent"
 
     inner = create_agent(
@@ -378,15 +382,17 @@ def test_a_sub_agent_asks_a_person_through_the_outer_run(call, saver):
         """Ask the postman."""
         return (await inner.ainvoke({"messages": task}))["messages"][-1].text
 
-    chosen = apost if call.is_async else post
+    post_tool = apost if call.is_async else post
     outer = create_agent(
-        scripted([Call(chosen.name, {"task": "write"})], "Done."), [chosen], checkpointer=saver
+        scripted([Call(post_tool.name, {"task": "write"})], "Done."),
+        [post_tool],
+        checkpointer=saver,
     )
 
-    stopped = call.invoke(outer, "?", THREAD)
-    assert stopped["__interrupt__"][0].value == "send to ada?"
+    result = call.invoke(outer, "?", THREAD)
+    assert result["__interrupt__"][0].value == "send to ada?"
     state = call.invoke(outer, Command(resume="yes"), THREAD)
 
-    assert ran == ["yes"]
-    assert [one.text for one in state["messages"]] == ["?", "", "It is sent.", "Done."]
+    assert answers == ["yes"]
+    assert [message.text for message in state["messages"]] == ["?", "", "It is sent.", "Done."]
     assert len(inner.setup.model.requests) == 2

@@ -61,7 +61,7 @@ else:
 
 def kinds(saver):
     """Read the thread's log; an entry that was torn would not parse."""
-    return [json.loads(one.body)["kind"] for one in saver.read("t1", "")]
+    return [json.loads(record.body)["kind"] for record in saver.read("t1", "")]
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -82,11 +82,11 @@ def test_FK01_a_killed_process_resumes_without_running_a_finished_tool_twice(tmp
     victim.kill()
     victim.wait()
 
-    said = subprocess.run(
+    result = subprocess.run(
         [*script, "second", place], capture_output=True, text=True, check=True, timeout=60
     )
 
-    assert "['go', '', 'quick done', 'slow done', 'All done.']" in said.stdout
+    assert "['go', '', 'quick done', 'slow done', 'All done.']" in result.stdout
     assert (tmp_path / "quick").read_text() == "x"
     assert (tmp_path / "slow").read_text() == "xx"
 
@@ -120,7 +120,7 @@ print("asked" if "__interrupt__" in state else [one.text for one in state["messa
 
 @pytest.mark.slow
 def test_a_run_that_stopped_for_approval_goes_on_in_another_process(place):
-    said = [
+    outputs = [
         subprocess.run(
             [sys.executable, "-c", APPROVAL, stage, place],
             capture_output=True,
@@ -131,7 +131,7 @@ def test_a_run_that_stopped_for_approval_goes_on_in_another_process(place):
         for stage in ("ask", "answer")
     ]
 
-    assert said == ["asked", "['clean up', '', 'deleted /a', 'All clean.']"]
+    assert outputs == ["asked", "['clean up', '', 'deleted /a', 'All clean.']"]
 
 
 class Errands:
@@ -158,7 +158,7 @@ class Errands:
         self.tools = [first, second]
 
     def turn(self, request):
-        done = [one.text for one in request.messages if one.type == "tool"]
+        done = [message.text for message in request.messages if message.type == "tool"]
         return "Home." if len(done) == 2 else [Call("second" if done else "first", {})]
 
     def agent(self):
@@ -168,7 +168,7 @@ class Errands:
 
 def check_that_it_goes_on(call, errands, failure):
     """Whatever went wrong: it says what was done, the log is whole, and the run goes on where it was kept."""
-    assert [one.text[:11] for one in failure.messages] == [
+    assert [message.text[:11] for message in failure.messages] == [
         "go",
         "",
         "first done",
@@ -179,7 +179,7 @@ def check_that_it_goes_on(call, errands, failure):
 
     state = call.invoke(errands.agent(), None, THREAD)
 
-    texts = [one.text[:11] for one in state["messages"]]
+    texts = [message.text[:11] for message in state["messages"]]
     assert texts == ["go", "", "first done", "", "second done", "Home."]
     assert errands.ran == ["first", "second", "second"]
 
@@ -194,10 +194,10 @@ def test_FK01_a_full_disk_is_a_store_error_and_the_run_goes_on_when_there_is_roo
 
     errands = Errands(saver, fill, padding="!" * 9000)
 
-    with pytest.raises(StoreError, match="the disk is full: free some space") as caught:
+    with pytest.raises(StoreError, match="the disk is full: free some space") as excinfo:
         call.invoke(errands.agent(), "go", THREAD)
 
-    check_that_it_goes_on(call, errands, caught.value)  # a new connection has no bound
+    check_that_it_goes_on(call, errands, excinfo.value)  # a new connection has no bound
 
 
 def test_FK01_a_locked_file_is_a_store_error_after_a_bounded_wait(call, tmp_path):
@@ -210,15 +210,15 @@ def test_FK01_a_locked_file_is_a_store_error_after_a_bounded_wait(call, tmp_path
         blocker.execute("BEGIN IMMEDIATE")
 
     errands = Errands(saver, block)
-    begun = time.monotonic()
+    start = time.monotonic()
 
-    with pytest.raises(StoreError, match=r"more than 0.2 s: try again") as caught:
+    with pytest.raises(StoreError, match=r"more than 0.2 s: try again") as excinfo:
         call.invoke(errands.agent(), "go", THREAD)
 
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - start < 5
     blocker.execute("ROLLBACK")
     blocker.close()
-    check_that_it_goes_on(call, errands, caught.value)
+    check_that_it_goes_on(call, errands, excinfo.value)
 
 
 @pytest.fixture
@@ -245,7 +245,7 @@ def test_FK01_a_full_disk_of_a_server_is_a_store_error(call, postgres_saver):
 
     errands = Errands(postgres_saver, fill)
     try:
-        with pytest.raises(StoreError, match="nothing of this operation was written") as caught:
+        with pytest.raises(StoreError, match="nothing of this operation was written") as excinfo:
             call.invoke(errands.agent(), "go", THREAD)
     finally:
         run(
@@ -254,7 +254,7 @@ def test_FK01_a_full_disk_of_a_server_is_a_store_error(call, postgres_saver):
             )
         )
 
-    check_that_it_goes_on(call, errands, caught.value)
+    check_that_it_goes_on(call, errands, excinfo.value)
 
 
 @pytest.mark.slow
@@ -280,13 +280,13 @@ def test_FK03_a_server_that_is_gone_is_a_store_error_and_the_run_goes_on_when_it
 ):
     errands = Errands(postgres_saver, postgres_server.stop)
     try:
-        with pytest.raises(StoreError, match="PostgreSQL") as caught:
+        with pytest.raises(StoreError, match="PostgreSQL") as excinfo:
             call.invoke(errands.agent(), "go", THREAD)
     finally:
         postgres_server.start()
         wait_until(lambda: _accepts(postgres_server.url), "postgres")
 
-    check_that_it_goes_on(call, errands, caught.value)
+    check_that_it_goes_on(call, errands, excinfo.value)
 
 
 EVERY_STEP = """

@@ -44,7 +44,7 @@ def scripted(*turns, **kwargs):
 def is_shaped(value, shape) -> bool:
     """Whether a value has the keys and literals of a TypedDict or of one of a union; unknown keys may be there."""
     if typing.get_origin(shape) in (typing.Union, types.UnionType):
-        return any(is_shaped(value, one) for one in typing.get_args(shape))
+        return any(is_shaped(value, option) for option in typing.get_args(shape))
     if not typing.is_typeddict(shape) and not hasattr(shape, "__required_keys__"):
         return True
     hints = typing_extensions.get_type_hints(
@@ -85,23 +85,25 @@ def test_the_events_of_a_run_have_the_shapes_of_the_published_protocol(call):
     turn = ["Let me see", Call("talk", {}), Call("fail", {"why": "no"}), Call("ask", {})]
     agent = create_agent(scripted(turn), [talk, fail, ask], checkpointer=InMemorySaver())
 
-    said = events(call, agent, "?", THREAD)
+    run_events = events(call, agent, "?", THREAD)
 
-    assert {one["method"] for one in said} == set(SHAPES)
-    assert [one["seq"] for one in said] == list(range(1, len(said) + 1))
-    for one in said:
-        assert one["type"] == "event"
-        assert is_shaped(one["params"]["data"], SHAPES[one["method"]]), one
-        json.dumps(one)
-        assert one["params"]["namespace"] == []
-    tools = [one["params"]["data"]["event"] for one in said if one["method"] == "tools"]
+    assert {event["method"] for event in run_events} == set(SHAPES)
+    assert [event["seq"] for event in run_events] == list(range(1, len(run_events) + 1))
+    for event in run_events:
+        assert event["type"] == "event"
+        assert is_shaped(event["params"]["data"], SHAPES[event["method"]]), event
+        json.dumps(event)
+        assert event["params"]["namespace"] == []
+    tools = [event["params"]["data"]["event"] for event in run_events if event["method"] == "tools"]
     assert sorted(tools) == [
         "tool-error",
         *["tool-finished"],
         "tool-output-delta",
         *["tool-started"] * 3,
     ]
-    ends = [one["params"]["data"]["event"] for one in said if one["method"] == "lifecycle"]
+    ends = [
+        event["params"]["data"]["event"] for event in run_events if event["method"] == "lifecycle"
+    ]
     assert ends == ["started", "interrupted"]
 
 
@@ -125,16 +127,18 @@ def test_a_sub_agents_events_are_nested_by_namespace(call):
         scripted([Call("ask", {"question": "1 + 1"}, id="c1")], "It is two"), [ask], name="boss"
     )
 
-    said = events(call, outer, "?")
+    run_events = events(call, outer, "?")
 
-    nested = [one for one in said if one["params"]["namespace"] == ["tools:c1"]]
-    assert {one["method"] for one in nested} >= {"lifecycle", "messages", "tools", "updates"}
-    begun = next(one for one in nested if one["method"] == "lifecycle")["params"]["data"]
-    assert begun["graph_name"] == "adder"
-    assert begun["cause"] == {"type": "toolCall", "tool_call_id": "c1"}
-    order = [(one["params"]["namespace"], one["params"]["data"].get("event")) for one in said]
-    started = order.index(([], "tool-started"))
-    assert started < order.index((["tools:c1"], "started")) < order.index(([], "tool-finished"))
+    nested = [event for event in run_events if event["params"]["namespace"] == ["tools:c1"]]
+    assert {event["method"] for event in nested} >= {"lifecycle", "messages", "tools", "updates"}
+    lifecycle = next(event for event in nested if event["method"] == "lifecycle")["params"]["data"]
+    assert lifecycle["graph_name"] == "adder"
+    assert lifecycle["cause"] == {"type": "toolCall", "tool_call_id": "c1"}
+    order = [
+        (event["params"]["namespace"], event["params"]["data"].get("event")) for event in run_events
+    ]
+    start_index = order.index(([], "tool-started"))
+    assert start_index < order.index((["tools:c1"], "started")) < order.index(([], "tool-finished"))
 
 
 def test_an_agent_is_a_tool_of_another_and_nests_in_traces(call, recorder):
@@ -155,9 +159,12 @@ def test_an_agent_is_a_tool_of_another_and_nests_in_traces(call, recorder):
 def test_only_some_channels_may_be_asked_for(call):
     agent = create_agent(scripted([Call("add", {"a": 1, "b": 1})], "2"), [add])
 
-    said = call.run(agent, "run_events", "?", channels=["tools"])
+    run_events = call.run(agent, "run_events", "?", channels=["tools"])
 
-    assert [one["params"]["data"]["event"] for one in said] == ["tool-started", "tool-finished"]
+    assert [event["params"]["data"]["event"] for event in run_events] == [
+        "tool-started",
+        "tool-finished",
+    ]
     with pytest.raises(UsageError, match="channels"):
         call.run(agent, "run_events", "?", channels=["news"])
 
@@ -168,7 +175,7 @@ def test_v3_events_and_run_events_are_the_same_stream(call):
     by_name = call.run(agent, "run_events", "?")
     by_version = call.run(agent, "stream_events", "?", version="v3")
 
-    assert [one["method"] for one in by_name] == [one["method"] for one in by_version]
+    assert [event["method"] for event in by_name] == [event["method"] for event in by_version]
 
 
 def test_stream_gives_updates_values_messages_and_custom(call):
@@ -182,16 +189,18 @@ def test_stream_gives_updates_values_messages_and_custom(call):
         return create_agent(scripted([Call("talk", {})], "It is done"), [talk])
 
     updates = call.stream(agent(), "?")
-    assert [list(one) for one in updates] == [["model"], ["tools"], ["model"]]
+    assert [list(update) for update in updates] == [["model"], ["tools"], ["model"]]
     values = call.stream(agent(), "?", stream_mode="values")
-    assert [len(one["messages"]) for one in values] == [1, 2, 3, 4]
+    assert [len(value["messages"]) for value in values] == [1, 2, 3, 4]
     pieces = call.stream(agent(), "?", stream_mode="messages")
-    text = "".join(one.text for one, about in pieces if isinstance(one, AIMessageChunk))
+    text = "".join(message.text for message, piece in pieces if isinstance(message, AIMessageChunk))
     assert text == "It is done"
-    assert [one.content for one, about in pieces if isinstance(one, ToolMessage)] == ["whole"]
+    assert [message.content for message, piece in pieces if isinstance(message, ToolMessage)] == [
+        "whole"
+    ]
     assert call.stream(agent(), "?", stream_mode="custom") == ["half"]
-    both = call.stream(agent(), "?", stream_mode=["custom", "updates"])
-    assert [mode for mode, _ in both] == ["updates", "custom", "updates", "updates"]
+    chunks = call.stream(agent(), "?", stream_mode=["custom", "updates"])
+    assert [mode for mode, _ in chunks] == ["updates", "custom", "updates", "updates"]
 
 
 def test_stream_says_when_a_run_stops_for_a_person(call):
@@ -210,21 +219,21 @@ def test_stream_says_when_a_run_stops_for_a_person(call):
 
 def test_a_run_that_fails_says_so_and_raises(call):
     agent = create_agent(scripted(["Well", Fail(ModelAPIError("down", is_retryable=False))]))
-    said = []
+    run_events = []
 
     def read():
-        said.extend(agent.run_events("?"))
+        run_events.extend(agent.run_events("?"))
 
     async def aread():
-        async for one in agent.arun_events("?"):
-            said.append(one)  # noqa: PERF401  what came before the error is wanted
+        async for event in agent.arun_events("?"):
+            run_events.append(event)  # noqa: PERF401  what came before the error is wanted
 
-    with pytest.raises(ModelAPIError, match="down") as caught:
+    with pytest.raises(ModelAPIError, match="down") as excinfo:
         asyncio.run(aread()) if call.is_async else read()
 
-    assert said[-1]["params"]["data"]["event"] == "failed"
-    assert [one.text for one in caught.value.messages] == ["?"]
-    assert caught.value.partial.text == "Well"
+    assert run_events[-1]["params"]["data"]["event"] == "failed"
+    assert [message.text for message in excinfo.value.messages] == ["?"]
+    assert excinfo.value.partial.text == "Well"
 
 
 def test_callbacks_nest_and_every_run_ends_once(call, recorder):
@@ -260,11 +269,11 @@ def test_a_stream_closed_early_ends_its_runs_once(recorder):
     model = scripted(["one ", "two ", Stall(30)])
     stream = create_agent(model).stream("?", {"callbacks": [recorder]}, stream_mode="messages")
 
-    begun = time.monotonic()
+    start = time.monotonic()
     next(stream)
     stream.close()
 
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - start < 5
     assert model.interrupted == 1
     assert recorder.starts() == recorder.ends() == 3
 
@@ -275,7 +284,7 @@ def test_the_drawing_shows_model_and_tools():
     graph = agent.get_graph()
 
     assert set(graph.nodes) == {"__start__", "model", "tools", "__end__"}
-    edges = {(one.source, one.target, one.conditional) for one in graph.edges}
+    edges = {(edge.source, edge.target, edge.conditional) for edge in graph.edges}
     assert ("model", "tools", True) in edges
     assert ("tools", "model", False) in edges
     assert "tools" in graph.draw_mermaid()
@@ -292,8 +301,8 @@ def test_any_runnable_that_gives_messages_may_be_the_model(call):
     agent = create_agent(RunnableLambda(lambda messages: AIMessage(f"{len(messages)} heard")))
 
     assert call.invoke(agent, "?")["messages"][-1].text == "1 heard"
-    said = call.run(agent, "run_events", "?", channels=["messages"])
-    assert [one["params"]["data"]["event"] for one in said][::4] == [
+    run_events = call.run(agent, "run_events", "?", channels=["messages"])
+    assert [event["params"]["data"]["event"] for event in run_events][::4] == [
         "message-start",
         "message-finish",
     ]
@@ -305,9 +314,9 @@ def test_a_model_with_fallbacks_speaks_as_one(call):
     broken = scripted([Fail(ModelAPIError("down", is_retryable=False))])
     model = broken.with_fallbacks([scripted([Call("add", {"a": 1, "b": 2})], "3")])
 
-    said = call.run(create_agent(model, [add]), "run_events", "?", channels=["values"])
+    run_events = call.run(create_agent(model, [add]), "run_events", "?", channels=["values"])
 
-    assert said[-1]["params"]["data"]["messages"][2]["content"] == "3"
+    assert run_events[-1]["params"]["data"]["messages"][2]["content"] == "3"
 
 
 def test_an_answer_never_takes_the_place_of_an_earlier_message_with_its_id(call):
@@ -317,4 +326,4 @@ def test_an_answer_never_takes_the_place_of_an_earlier_message_with_its_id(call)
     call.invoke(agent, "a", THREAD)
     state = call.invoke(agent, "b", THREAD)
 
-    assert [one.text for one in state["messages"]] == ["a", "one", "b", "two"]
+    assert [message.text for message in state["messages"]] == ["a", "one", "b", "two"]

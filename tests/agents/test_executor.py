@@ -81,7 +81,7 @@ def test_a_react_agent_acts_and_answers(call):
 def test_stream_gives_actions_steps_and_the_answer(call):
     pieces = call.stream(react(ACT, END), {"input": "?"})
 
-    assert [sorted(one) for one in pieces] == [
+    assert [sorted(piece) for piece in pieces] == [
         ["actions", "messages"],
         ["messages", "steps"],
         ["messages", "output"],
@@ -95,7 +95,7 @@ def test_iter_gives_step_by_step(call):
     executor = react(ACT, END)
 
     async def collect():
-        return [one async for one in executor.iter({"input": "?"})]
+        return [step async for step in executor.iter({"input": "?"})]
 
     steps = list(executor.iter({"input": "?"})) if not call.is_async else asyncio.run(collect())
 
@@ -113,16 +113,16 @@ def test_an_unknown_tool_is_told_to_the_agent(call):
 
 
 def test_words_that_do_not_parse_raise_or_are_told_to_the_agent(call):
-    def told(handle):
+    def observation_for(handle):
         executor = react(
             "gibberish", END, handle_parsing_errors=handle, return_intermediate_steps=True
         )
         return call.invoke(executor, {"input": "?"})["intermediate_steps"][0]
 
-    assert told(True)[1] == "Invalid Format: Missing 'Action:' after 'Thought:'"
-    assert told(True)[0].tool == "_Exception"
-    assert told("speak clearly")[1] == "speak clearly"
-    assert told(lambda error: f"what? {error.llm_output}")[1] == "what? gibberish"
+    assert observation_for(True)[1] == "Invalid Format: Missing 'Action:' after 'Thought:'"
+    assert observation_for(True)[0].tool == "_Exception"
+    assert observation_for("speak clearly")[1] == "speak clearly"
+    assert observation_for(lambda error: f"what? {error.llm_output}")[1] == "what? gibberish"
     with pytest.raises(OutputParserException, match="handle_parsing_errors=True"):
         call.invoke(react("gibberish"), {"input": "?"})
 
@@ -156,10 +156,10 @@ def test_a_time_limit_stops_it(call):
     model = FakeListLLM(responses=["Action: nap\nAction Input: x"])
     agent = create_react_agent(model, [nap], REACT)
     executor = AgentExecutor(agent=agent, tools=[nap], max_execution_time=0.2, max_iterations=None)
-    begun = time.monotonic()
+    start = time.monotonic()
 
     assert call.invoke(executor, {"input": "?"})["output"].startswith("Agent stopped")
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - start < 5
 
 
 def test_a_tool_that_returns_direct_is_the_answer(call):
@@ -174,7 +174,7 @@ def test_a_tool_that_returns_direct_is_the_answer(call):
 
 
 def test_only_the_last_steps_are_shown_to_the_agent(call):
-    seen = []
+    step_counts = []
 
     class Watching(BaseSingleActionAgent):
         @property
@@ -182,15 +182,15 @@ def test_only_the_last_steps_are_shown_to_the_agent(call):
             return ["input"]
 
         def plan(self, intermediate_steps, callbacks=None, **kwargs):
-            seen.append(len(intermediate_steps))
-            if len(seen) < 4:
+            step_counts.append(len(intermediate_steps))
+            if len(step_counts) < 4:
                 return AgentAction("shout", "hi", "")
             return AgentFinish({"output": "done"}, "")
 
     executor = AgentExecutor(agent=Watching(), tools=[shout], trim_intermediate_steps=2)
 
     assert call.invoke(executor, "?")["output"] == "done"
-    assert seen == [0, 1, 2, 2]
+    assert step_counts == [0, 1, 2, 2]
 
 
 def test_an_agent_may_plan_several_actions_at_once(call):
@@ -201,7 +201,7 @@ def test_an_agent_may_plan_several_actions_at_once(call):
 
         def plan(self, intermediate_steps, callbacks=None, **kwargs):
             if intermediate_steps:
-                return AgentFinish({"output": [one for _, one in intermediate_steps]}, "")
+                return AgentFinish({"output": [step for _, step in intermediate_steps]}, "")
             return [AgentAction("shout", "a", ""), AgentAction("shout", "b", "")]
 
     assert call.invoke(AgentExecutor(agent=Twice(), tools=[shout]), "?")["output"] == ["A!", "B!"]
@@ -220,9 +220,17 @@ def test_a_tool_calling_agent_sends_results_back_with_their_ids(call):
 
     assert isinstance(executor.agent, RunnableMultiActionAgent)
     assert outputs["output"] == "3 and 7"
-    sent = model.requests[1].messages
-    assert [type(one) for one in sent] == [HumanMessage, AIMessage, ToolMessage, ToolMessage]
-    assert [(one.tool_call_id, one.content) for one in sent[2:]] == [("c1", "3"), ("c2", "7")]
+    messages = model.requests[1].messages
+    assert [type(message) for message in messages] == [
+        HumanMessage,
+        AIMessage,
+        ToolMessage,
+        ToolMessage,
+    ]
+    assert [(message.tool_call_id, message.content) for message in messages[2:]] == [
+        ("c1", "3"),
+        ("c2", "7"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -278,16 +286,16 @@ def test_memory_is_read_and_written(call):
 
 def test_callbacks_nest_and_actions_are_told(call):
     recorder = Recorder()
-    told = []
-    recorder.on_agent_action = lambda action, **kwargs: told.append(action.tool)  # type: ignore[method-assign]
-    recorder.on_agent_finish = lambda finish, **kwargs: told.append("finish")  # type: ignore[method-assign]
+    tools_called = []
+    recorder.on_agent_action = lambda action, **kwargs: tools_called.append(action.tool)  # type: ignore[method-assign]
+    recorder.on_agent_finish = lambda finish, **kwargs: tools_called.append("finish")  # type: ignore[method-assign]
     recorder.on_llm_start = lambda serialized, prompts, *, run_id, parent_run_id=None, **kwargs: (
         recorder._start("llm", "llm", run_id, parent_run_id)
     )
 
     call.invoke(react(ACT, END), {"input": "?"}, {"callbacks": [recorder]})
 
-    assert told == ["shout", "finish"]
+    assert tools_called == ["shout", "finish"]
     assert recorder.parents["shout"] == "AgentExecutor"
     assert recorder.parents["RunnableSequence"] == "AgentExecutor"
     assert recorder.starts() == recorder.ends()
@@ -318,7 +326,9 @@ def test_FU11_a_time_limit_in_the_middle_of_several_actions_keeps_those_that_are
         await asyncio.sleep(seconds)
         return f"{seconds} s"
 
-    model = ScriptedChatModel(script=[[Call("nap", {"seconds": one}) for one in (5.0, 0.01)]])
+    model = ScriptedChatModel(
+        script=[[Call("nap", {"seconds": seconds}) for seconds in (5.0, 0.01)]]
+    )
     executor = AgentExecutor(
         agent=create_tool_calling_agent(model, [nap], TOOLS),
         tools=[nap],
@@ -329,14 +339,14 @@ def test_FU11_a_time_limit_in_the_middle_of_several_actions_keeps_those_that_are
     outputs = asyncio.run(executor.ainvoke({"input": "?"}))
 
     assert outputs["output"] == "Agent stopped due to iteration limit or time limit."
-    assert [said for _, said in outputs["intermediate_steps"]] == ["0.01 s"]
+    assert [output for _, output in outputs["intermediate_steps"]] == ["0.01 s"]
 
 
 def test_a_subclass_that_iterates_its_steps_otherwise_is_obeyed(call):
     class Hasty(AgentExecutor):
         def _iter_next_step(self, *args, **kwargs):
-            for one in super()._iter_next_step(*args, **kwargs):
-                yield AgentFinish({"output": "enough"}, "") if isinstance(one, AgentStep) else one
+            for step in super()._iter_next_step(*args, **kwargs):
+                yield AgentFinish({"output": "enough"}, "") if isinstance(step, AgentStep) else step
 
     executor = react(ACT, END)
     hasty = Hasty(agent=executor.agent, tools=executor.tools)
@@ -352,9 +362,9 @@ def test_a_tool_that_raises_ends_the_run_with_its_steps(call):
 
     agent = create_react_agent(FakeListLLM(responses=[ACT]), [shout], REACT)
 
-    with pytest.raises(OSError, match="no voice") as caught:
+    with pytest.raises(OSError, match="no voice") as excinfo:
         call.invoke(AgentExecutor(agent=agent, tools=[shout]), {"input": "?"})
-    assert caught.value.intermediate_steps == []
+    assert excinfo.value.intermediate_steps == []
 
 
 def test_a_subclass_that_overrides_a_step_is_obeyed(call):
@@ -380,17 +390,17 @@ def test_the_steps_of_the_loop_under_their_names():
     executor = react(ACT, END, return_intermediate_steps=True)
     tools = {"shout": shout}
 
-    taken = executor._take_next_step(tools, {}, {"input": "?"}, [])
-    said = list(executor._iter_next_step(tools, {}, {"input": "?"}, taken))
+    steps = executor._take_next_step(tools, {}, {"input": "?"}, [])
+    outputs = list(executor._iter_next_step(tools, {}, {"input": "?"}, steps))
 
-    assert taken[0][1] == "HI!"
-    assert isinstance(said[0], AgentFinish)
-    assert executor._consume_next_step(said) is said[0]
-    assert executor._return(said[0], taken)["intermediate_steps"] == taken
+    assert steps[0][1] == "HI!"
+    assert isinstance(outputs[0], AgentFinish)
+    assert executor._consume_next_step(outputs) is outputs[0]
+    assert executor._return(outputs[0], steps)["intermediate_steps"] == steps
     assert executor._should_continue(14, 0.0)
     assert not executor._should_continue(15, 0.0)
-    assert executor._perform_agent_action(tools, {}, taken[0][0]).observation == "HI!"
-    assert executor._get_tool_return(taken[0]) is None
+    assert executor._perform_agent_action(tools, {}, steps[0][0]).observation == "HI!"
+    assert executor._get_tool_return(steps[0]) is None
 
 
 def test_wrong_agents_are_refused():
@@ -403,7 +413,7 @@ def test_scratchpads():
     steps = [(AgentAction("shout", "hi", "Thought: x"), "HI!")]
 
     assert format_log_to_str(steps) == "Thought: x\nObservation: HI!\nThought: "
-    assert [one.content for one in format_log_to_messages(steps, "got {observation}")] == [
+    assert [message.content for message in format_log_to_messages(steps, "got {observation}")] == [
         "Thought: x",
         "got HI!",
     ]
@@ -414,11 +424,11 @@ def test_hostile_words_are_read_in_linear_time():
     from foldline.agents.output_parsers import ReActSingleInputOutputParser
 
     parser = ReActSingleInputOutputParser()
-    begun = time.monotonic()
+    start = time.monotonic()
     for hostile in ("Action" + " " * 200_000, "Action:" * 50_000, "Action Input:" * 50_000):
         with pytest.raises(OutputParserException):
             parser.parse(hostile)
-    assert time.monotonic() - begun < 2
+    assert time.monotonic() - start < 2
 
 
 def test_the_awaited_steps_of_the_loop_under_their_names():
@@ -428,13 +438,17 @@ def test_the_awaited_steps_of_the_loop_under_their_names():
 
     async def steps():
         step = await executor._aperform_agent_action(tools, {}, action)
-        taken = await executor._atake_next_step(tools, {}, {"input": "?"}, [])
-        return step, taken, await executor._areturn(AgentFinish({"output": "x"}, ""), taken)
+        next_steps = await executor._atake_next_step(tools, {}, {"input": "?"}, [])
+        return (
+            step,
+            next_steps,
+            await executor._areturn(AgentFinish({"output": "x"}, ""), next_steps),
+        )
 
-    step, taken, final = asyncio.run(steps())
+    step, next_steps, final = asyncio.run(steps())
 
     assert step.observation == "HI!"
-    assert [said for _, said in taken] == ["HI!"]
+    assert [observation for _, observation in next_steps] == ["HI!"]
     assert final == {"output": "x"}
 
 
@@ -442,7 +456,7 @@ def test_iter_tells_the_id_of_its_run_where_asked(call):
     executor = AgentExecutor.from_agent_and_tools(react(ACT, END).agent, [shout])
 
     async def collect():
-        return [one async for one in executor.iter({"input": "?"}, include_run_info=True)]
+        return [step async for step in executor.iter({"input": "?"}, include_run_info=True)]
 
     steps = (
         list(executor.iter({"input": "?"}, include_run_info=True))
@@ -479,5 +493,5 @@ def test_a_plan_that_a_subclass_of_a_runnable_agent_writes_is_obeyed(call):
 
     outputs = call.invoke(executor, {"input": "?"})
 
-    assert [said for _, said in outputs["intermediate_steps"]] == ["WAIT!"]
+    assert [output for _, output in outputs["intermediate_steps"]] == ["WAIT!"]
     assert outputs["output"] == "HI!"

@@ -56,11 +56,11 @@ def agent(*middleware, script=("hi",)):
 
 
 def test_the_command_of_a_middleware_changes_the_state(call):
-    found = call.invoke(agent(Note("outer"), Note("inner")), {"messages": [("user", "hello")]})
+    state = call.invoke(agent(Note("outer"), Note("inner")), {"messages": [("user", "hello")]})
 
-    assert found["messages"][-1].text == "hi"
-    assert found["seen"] == ["inner", "outer"]
-    assert found["last"] == "outer"
+    assert state["messages"][-1].text == "hi"
+    assert state["seen"] == ["inner", "outer"]
+    assert state["last"] == "outer"
 
 
 def test_messages_of_a_command_come_after_the_answer(call):
@@ -74,9 +74,9 @@ def test_messages_of_a_command_come_after_the_answer(call):
             response = await handler(request)
             return ExtendedModelResponse(response, Command(update={"messages": [("user", "more")]}))
 
-    found = call.invoke(agent(Add()), {"messages": [("user", "hello")]})
+    state = call.invoke(agent(Add()), {"messages": [("user", "hello")]})
 
-    assert [message.content for message in found["messages"]] == ["hello", "hi", "more"]
+    assert [message.content for message in state["messages"]] == ["hello", "hi", "more"]
 
 
 def test_only_the_last_try_counts(call):
@@ -90,10 +90,10 @@ def test_only_the_last_try_counts(call):
             return await handler(request)
 
     twice = agent(Twice(), Note("inner"), script=("one", "two"))
-    found = call.invoke(twice, {"messages": [("user", "hello")]})
+    state = call.invoke(twice, {"messages": [("user", "hello")]})
 
-    assert found["seen"] == ["inner"]
-    assert found["messages"][-1].text == "two"
+    assert state["seen"] == ["inner"]
+    assert state["messages"][-1].text == "two"
 
 
 def test_a_command_here_goes_nowhere(call):

@@ -50,7 +50,7 @@ def test_tools_are_called_until_there_is_an_answer(call):
 
     state = call.invoke(agent, {"messages": [("user", "2 + 3?")]})
 
-    assert [type(one) for one in state["messages"]] == [
+    assert [type(message) for message in state["messages"]] == [
         HumanMessage,
         AIMessage,
         ToolMessage,
@@ -58,7 +58,7 @@ def test_tools_are_called_until_there_is_an_answer(call):
     ]
     assert state["messages"][2].content == "5"
     assert state["messages"][-1].text == "It is 5."
-    assert all(one.id for one in state["messages"])
+    assert all(message.id for message in state["messages"])
     assert isinstance(model.requests[0].messages[0], SystemMessage)
     assert [tool["function"]["name"] for tool in model.requests[0].options["tools"]] == ["add"]
 
@@ -74,7 +74,7 @@ def test_batch_runs_each_input(call):
 
     answers = call.batch(agent, [{"messages": "a"}, {"messages": "b"}])
 
-    assert [one["messages"][-1].text for one in answers] == ["A", "B"]
+    assert [answer["messages"][-1].text for answer in answers] == ["A", "B"]
 
 
 def test_FU06_an_unknown_tool_is_told_to_the_model(call):
@@ -99,19 +99,19 @@ def test_arguments_that_do_not_fit_are_told_to_the_model(call):
 
 @pytest.mark.parametrize("raw", ['{"a": 1, "b"', "[1]", "null", '{"a": NaN, "b": 1}', "{} {}"])
 def test_FU01_FU02_FU03_a_broken_call_never_runs_and_is_told_to_the_model(call, raw):
-    ran = []
+    arguments = []
 
     @tool
     def act(a: int = 0, b: int = 0) -> str:
         """Act."""
-        ran.append(a)
+        arguments.append(a)
         return "done"
 
     model = scripted([Call("act", raw, id="c1")], "sorry")
 
     state = call.invoke(create_agent(model, [act]), "?")
 
-    assert ran == []
+    assert arguments == []
     assert state["messages"][2].status == "error"
     assert state["messages"][2].tool_call_id == "c1"
     assert "could not be read" in state["messages"][2].text
@@ -119,19 +119,19 @@ def test_FU01_FU02_FU03_a_broken_call_never_runs_and_is_told_to_the_model(call, 
 
 @pytest.mark.parametrize("reason", ["length", "content_filter"])
 def test_E5_calls_of_an_answer_that_was_cut_never_run(call, reason):
-    ran = []
+    runs = []
 
     @tool
     def act() -> str:
         """Act."""
-        ran.append(1)
+        runs.append(1)
         return "done"
 
     model = scripted([Call("act", {}), Finish(reason)], "sorry")
 
     state = call.invoke(create_agent(model, [act]), "?")
 
-    assert ran == []
+    assert runs == []
     assert "was not run: the answer was cut off" in state["messages"][2].text
 
 
@@ -164,8 +164,12 @@ def test_calls_without_ids_get_the_same_ones_in_their_blocks(call):
     model = FakeMessagesListChatModel(responses=[answer, AIMessage("3")])
     state = call.invoke(create_agent(model, [add]), "?")
 
-    asked = state["messages"][1]
-    assert asked.content[1]["id"] == asked.tool_calls[0]["id"] == state["messages"][2].tool_call_id
+    call_message = state["messages"][1]
+    assert (
+        call_message.content[1]["id"]
+        == call_message.tool_calls[0]["id"]
+        == state["messages"][2].tool_call_id
+    )
 
 
 def test_FU10_a_tool_that_raises_is_told_to_the_model(call):
@@ -181,7 +185,7 @@ def test_FU11_of_two_parallel_tools_one_failing_both_are_reported(call):
     turn = [Call("fail", {"why": "no"}), Call("add", {"a": 1, "b": 2})]
     state = call.invoke(create_agent(scripted(turn, "ok"), [add, fail]), "?")
 
-    assert [one.status for one in state["messages"][2:4]] == ["error", "success"]
+    assert [message.status for message in state["messages"][2:4]] == ["error", "success"]
 
 
 def test_FU10_a_tool_that_hangs_is_given_up_after_its_timeout(call):
@@ -212,10 +216,10 @@ def test_FU11_a_model_that_loops_hits_a_typed_step_limit_with_its_history(call):
     model = scripted([Call("add", {"a": 1, "b": 1})], is_cyclic=True)
     agent = create_agent(model, [add])
 
-    with pytest.raises(RecursionLimitError, match="took 6 steps") as caught:
+    with pytest.raises(RecursionLimitError, match="took 6 steps") as excinfo:
         call.invoke(agent, "?", {"recursion_limit": 6})
 
-    assert len(caught.value.messages) == 7
+    assert len(excinfo.value.messages) == 7
     assert len(model.requests) == 3
 
 
@@ -224,10 +228,10 @@ def test_a_token_limit_ends_the_run_with_its_history(call):
     model = scripted([Call("add", {"a": 1, "b": 1})], is_cyclic=True, usage=usage)
     agent = create_agent(model, [add], limits=Limits(total_tokens=100))
 
-    with pytest.raises(BudgetExceeded) as caught:
+    with pytest.raises(BudgetExceeded) as excinfo:
         call.invoke(agent, "?")
 
-    assert any(isinstance(one, ToolMessage) for one in caught.value.messages)
+    assert any(isinstance(message, ToolMessage) for message in excinfo.value.messages)
 
 
 def test_a_scope_around_a_run_bounds_it_too(call):
@@ -246,13 +250,13 @@ def test_a_time_limit_in_the_middle_of_parallel_tools_keeps_the_finished_ones(ca
 
     turn = [Call("nap", {"seconds": 0.01}), Call("nap", {"seconds": 2.0})]
     agent = create_agent(scripted(turn, "ok"), [nap], limits=Limits(timeout=0.4))
-    begun = time.monotonic()
+    start = time.monotonic()
 
-    with pytest.raises(BudgetExceeded, match="time of this run has run out") as caught:
+    with pytest.raises(BudgetExceeded, match="time of this run has run out") as excinfo:
         call.invoke(agent, "?")
 
-    assert time.monotonic() - begun < 1.8
-    assert sorted(one.status for one in caught.value.messages[2:]) == ["error", "success"]
+    assert time.monotonic() - start < 1.8
+    assert sorted(message.status for message in excinfo.value.messages[2:]) == ["error", "success"]
 
 
 def test_a_model_that_fails_leaves_the_transcript_on_the_error(call):
@@ -260,10 +264,14 @@ def test_a_model_that_fails_leaves_the_transcript_on_the_error(call):
         [Call("add", {"a": 1, "b": 1})], ["Well", Fail(ModelAPIError("down", is_retryable=False))]
     )
 
-    with pytest.raises(ModelAPIError) as caught:
+    with pytest.raises(ModelAPIError) as excinfo:
         call.invoke(create_agent(model, [add]), "?")
 
-    assert [type(one) for one in caught.value.messages] == [HumanMessage, AIMessage, ToolMessage]
+    assert [type(message) for message in excinfo.value.messages] == [
+        HumanMessage,
+        AIMessage,
+        ToolMessage,
+    ]
 
 
 @tool
@@ -288,16 +296,18 @@ def fastest(work, attempts=40):
     """Give the shortest time of some attempts, as soon as one is short enough: others share this machine."""
     times = []
     while len(times) < attempts and min(times, default=1) > 0.15:
-        begun = time.perf_counter()
+        start = time.perf_counter()
         work()
-        times.append(time.perf_counter() - begun)
+        times.append(time.perf_counter() - start)
     return min(times)
 
 
 def test_eight_tools_that_sleep_100_ms_take_at_most_150_ms(call):
     def work():
         state = call.invoke(create_agent(eight("nap"), [nap]), "?")
-        assert [one.content for one in state["messages"][2:10]] == [str(n) for n in range(8)]
+        assert [message.content for message in state["messages"][2:10]] == [
+            str(n) for n in range(8)
+        ]
 
     assert fastest(work) <= 0.15
 
@@ -314,28 +324,28 @@ def test_eight_tools_take_at_most_150_ms_in_an_async_run(kind, sleeper):
         agent = create_tool_calling_agent(model, [sleeper], PROMPT)
         executor = AgentExecutor(agent=agent, tools=[sleeper], return_intermediate_steps=True)
         outputs = asyncio.run(executor.ainvoke({"input": "?"}))
-        assert [said for _, said in outputs["intermediate_steps"]] == list(range(8))
+        assert [output for _, output in outputs["intermediate_steps"]] == list(range(8))
 
     assert fastest(work) <= 0.15
 
 
 def test_an_eager_tool_starts_while_the_message_still_streams(call):
-    started = []
+    start_times = []
 
     @tool
     def look() -> str:
         """Look."""
-        started.append(time.monotonic())
+        start_times.append(time.monotonic())
         return "seen"
 
     look.eager = True
     model = scripted([Call("look", {}), Stall(0.3), " and so on"], "ok")
-    begun = time.monotonic()
+    start = time.monotonic()
 
     state = call.invoke(create_agent(model, [look]), "?")
 
-    assert started[0] - begun < 0.25
-    assert len(started) == 1
+    assert start_times[0] - start < 0.25
+    assert len(start_times) == 1
     assert state["messages"][2].content == "seen"
 
 
@@ -436,11 +446,11 @@ def test_a_given_conversation_with_open_calls_is_closed_where_they_are(call):
     """No provider takes a call without its result."""
     calls = [{"name": "add", "args": {"a": 1, "b": 1}, "id": id} for id in ("c1", "c2")]
     done = ToolMessage("2", tool_call_id="c1")
-    given = [HumanMessage("?"), AIMessage("", tool_calls=calls), done, HumanMessage("well?")]
+    messages = [HumanMessage("?"), AIMessage("", tool_calls=calls), done, HumanMessage("well?")]
 
-    state = call.invoke(create_agent(scripted("ok"), [add]), {"messages": given})
+    state = call.invoke(create_agent(scripted("ok"), [add]), {"messages": messages})
 
-    types = [one.type for one in state["messages"]]
+    types = [message.type for message in state["messages"]]
     assert types == ["human", "ai", "tool", "tool", "human", "ai"]
     assert state["messages"][3].tool_call_id == "c2"
     assert "went on without it" in state["messages"][3].text

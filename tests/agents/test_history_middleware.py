@@ -23,7 +23,7 @@ def scripted(*turns, **kwargs):
 
 
 def by_words(messages):
-    return sum(len(str(one.text).split()) for one in messages)
+    return sum(len(str(message.text).split()) for message in messages)
 
 
 def test_a_long_conversation_becomes_a_summary_and_no_call_loses_its_result(call):
@@ -51,9 +51,11 @@ def test_old_tool_results_are_left_out_of_requests_and_kept_in_the_state(call):
         create_agent(model, [add], middleware=[ContextEditingMiddleware(edits=[edit])]), "?"
     )
 
-    sent = [one.text for one in model.requests[-1].messages if isinstance(one, ToolMessage)]
-    assert sent == ["[cleared]", "[cleared]", "2"]
-    assert [one.text for one in state["messages"] if isinstance(one, ToolMessage)] == [
+    texts = [
+        message.text for message in model.requests[-1].messages if isinstance(message, ToolMessage)
+    ]
+    assert texts == ["[cleared]", "[cleared]", "2"]
+    assert [message.text for message in state["messages"] if isinstance(message, ToolMessage)] == [
         "2",
         "2",
         "2",
@@ -61,7 +63,7 @@ def test_old_tool_results_are_left_out_of_requests_and_kept_in_the_state(call):
 
 
 @pytest.mark.parametrize(
-    ("trigger", "keep", "left"),
+    ("trigger", "keep", "expected"),
     [
         (("tokens", 8), ("tokens", 4), ["seven eight nine ten"]),
         (("tokens", 8), ("tokens", 6), ["five six", "seven eight nine ten"]),
@@ -73,25 +75,25 @@ def test_old_tool_results_are_left_out_of_requests_and_kept_in_the_state(call):
     ],
 )
 def test_what_is_kept_is_counted_in_tokens_messages_or_parts_of_the_window(
-    call, trigger, keep, left
+    call, trigger, keep, expected
 ):
     writer = scripted("sum", is_cyclic=True, profile={"max_input_tokens": 16_000})
     middleware = SummarizationMiddleware(writer, trigger=trigger, keep=keep, token_counter=by_words)
     model = scripted("done")
-    given = [
+    messages = [
         HumanMessage("one two three four"),
         AIMessage("five six"),
         HumanMessage("seven eight nine ten"),
     ]
 
-    call.invoke(create_agent(model, middleware=[middleware]), {"messages": given})
+    call.invoke(create_agent(model, middleware=[middleware]), {"messages": messages})
 
-    sent = [one.text for one in model.requests[0].messages]
-    if left is None:
-        assert sent == [one.text for one in given]
+    texts = [message.text for message in model.requests[0].messages]
+    if expected is None:
+        assert texts == [message.text for message in messages]
     else:
-        assert sent[0].endswith("sum")
-        assert sent[1:] == left
+        assert texts[0].endswith("sum")
+        assert texts[1:] == expected
 
 
 def test_a_summary_may_be_of_the_newest_of_the_older_part_alone(call):
@@ -103,13 +105,13 @@ def test_a_summary_may_be_of_the_newest_of_the_older_part_alone(call):
         token_counter=by_words,
         trim_tokens_to_summarize=2,
     )
-    given = [HumanMessage("old words"), AIMessage("new words"), HumanMessage("?")]
+    messages = [HumanMessage("old words"), AIMessage("new words"), HumanMessage("?")]
 
-    call.invoke(create_agent(scripted("done"), middleware=[middleware]), {"messages": given})
+    call.invoke(create_agent(scripted("done"), middleware=[middleware]), {"messages": messages})
 
-    asked = writer.requests[0].messages[0].text
-    assert "new words" in asked
-    assert "old words" not in asked
+    prompt = writer.requests[0].messages[0].text
+    assert "new words" in prompt
+    assert "old words" not in prompt
 
 
 def test_a_fraction_of_an_unknown_window_is_an_error(call):
@@ -119,7 +121,7 @@ def test_a_fraction_of_an_unknown_window_is_an_error(call):
         call.invoke(create_agent(scripted("x"), middleware=[middleware]), "?")
 
 
-def used(name, place):
+def tool_exchange(name, place):
     calls = [{"name": name, "args": {"q": "long " * 9}, "id": f"c{place}"}]
     return [
         AIMessage("", tool_calls=calls),
@@ -127,7 +129,12 @@ def used(name, place):
     ]
 
 
-HISTORY = [HumanMessage("?"), *used("look", 1), *used("keep", 2), *used("look", 3)]
+HISTORY = [
+    HumanMessage("?"),
+    *tool_exchange("look", 1),
+    *tool_exchange("keep", 2),
+    *tool_exchange("look", 3),
+]
 
 
 def edited(**options):
@@ -137,12 +144,14 @@ def edited(**options):
 def test_some_tools_keep_their_results_and_inputs_may_go_too():
     messages = edited(keep=0, exclude_tools=["keep"], clear_tool_inputs=True, placeholder="-")
 
-    assert [one.content for one in messages if isinstance(one, ToolMessage)] == [
+    assert [message.content for message in messages if isinstance(message, ToolMessage)] == [
         "-",
         "found " * 9,
         "-",
     ]
-    assert [one.tool_calls[0]["args"] for one in messages if isinstance(one, AIMessage)] == [
+    assert [
+        message.tool_calls[0]["args"] for message in messages if isinstance(message, AIMessage)
+    ] == [
         {},
         {"q": "long " * 9},
         {},
@@ -152,7 +161,7 @@ def test_some_tools_keep_their_results_and_inputs_may_go_too():
 
 def test_only_as_much_is_left_out_as_is_asked_for():
     assert edited(keep=9) == HISTORY
-    cleared = [one.content == "[cleared]" for one in edited(keep=0, clear_at_least=8)]
+    cleared = [message.content == "[cleared]" for message in edited(keep=0, clear_at_least=8)]
     assert cleared.count(True) == 1
     short = ClearToolUsesEdit(trigger=10_000).apply(HISTORY, count_tokens=by_words)
     assert short is HISTORY

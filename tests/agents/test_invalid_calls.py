@@ -35,10 +35,10 @@ def run(call, *messages):
 
 
 def test_an_agent_ends_after_five_answers_that_cannot_be_read(call):
-    found = run(call, *map(invalid, range(100)))
+    messages = run(call, *map(invalid, range(100)))
 
-    assert [message.type for message in found] == ["human", *["ai", "tool"] * 5]
-    assert found[-1].status == "error"
+    assert [message.type for message in messages] == ["human", *["ai", "tool"] * 5]
+    assert messages[-1].status == "error"
 
 
 def test_a_call_that_can_be_read_begins_the_count_anew(call):

@@ -152,14 +152,14 @@ def test_what_a_hook_returns_is_checked(call):
     unknown = create_agent(
         scripted("x"), middleware=[before_model(lambda state, runtime: {"colour": 3})]
     )
-    lost = create_agent(
+    jumping_agent = create_agent(
         scripted("x"), middleware=[before_model(lambda state, runtime: {"jump_to": "mars"})]
     )
 
     for agent, match in (
         (wrong, "must return a dict"),
         (unknown, "'colour'"),
-        (lost, "jumps to 'mars'"),
+        (jumping_agent, "jumps to 'mars'"),
     ):
         with pytest.raises(UsageError, match=match):
             call.invoke(agent, "?")
@@ -209,8 +209,8 @@ def test_the_model_is_asked_again_and_then_the_failure_is_said_or_raised(call):
         call.invoke(create_agent(model, middleware=[patient]), "?")["messages"][-1].text == "back"
     )
     model = scripted(down, is_cyclic=True, retry_on_error=False)
-    said = call.invoke(create_agent(model, middleware=[patient]), "?")["messages"][-1].text
-    assert said == "the model failed after 3 attempts: ModelAPIError: scripted:scripted: down"
+    text = call.invoke(create_agent(model, middleware=[patient]), "?")["messages"][-1].text
+    assert text == "the model failed after 3 attempts: ModelAPIError: scripted:scripted: down"
     strict = ModelRetryMiddleware(max_retries=1, initial_delay=0, on_failure="error")
     with pytest.raises(ModelAPIError):
         call.invoke(create_agent(model, middleware=[strict]), "?")
@@ -255,12 +255,12 @@ def test_model_calls_are_limited_per_run_and_thread(call):
             checkpointer=InMemorySaver(),
         )  # fmt: skip
 
-    ended = call.invoke(agent(run_limit=2), "?", THREAD)
-    assert ended["messages"][-1].text == "Model call limit reached: 2 of 2 in this run."
-    assert "run_model_call_count" not in ended
-    with pytest.raises(ModelCallLimitExceededError) as caught:
+    state = call.invoke(agent(run_limit=2), "?", THREAD)
+    assert state["messages"][-1].text == "Model call limit reached: 2 of 2 in this run."
+    assert "run_model_call_count" not in state
+    with pytest.raises(ModelCallLimitExceededError) as excinfo:
         call.invoke(agent(thread_limit=1, exit_behavior="error"), "?", THREAD)
-    assert caught.value.messages
+    assert excinfo.value.messages
     twice = agent(run_limit=1, thread_limit=2)
     call.invoke(twice, "?", THREAD)
     assert "1 of 1 in this run" in call.invoke(twice, "?", THREAD)["messages"][-1].text
@@ -273,10 +273,10 @@ def test_tool_calls_are_limited_and_the_rest_told_ended_or_raised(call):
         return create_agent(scripted([ADD, ADD], "ok"), [add], middleware=[limit])
 
     state = call.invoke(agent("continue"), "?")
-    assert sorted(one.status for one in state["messages"][2:4]) == ["error", "success"]
+    assert sorted(message.status for message in state["messages"][2:4]) == ["error", "success"]
     assert state["messages"][-1].text == "ok"
-    ended = call.invoke(agent("end"), "?")
-    assert ended["messages"][-1].text == "Tool call limit reached for 'add'."
+    end_state = call.invoke(agent("end"), "?")
+    assert end_state["messages"][-1].text == "Tool call limit reached for 'add'."
     with pytest.raises(ToolCallLimitExceededError):
         call.invoke(agent("error"), "?")
     with pytest.raises(UsageError):
@@ -310,8 +310,10 @@ def test_personal_data_never_reaches_the_model_or_the_answer(call):
     guard = PIIMiddleware("email", apply_to_output=True, apply_to_tool_results=True)
     state = call.invoke(create_agent(model, [lookup], middleware=[guard]), "I am ada@example.com")
 
-    assert "@" not in "".join(one.text for one in state["messages"])
-    assert all("@" not in one.text for request in model.requests for one in request.messages)
+    assert "@" not in "".join(message.text for message in state["messages"])
+    assert all(
+        "@" not in message.text for request in model.requests for message in request.messages
+    )
 
 
 def test_personal_data_may_be_refused_without_being_repeated(call):
@@ -319,20 +321,20 @@ def test_personal_data_may_be_refused_without_being_repeated(call):
         scripted("x"), middleware=[PIIMiddleware("key", detector=r"sk-\w+", strategy="block")]
     )
 
-    with pytest.raises(PIIDetectionError) as caught:
+    with pytest.raises(PIIDetectionError) as excinfo:
         call.invoke(agent, "my key is sk-123")
-    assert "sk-123" not in str(caught.value)
+    assert "sk-123" not in str(excinfo.value)
     with pytest.raises(UsageError, match="no detector"):
         PIIMiddleware("shoe size")
 
 
 def test_a_tool_that_needs_approval_never_starts_eagerly(call):
-    ran = []
+    runs = []
 
     @tool
     def act() -> str:
         """Act."""
-        ran.append(1)
+        runs.append(1)
         return "done"
 
     act.eager = True
@@ -342,7 +344,7 @@ def test_a_tool_that_needs_approval_never_starts_eagerly(call):
     )  # fmt: skip
     call.invoke(agent, "?", THREAD)
 
-    assert ran == []
+    assert runs == []
 
 
 @pytest.mark.parametrize(
@@ -366,10 +368,10 @@ def test_F_Y15_tools_of_middleware_and_plain_declarations_may_be_named():
     class Brings(AgentMiddleware):
         tools = (add,)
 
-    declared = {"type": "function", "function": {"name": "search", "parameters": {}}}
+    declaration = {"type": "function", "function": {"name": "search", "parameters": {}}}
     approval = HumanInTheLoopMiddleware({"add": True, "search": True, "other": False})
 
-    create_agent(scripted(), [declared], middleware=[Brings(), approval])
+    create_agent(scripted(), [declaration], middleware=[Brings(), approval])
 
 
 def test_middleware_brings_tools_and_two_of_one_name_are_refused(call):

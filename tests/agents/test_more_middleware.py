@@ -60,7 +60,7 @@ def test_only_chosen_tools_are_offered(call):
 
     class Watch(AgentMiddleware):
         async def _around_model(self, request, handler, run):
-            offered.append([one.name for one in request.tools])
+            offered.append([tool.name for tool in request.tools])
             return await handler(request)
 
     @tool
@@ -90,7 +90,7 @@ def test_a_model_plays_tools(call):
 
     state = call.invoke(create_agent(model, [add, fail], middleware=[emulator]), {"messages": "go"})
 
-    answers = [one.text for one in state["messages"] if isinstance(one, ToolMessage)]
+    answers = [message.text for message in state["messages"] if isinstance(message, ToolMessage)]
     assert answers == ["it is sunny", "3"]
 
 

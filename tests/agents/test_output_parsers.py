@@ -26,7 +26,7 @@ BLOB = '```json\n{"action": "look", "action_input": {"x": 1}}\n```'
 
 
 @pytest.mark.parametrize(
-    ("parser", "text", "tool", "given"),
+    ("parser", "text", "tool", "tool_input"),
     [
         (REACT, "Thought: x\nAction: look up\nAction Input: here", "look up", "here"),
         (REACT, 'Action 1: look\nAction 1 Input: "here"', "look", "here"),
@@ -40,11 +40,11 @@ BLOB = '```json\n{"action": "look", "action_input": {"x": 1}}\n```'
         (CHAT, '{"action": "look", "action_input": "here"}', "look", "here"),
     ],
 )
-def test_an_action_is_read(parser, text, tool, given):
+def test_an_action_is_read(parser, text, tool, tool_input):
     action = parser.parse(text)
 
     assert isinstance(action, AgentAction)
-    assert (action.tool, action.tool_input, action.log) == (tool, given, text)
+    assert (action.tool, action.tool_input, action.log) == (tool, tool_input, text)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_the_answer_is_read(parser, text, output):
 
 
 @pytest.mark.parametrize(
-    ("parser", "text", "said"),
+    ("parser", "text", "expected"),
     [
         (REACT, "nothing", "Missing 'Action:'"),
         (REACT, "Action: look", "Missing 'Action Input:'"),
@@ -75,13 +75,13 @@ def test_the_answer_is_read(parser, text, output):
         (CHAT, '```json\n{"action": "look", ```', "not a JSON object"),
     ],
 )
-def test_what_cannot_be_read_is_said_for_the_model(parser, text, said):
-    with pytest.raises(OutputParserException) as caught:
+def test_what_cannot_be_read_is_said_for_the_model(parser, text, expected):
+    with pytest.raises(OutputParserException) as excinfo:
         parser.parse(text)
 
-    assert said in str(caught.value.observation)
-    assert caught.value.llm_output == text
-    assert caught.value.send_to_llm
+    assert expected in str(excinfo.value.observation)
+    assert excinfo.value.llm_output == text
+    assert excinfo.value.send_to_llm
 
 
 def test_tool_calls_are_read_from_messages_alone():

@@ -60,11 +60,11 @@ def test_a_tool_whose_result_was_lost_with_the_process_runs_again_only_if_it_may
     agent = create_agent(ScriptedChatModel(script=["done"]), [pay], checkpointer=saver)
     result = call.invoke(agent, None, THREAD)
 
-    (told,) = [one for one in result["messages"] if isinstance(one, ToolMessage)]
+    (message,) = [message for message in result["messages"] if isinstance(message, ToolMessage)]
     assert result["messages"][-1].text == "done"
     assert (tmp_path / "paid").read_text() == ("x" if once else "xx")
-    assert told.status == ("error" if once else "success")
-    assert ("whether it took effect is not known" in str(told.text)) is once
+    assert message.status == ("error" if once else "success")
+    assert ("whether it took effect is not known" in str(message.text)) is once
 
 
 def test_a_tool_that_runs_once_may_ask_a_person_and_goes_on(call):

@@ -20,21 +20,21 @@ class Tally(AgentState):
 def test_messages_are_appended_replaced_and_removed_by_id():
     first = add_messages([], [("user", "a"), AIMessage("b", id="b")])
 
-    assert [one.text for one in first] == ["a", "b"]
-    assert all(one.id for one in first)
-    assert [one.text for one in add_messages(first, AIMessage("c", id="b"))] == ["a", "c"]
-    assert [one.text for one in add_messages(first, RemoveMessage(id="b"))] == ["a"]
+    assert [message.text for message in first] == ["a", "b"]
+    assert all(message.id for message in first)
+    assert [message.text for message in add_messages(first, AIMessage("c", id="b"))] == ["a", "c"]
+    assert [message.text for message in add_messages(first, RemoveMessage(id="b"))] == ["a"]
     fresh = add_messages(first, [RemoveMessage(id=REMOVE_ALL_MESSAGES), HumanMessage("new")])
-    assert [one.text for one in fresh] == ["new"]
+    assert [message.text for message in fresh] == ["new"]
     with pytest.raises(UsageError, match="no message with the id 'z'"):
         add_messages(first, RemoveMessage(id="z"))
 
 
 def test_the_callers_own_messages_are_not_changed():
-    mine = HumanMessage("a")
+    message = HumanMessage("a")
 
-    assert add_messages([], [mine])[0].id
-    assert mine.id is None
+    assert add_messages([], [message])[0].id
+    assert message.id is None
 
 
 def test_a_key_with_a_function_is_joined_and_another_replaced():

@@ -28,8 +28,8 @@ def saver(request, tmp_path):
     if request.param == "memory":
         yield InMemorySaver()
     else:
-        with SqliteSaver.from_conn_string(str(tmp_path / "agents.db")) as made:
-            yield made
+        with SqliteSaver.from_conn_string(str(tmp_path / "agents.db")) as sqlite_saver:
+            yield sqlite_saver
 
 
 @pytest.fixture
@@ -40,9 +40,9 @@ def effects():
 @pytest.fixture
 def effect(effects):
     @step
-    def do(what: str) -> str:
-        effects.append(what)
-        return f"{what} is done"
+    def do(text: str) -> str:
+        effects.append(text)
+        return f"{text} is done"
 
     return do
 
@@ -54,10 +54,10 @@ class Around(AgentMiddleware):
         super().__init__()
         self.asks = asks
 
-    def _judge(self, kind, given):
+    def _judge(self, kind, result):
         if kind in self.asks and interrupt(f"{kind}: is this right?") == "no":
             raise ValueError(f"{kind} was refused")
-        return given
+        return result
 
     def wrap_model_call(self, request, handler):
         return self._judge("model", handler(request))
@@ -98,16 +98,16 @@ def test_the_model_is_not_asked_again_when_a_middleware_around_it_asked_a_person
     assert call.invoke(agent, "hi", THREAD)["__interrupt__"][0].value == "model: is this right?"
     state = call.invoke(agent, Command(resume="yes"), THREAD)
 
-    assert [one.text for one in state["messages"]] == ["hi", "First."]
+    assert [message.text for message in state["messages"]] == ["hi", "First."]
 
 
 def test_a_tool_is_not_run_again_when_a_middleware_around_it_asked_a_person(call, saver):
-    ran = []
+    amounts = []
 
     @tool
     def pay(amount: int) -> str:
         """Pay."""
-        ran.append(amount)
+        amounts.append(amount)
         return f"paid {amount}"
 
     model = ScriptedChatModel(script=[[Call("pay", {"amount": 5})], "Done."])
@@ -116,17 +116,17 @@ def test_a_tool_is_not_run_again_when_a_middleware_around_it_asked_a_person(call
     assert call.invoke(agent, "pay", THREAD)["__interrupt__"]
     state = call.invoke(agent, Command(resume="yes"), THREAD)
 
-    assert ran == [5]
-    assert [one.text for one in state["messages"]][-2:] == ["paid 5", "Done."]
+    assert amounts == [5]
+    assert [message.text for message in state["messages"]][-2:] == ["paid 5", "Done."]
 
 
 def test_a_command_of_a_tool_comes_back_as_it_was(call, saver):
-    ran = []
+    runs = []
 
     @tool
     def move() -> Command:
         """Move."""
-        ran.append(1)
+        runs.append(1)
         return Command(update={"messages": [ToolMessage("moved", tool_call_id="c1")]})
 
     model = ScriptedChatModel(script=[[Call("move", {}, id="c1")], "Done."])
@@ -135,8 +135,8 @@ def test_a_command_of_a_tool_comes_back_as_it_was(call, saver):
     call.invoke(agent, "move", THREAD)
     state = call.invoke(agent, Command(resume="yes"), THREAD)
 
-    assert ran == [1]
-    assert [one.text for one in state["messages"]][-2:] == ["moved", "Done."]
+    assert runs == [1]
+    assert [message.text for message in state["messages"]][-2:] == ["moved", "Done."]
 
 
 def test_another_request_after_the_answer_is_another_call(call, saver):
@@ -151,12 +151,12 @@ def test_another_request_after_the_answer_is_another_call(call, saver):
             args = {"amount": interrupt("how much?")}
             return await handler(request.override(tool_call={**request.tool_call, "args": args}))
 
-    ran = []
+    amounts = []
 
     @tool
     def pay(amount: int) -> str:
         """Pay."""
-        ran.append(amount)
+        amounts.append(amount)
         return f"paid {amount}"
 
     model = ScriptedChatModel(script=[[Call("pay", {"amount": 5})], "Done."])
@@ -165,7 +165,7 @@ def test_another_request_after_the_answer_is_another_call(call, saver):
     call.invoke(agent, "pay", THREAD)
     call.invoke(agent, Command(resume=7), THREAD)
 
-    assert ran == [5, 7]
+    assert amounts == [5, 7]
 
 
 def calling(name, args, answer):
@@ -195,13 +195,13 @@ def asking_agent(effect, saver):
 def test_another_answer_on_a_fork_repeats_what_came_of_the_first_one_only(saver, effects, effect):
     agent = asking_agent(effect, saver)
     agent.invoke("work", THREAD)
-    asked = agent.get_state(THREAD).config
+    config = agent.get_state(THREAD).config
 
     agent.invoke(Command(resume="yes"), THREAD)
-    state = agent.invoke(Command(resume="no"), asked)
+    state = agent.invoke(Command(resume="no"), config)
 
     assert effects == ["before", "after", "after"]
-    assert [one.text for one in state["messages"]][-2:] == ["no", "Done."]
+    assert [message.text for message in state["messages"]][-2:] == ["no", "Done."]
 
 
 def test_a_fork_before_the_tool_runs_its_steps_anew(saver, effects, effect):
@@ -209,17 +209,17 @@ def test_a_fork_before_the_tool_runs_its_steps_anew(saver, effects, effect):
     agent.invoke("work", THREAD)
     agent.invoke(Command(resume="yes"), THREAD)
     before_tools = next(
-        one
-        for one in agent.get_state_history(THREAD)
-        if one.next == ("tools",) and not one.interrupts
+        snapshot
+        for snapshot in agent.get_state_history(THREAD)
+        if snapshot.next == ("tools",) and not snapshot.interrupts
     )
 
-    stopped = agent.invoke(None, before_tools.config)
-    assert stopped["__interrupt__"]
+    result = agent.invoke(None, before_tools.config)
+    assert result["__interrupt__"]
     state = agent.invoke(Command(resume="again"), THREAD)
 
     assert effects == ["before", "after", "before", "after"]
-    assert [one.text for one in state["messages"]][-2:] == ["again", "Done."]
+    assert [message.text for message in state["messages"]][-2:] == ["again", "Done."]
 
 
 def test_a_sub_agent_on_a_fork_goes_on_with_the_answer_of_the_fork(saver):
@@ -239,10 +239,10 @@ def test_a_sub_agent_on_a_fork_goes_on_with_the_answer_of_the_fork(saver):
         calling("delegate", {"task": "choose"}, "Done."), [delegate], checkpointer=saver
     )
     agent.invoke("go", THREAD)
-    asked = agent.get_state(THREAD).config
+    config = agent.get_state(THREAD).config
 
     first = agent.invoke(Command(resume="red"), THREAD)
-    second = agent.invoke(Command(resume="blue"), asked)
+    second = agent.invoke(Command(resume="blue"), config)
 
     assert first["messages"][-2].text == "It is red."
     assert second["messages"][-2].text == "It is blue."
@@ -286,10 +286,12 @@ def test_a_tool_node_raises_what_ends_the_run(call, effects, effect):
     builder.add_node("tools", ToolNode([work], handle_tool_errors=True), retry_policy=RetryPolicy())
     builder.add_edge(START, "tools")
     graph = builder.compile(checkpointer=Full())
-    asked = AIMessage("", tool_calls=[{"name": "work", "args": {}, "id": "c", "type": "tool_call"}])
+    call_message = AIMessage(
+        "", tool_calls=[{"name": "work", "args": {}, "id": "c", "type": "tool_call"}]
+    )
 
     with pytest.raises(StoreError, match="the disk is full"):
-        call.invoke(graph, {"messages": [asked]}, THREAD)
+        call.invoke(graph, {"messages": [call_message]}, THREAD)
 
     assert effects == ["once"]
 
@@ -330,18 +332,18 @@ def test_a_change_from_outside_repeats_no_finished_tool_and_closes_no_question(
 
     def turn(request):
         if request.messages[-1].type == "tool":
-            return " ".join(one.text for one in request.messages)
+            return " ".join(message.text for message in request.messages)
         return [Call("quick", {}, id="q"), Call("ask", {}, id="a")]
 
     agent = create_agent(ScriptedChatModel(script=turn), [quick, ask], checkpointer=saver)
-    asked = call.invoke(agent, "go", THREAD)["__interrupt__"]
+    interrupts = call.invoke(agent, "go", THREAD)["__interrupt__"]
     note = {"messages": [HumanMessage("by the way", id="note")]}
     answer = Command(resume="yes")
     if way == "update_state":
         call.run(agent, "update_state", THREAD, note)
-        assert list(call.run(agent, "get_state", THREAD).interrupts) == asked
+        assert list(call.run(agent, "get_state", THREAD).interrupts) == interrupts
     elif way == "command":
-        assert call.invoke(agent, Command(update=note), THREAD)["__interrupt__"] == asked
+        assert call.invoke(agent, Command(update=note), THREAD)["__interrupt__"] == interrupts
     else:
         answer = Command(resume="yes", update=note)
 
@@ -349,7 +351,7 @@ def test_a_change_from_outside_repeats_no_finished_tool_and_closes_no_question(
 
     assert effects == ["quick"]
     assert "__interrupt__" not in state
-    assert {one.text for one in state["messages"]} >= {"by the way", "quick", "yes"}
+    assert {message.text for message in state["messages"]} >= {"by the way", "quick", "yes"}
     assert call.run(agent, "get_state", THREAD).values == state
 
 

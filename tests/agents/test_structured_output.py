@@ -82,12 +82,12 @@ def test_an_answer_that_does_not_fit_is_asked_for_again(call):
 def test_an_answer_that_never_fits_ends_with_a_typed_error_and_its_history(call):
     model = scripted([Call("Weather", {"city": "Oslo"})], is_cyclic=True)
 
-    with pytest.raises(StructuredOutputError, match="does not fit Weather") as caught:
+    with pytest.raises(StructuredOutputError, match="does not fit Weather") as excinfo:
         call.invoke(create_agent(model, response_format=ToolStrategy(Weather)), "?")
 
     assert len(model.requests) == 3
-    assert len(caught.value.messages) == 5
-    assert caught.value.raw.tool_calls
+    assert len(excinfo.value.messages) == 5
+    assert excinfo.value.raw.tool_calls
 
 
 def test_a_providers_answer_that_is_no_json_is_asked_for_again_then_raised(call):

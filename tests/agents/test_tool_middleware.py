@@ -55,8 +55,8 @@ def folder(tmp_path):
 def search(request, folder):
     if request.param and shutil.which("rg") is None:
         pytest.skip("rg is not installed")
-    found = FilesystemFileSearchMiddleware(root_path=folder, use_ripgrep=request.param)
-    return lambda which, **arguments: getattr(found, which).invoke(arguments)
+    middleware = FilesystemFileSearchMiddleware(root_path=folder, use_ripgrep=request.param)
+    return lambda which, **arguments: getattr(middleware, which).invoke(arguments)
 
 
 def test_files_are_found_by_name_the_newest_first(search):
@@ -96,9 +96,9 @@ def test_an_agent_searches(call, folder):
     model = ScriptedChatModel(script=[[ToolCall("grep_search", {"pattern": "import"})], "found"])
     agent = create_agent(model, [], middleware=[FilesystemFileSearchMiddleware(root_path=folder)])
 
-    found = call.invoke(agent, {"messages": [("user", "where?")]})
+    state = call.invoke(agent, {"messages": [("user", "where?")]})
 
-    assert found["messages"][-2].content == "/src/app.py"
+    assert state["messages"][-2].content == "/src/app.py"
 
 
 # -- a shell
@@ -107,21 +107,22 @@ def test_an_agent_searches(call, folder):
 def shell(call, middleware, *commands):
     """Let an agent run commands; returns what it was told."""
     script = [
-        [ToolCall("shell", one if isinstance(one, dict) else {"command": one})] for one in commands
+        [ToolCall("shell", command if isinstance(command, dict) else {"command": command})]
+        for command in commands
     ]
     agent = create_agent(ScriptedChatModel(script=[*script, "done"]), [], middleware=[middleware])
-    found = call.invoke(agent, {"messages": [("user", "go")]})
-    assert "shell_session" not in found
-    return [message.content for message in found["messages"] if message.type == "tool"]
+    state = call.invoke(agent, {"messages": [("user", "go")]})
+    assert "shell_session" not in state
+    return [message.content for message in state["messages"] if message.type == "tool"]
 
 
 def test_a_shell_stays_open_for_the_run_and_ends_with_it(call, no_leaks):
     middleware = ShellToolMiddleware(env={"PATH": os.environ["PATH"], "GREETING": "hi"})
-    said = shell(
+    outputs = shell(
         call, middleware, "cd / && x=3", 'echo "$GREETING $x $PWD"', "pwd; echo bad >&2; false"
     )
 
-    assert said == ["<no output>", "hi 3 /", "/\n[stderr] bad\nExit code: 1"]
+    assert outputs == ["<no output>", "hi 3 /", "/\n[stderr] bad\nExit code: 1"]
     assert middleware._open == {}
 
 
@@ -142,21 +143,21 @@ def test_a_folder_of_its_own_is_removed(call):
 
 def test_a_command_that_takes_too_long_costs_the_shell(call):
     policy = HostExecutionPolicy(command_timeout=0.3, termination_timeout=1)
-    began = time.monotonic()
-    said = shell(
+    start = time.monotonic()
+    outputs = shell(
         call, ShellToolMiddleware(execution_policy=policy), "x=1; echo begun; sleep 60", "echo [$x]"
     )
 
-    assert said[0].startswith("begun\nThe command took more than 0.3 seconds")
-    assert said[1] == "[]"
-    assert time.monotonic() - began < 20
+    assert outputs[0].startswith("begun\nThe command took more than 0.3 seconds")
+    assert outputs[1] == "[]"
+    assert time.monotonic() - start < 20
 
 
 def test_a_shell_that_ends_begins_anew(call):
-    said = shell(call, ShellToolMiddleware(), "exit 3", "echo new", {"restart": True}, {})
+    outputs = shell(call, ShellToolMiddleware(), "exit 3", "echo new", {"restart": True}, {})
 
-    assert said[0] == "<no output>\nThe shell ended; the next command begins a new one."
-    assert said[1:] == [
+    assert outputs[0] == "<no output>\nThe shell ended; the next command begins a new one."
+    assert outputs[1:] == [
         "new",
         "The shell was restarted.",
         "Give command, or restart: true, and not both.",
@@ -168,11 +169,11 @@ def test_output_is_cut_and_redacted(call):
     rules = [RedactionRule("email")]
     middleware = ShellToolMiddleware(execution_policy=policy, redaction_rules=rules)
 
-    said = shell(call, middleware, "seq 5", "echo me@example.com", "printf '%050d' 1")
+    outputs = shell(call, middleware, "seq 5", "echo me@example.com", "printf '%050d' 1")
 
-    assert said[0] == "1\n2\n3 more lines were left out."
-    assert said[1] == "[REDACTED_EMAIL]"
-    assert said[2].endswith("30 more bytes were left out.")
+    assert outputs[0] == "1\n2\n3 more lines were left out."
+    assert outputs[1] == "[REDACTED_EMAIL]"
+    assert outputs[2].endswith("30 more bytes were left out.")
 
 
 def test_what_two_runs_do_is_apart(call):
@@ -189,9 +190,9 @@ def test_a_startup_command_that_fails_is_named(call):
 
 def test_memory_is_bounded_on_this_machine(call):
     policy = HostExecutionPolicy(memory_bytes=200 * 1024 * 1024, cpu_time_seconds=20)
-    said = shell(call, ShellToolMiddleware(execution_policy=policy), "ulimit -v; ulimit -t")
+    outputs = shell(call, ShellToolMiddleware(execution_policy=policy), "ulimit -v; ulimit -t")
 
-    assert said == [f"{200 * 1024}\n20"]
+    assert outputs == [f"{200 * 1024}\n20"]
 
 
 def test_a_container_gets_its_bounds_on_the_command_line(tmp_path):
@@ -239,7 +240,7 @@ def test_anthropic_searches_deferred_tools(call, fault_server):
     model = ChatAnthropic(model="claude-opus-4-8", api_key="k", base_url=fault_server.url)
     tools = sent_tools(call, fault_server, model, "/v1/messages", anthropic)
 
-    assert [(one["name"], one.get("defer_loading")) for one in tools] == [
+    assert [(tool["name"], tool.get("defer_loading")) for tool in tools] == [
         ("lookup_order", True),
         ("say", None),
         ("tool_search_tool_bm25", None),
@@ -250,7 +251,7 @@ def test_openai_searches_deferred_tools(call, fault_server):
     model = ChatOpenAI(model="gpt-5.5", api_key="k", base_url=f"{fault_server.url}/v1")
     tools = sent_tools(call, fault_server, model, "/v1/responses", responses)
 
-    assert [(one.get("name"), one.get("defer_loading")) for one in tools] == [
+    assert [(tool.get("name"), tool.get("defer_loading")) for tool in tools] == [
         ("lookup_order", True),
         ("say", None),
         (None, None),
@@ -270,5 +271,9 @@ def test_a_provider_without_a_search_is_refused(call):
 
 
 def test_all_of_them_are_middleware():
-    for one in (ShellToolMiddleware, FilesystemFileSearchMiddleware, ProviderToolSearchMiddleware):
-        assert issubclass(one, AgentMiddleware)
+    for middleware in (
+        ShellToolMiddleware,
+        FilesystemFileSearchMiddleware,
+        ProviderToolSearchMiddleware,
+    ):
+        assert issubclass(middleware, AgentMiddleware)

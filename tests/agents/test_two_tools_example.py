@@ -15,8 +15,8 @@ EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "two_tools.py"
 def test_the_embedded_model_calls_both_tools_and_answers(capsys):
     runpy.run_path(str(EXAMPLE), run_name="__main__")
 
-    said = capsys.readouterr().out
-    assert "calls get_weather {'city': 'Paris'}" in said
-    assert "got   It is sunny and 21 degrees in Paris." in said
-    assert "calls get_price" in said
-    assert said.count("  done") == 2
+    output = capsys.readouterr().out
+    assert "calls get_weather {'city': 'Paris'}" in output
+    assert "got   It is sunny and 21 degrees in Paris." in output
+    assert "calls get_price" in output
+    assert output.count("  done") == 2

@@ -27,22 +27,22 @@ class AnthropicStub(StubServer):
         )
 
     def anthropic_batch(self, id: str) -> Json:
-        row, over = self.batches[id], self._is_over(id)
+        row, is_over = self.batches[id], self._is_over(id)
         at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(row["at"]))
         size = len(row["rows"])
         return {
             "id": id,
             "type": "message_batch",
-            "processing_status": "ended" if over else "in_progress",
+            "processing_status": "ended" if is_over else "in_progress",
             "created_at": at,
             "expires_at": at,
-            "ended_at": at if over else None,
+            "ended_at": at if is_over else None,
             "archived_at": None,
             "cancel_initiated_at": None,
-            "results_url": f"{self.url}/v1/messages/batches/{id}/results" if over else None,
+            "results_url": f"{self.url}/v1/messages/batches/{id}/results" if is_over else None,
             "request_counts": {
-                "processing": 0 if over else size,
-                "succeeded": size if over else 0,
+                "processing": 0 if is_over else size,
+                "succeeded": size if is_over else 0,
                 "errored": 0,
                 "canceled": 0,
                 "expired": 0,

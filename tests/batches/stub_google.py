@@ -55,12 +55,12 @@ class GoogleStub(StubServer):
         return 200, self.files[id]
 
     def google_batch(self, id: str) -> Json:
-        row, over = self.batches[id], self._is_over(id)
+        row, is_over = self.batches[id], self._is_over(id)
         state = (
             "BATCH_STATE_CANCELLED"
             if row["cancelled"]
             else "BATCH_STATE_SUCCEEDED"
-            if over
+            if is_over
             else "BATCH_STATE_RUNNING"
         )
         at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(row["at"]))
@@ -73,10 +73,10 @@ class GoogleStub(StubServer):
             "updateTime": at,
             "name": id,
         }
-        if over:
+        if is_over:
             answers = [answer for answer in map(self._google_result, row["rows"]) if answer]
             metadata["output"] = self._google_output(id, row, answers)
-        return {"name": id, "metadata": metadata, "done": over}
+        return {"name": id, "metadata": metadata, "done": is_over}
 
     def _google_output(self, id: str, row: Json, answers: list[Json]) -> Json:
         if row["file"]:

@@ -109,12 +109,12 @@ class StubServer:
                 return handler(self, body, headers, query, *match.groups())
         return 404, {"error": {"message": f"no route {method} {path}", "type": "not_found"}}
 
-    def _add_batch(self, id: str, row: dict[str, Any], shown: Json) -> tuple[int, Json] | None:
+    def _add_batch(self, id: str, row: dict[str, Any], describe: Json) -> tuple[int, Json] | None:
         self.batches[id] = {"looks": 0, "cancelled": False, "at": time.time(), **row}
         if self.dies_after_create:
             self.dies_after_create = False
             return None
-        return 200, shown(id)
+        return 200, describe(id)
 
     def _is_over(self, id: str) -> bool:
         row = self.batches[id]

@@ -67,15 +67,15 @@ def test_secrets_reach_the_workers_and_no_model_carries_one():
 
 
 @pytest.mark.parametrize(
-    ("settings", "named"),
+    ("settings", "field"),
     [({"default_headers": {"x": "y"}}, "default_headers"), ({"transport": object()}, "transport"),
      ({"api_key": lambda: "k"}, "a function as api_key")],
 )  # fmt: skip
-def test_what_would_be_lost_on_the_way_is_refused_by_name(settings, named):
+def test_what_would_be_lost_on_the_way_is_refused_by_name(settings, field):
     chain = ChatOpenAI(model="gpt-4o-mini", **settings) | StrOutputParser()
     with (
         ThreadPoolExecutor(1) as pool,
-        pytest.raises(UsageError, match=rf"ChatOpenAI\(gpt-4o-mini\) has {named}"),
+        pytest.raises(UsageError, match=rf"ChatOpenAI\(gpt-4o-mini\) has {field}"),
     ):
         chain.batch_job(["a"], executor=pool).run()
 

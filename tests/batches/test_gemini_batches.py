@@ -55,9 +55,9 @@ def test_the_key_is_not_sent_to_the_address_of_an_upload(stub, small_body):
         [f"thing {number}" for number in range(9)], mode="provider", poll_seconds=0.01
     ).run()
     headers = dict(zip(stub.requests, stub.headers, strict=True))
-    (sent,) = [path for path in headers if path[1].startswith("/upload/v1beta/files/")]
-    assert "x-goog-api-key" not in headers[sent]
-    assert "authorization" not in headers[sent]
+    (upload,) = [path for path in headers if path[1].startswith("/upload/v1beta/files/")]
+    assert "x-goog-api-key" not in headers[upload]
+    assert "authorization" not in headers[upload]
 
 
 @pytest.mark.parametrize("is_file", [False, True])
@@ -95,7 +95,7 @@ def test_googles_client_sends_the_same_file_and_reads_ours(stub, small_body, tmp
     chain_of(stub).batch_job(
         [f"thing {number}" for number in range(9)], mode="provider", poll_seconds=0.01
     ).run()
-    (ours,) = stub.batches.values()
+    (foldline_batch,) = stub.batches.values()
     client = client_of(stub)
 
     (batch,) = list(client.batches.list())
@@ -105,13 +105,13 @@ def test_googles_client_sends_the_same_file_and_reads_ours(stub, small_body, tmp
     assert answers[0]["response"]["candidates"][0]["content"]["parts"][0]["text"] == "re: thing 0"
 
     file = tmp_path / "requests.jsonl"
-    file.write_bytes(stub.files[ours["file"]])
+    file.write_bytes(stub.files[foldline_batch["file"]])
     upload = client.files.upload(file=file, config={"mime_type": "application/jsonl"})
-    made = client.batches.create(
+    sdk_job = client.batches.create(
         model="gemini-2.5-flash", src=upload.name, config={"display_name": "theirs"}
     )
-    theirs = stub.batches[made.name]
-    assert theirs["rows"] == ours["rows"]
+    sdk_batch = stub.batches[sdk_job.name]
+    assert sdk_batch["rows"] == foldline_batch["rows"]
     client.close()
 
 
@@ -127,12 +127,15 @@ def test_googles_client_reads_our_embeddings_and_sends_the_same(stub):
         config=types.EmbedContentConfig(task_type="RETRIEVAL_DOCUMENT"),
     )
     with pytest.warns(Warning, match="experimental"):
-        made = client.batches.create_embeddings(
+        sdk_job = client.batches.create_embeddings(
             model="gemini-embedding-001",
             src=types.EmbeddingsBatchJobSource(inlined_requests=requests),
             config={"display_name": "theirs"},
         )
-    theirs, ours = stub.batches[made.name]["rows"][0], stub.batches[batch.name]["rows"][0]
-    assert theirs["request"].keys() <= ours["request"].keys()
-    assert theirs["request"]["taskType"] == ours["request"]["taskType"]
+    sdk_row, foldline_row = (
+        stub.batches[sdk_job.name]["rows"][0],
+        stub.batches[batch.name]["rows"][0],
+    )
+    assert sdk_row["request"].keys() <= foldline_row["request"].keys()
+    assert sdk_row["request"]["taskType"] == foldline_row["request"]["taskType"]
     client.close()

@@ -86,9 +86,9 @@ def test_a_rate_limiter_paces_the_calls():
     limiter = InMemoryRateLimiter(
         requests_per_second=20, check_every_n_seconds=0.005, max_bucket_size=1
     )
-    began = time.monotonic()
+    start = time.monotonic()
     assert model.batch_job(["a", "b", "c", "d"], rate_limiter=limiter).run().done == 4
-    assert time.monotonic() - began > 0.12
+    assert time.monotonic() - start > 0.12
 
 
 # -- progress
@@ -132,10 +132,12 @@ def test_progress_is_lines_where_there_is_no_terminal_and_a_bar_where_there_is(
 
 
 def test_a_stream_that_is_closed_ends_the_display_and_not_the_job(call, monkeypatch):
-    closed = io.StringIO()
-    monkeypatch.setattr(sys, "stderr", closed)
+    closed_stream = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", closed_stream)
     monkeypatch.setattr(display, "LINE_PERIOD", 0.0)
-    job = RunnableLambda(lambda text: closed.close() or text).batch_job(["a", "b"], progress=True)
+    job = RunnableLambda(lambda text: closed_stream.close() or text).batch_job(
+        ["a", "b"], progress=True
+    )
     assert call.run(job, "run").done == 2
 
 
@@ -143,12 +145,12 @@ def test_a_stream_that_is_closed_ends_the_display_and_not_the_job(call, monkeypa
 
 
 def test_calls_are_made_at_once_where_they_wait(call):
-    began = time.monotonic()
+    start = time.monotonic()
     job = RunnableLambda(lambda text: time.sleep(0.2)).batch_job(
         [str(n) for n in range(16)], max_concurrency=16
     )
     call.run(job, "run")
-    assert time.monotonic() - began < 1.6
+    assert time.monotonic() - start < 1.6
 
 
 def test_who_stops_reading_loses_nothing(call, store):
@@ -161,8 +163,8 @@ def test_who_stops_reading_loses_nothing(call, store):
     assert len(first) == 3
     report = job.report()
     assert report.done >= 3
-    again = RunnableLambda(lambda text: time.sleep(0.01) or text).batch_job(None, store=store)
-    assert again.report().items >= report.done
+    second_job = RunnableLambda(lambda text: time.sleep(0.01) or text).batch_job(None, store=store)
+    assert second_job.report().items >= report.done
     done = {result.key for result in job.results()}
     assert done == {str(n) for n in range(40)}
     assert job.report().repeated_calls == 0

@@ -26,10 +26,10 @@ def test_every_input_has_one_answer(call, store):
 
 def test_a_finished_job_gives_its_answers_again_and_asks_nothing(call, store):
     calls = []
-    counted = RunnableLambda(lambda text: calls.append(text) or text)
-    counted.name = "counted"
-    counted.batch_job(["a", "b"], store=store).run()
-    assert outputs(call, counted.batch_job(["a", "b"], store=store)) == {"0": "a", "1": "b"}
+    counting = RunnableLambda(lambda text: calls.append(text) or text)
+    counting.name = "counted"
+    counting.batch_job(["a", "b"], store=store).run()
+    assert outputs(call, counting.batch_job(["a", "b"], store=store)) == {"0": "a", "1": "b"}
     assert sorted(calls) == ["a", "b"]
 
 
@@ -68,9 +68,9 @@ class Weather(BaseModel):
 
 
 def test_answers_of_a_class_come_back_as_that_class(store):
-    made = RunnableLambda(lambda town: Weather(town=town)).with_types(output_type=Weather)
-    made.batch_job(["Ulm"], store=store, output_type=Weather).run()
-    (result,) = made.batch_job(None, store=store, output_type=Weather).results()
+    chain = RunnableLambda(lambda town: Weather(town=town)).with_types(output_type=Weather)
+    chain.batch_job(["Ulm"], store=store, output_type=Weather).run()
+    (result,) = chain.batch_job(None, store=store, output_type=Weather).results()
     assert result.output == Weather(town="Ulm")
 
 

@@ -33,12 +33,12 @@ job = RunnableLambda(str.upper).batch_job((f"x{n}" for n in range(int(sys.argv[2
 assert sum(1 for _ in job.results()) == int(sys.argv[2])
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
-    used = [
+    memory_sizes = [
         int(subprocess.run([sys.executable, "-c", program, str(tmp_path / f"{n}.db"), str(n)],
                            capture_output=True, text=True, check=True, timeout=100).stdout)
         for n in (2_000, 20_000)
     ]  # fmt: skip
-    assert used[1] - used[0] < 30_000, json.dumps(used)
+    assert memory_sizes[1] - memory_sizes[0] < 30_000, json.dumps(memory_sizes)
     assert (tmp_path / "20000.db").exists()
 
 
@@ -89,8 +89,8 @@ def test_a_process_that_is_interrupted_keeps_its_answers_and_the_next_one_goes_o
 
 
 def test_a_full_disk_is_a_store_error_and_what_was_acknowledged_stays(call, store, monkeypatch):
-    seen = []
-    job = RunnableLambda(lambda text: seen.append(text) or text.upper(), name="answer").batch_job(
+    inputs = []
+    job = RunnableLambda(lambda text: inputs.append(text) or text.upper(), name="answer").batch_job(
         (f"x{number}" for number in range(3000)), store=store
     )
     database = job._store._database
@@ -110,13 +110,13 @@ def test_a_full_disk_is_a_store_error_and_what_was_acknowledged_stays(call, stor
         call.run(job, "run")
     database.write = write
     before = job.report()
-    again = RunnableLambda(str.upper, name="answer").batch_job(
+    second_job = RunnableLambda(str.upper, name="answer").batch_job(
         (f"x{number}" for number in range(3000)), store=store
     )
-    assert call.run(again, "run").done == 3000
-    assert again.report().failed == 0
+    assert call.run(second_job, "run").done == 3000
+    assert second_job.report().failed == 0
     assert before.done <= 3000
-    assert {result.output for result in again.answers()} == {f"X{n}" for n in range(3000)}
+    assert {result.output for result in second_job.answers()} == {f"X{n}" for n in range(3000)}
 
 
 def test_sqlites_own_full_disk_is_read_as_one(store):
@@ -125,10 +125,10 @@ def test_sqlites_own_full_disk_is_read_as_one(store):
         pages = connection.execute("PRAGMA page_count").fetchone()[0]
     limit = f"PRAGMA max_page_count = {pages + 40}"
     database = job._store._database._database
-    opened = database._open
+    open_database = database._open
 
     def open_small():
-        connection = opened()
+        connection = open_database()
         connection.execute(limit)
         return connection
 
@@ -152,9 +152,9 @@ def test_a_damaged_store_is_a_store_error_that_says_so(store, place):
         file.write(b"\xff" * 40_000)
 
     def read_all():
-        again = chain().batch_job((f"x{n}" for n in range(3000)), store=store)
-        again.run()
-        return list(again.answers())
+        second_job = chain().batch_job((f"x{n}" for n in range(3000)), store=store)
+        second_job.run()
+        return list(second_job.answers())
 
     with pytest.raises(StoreError, match=r"damaged|malformed|no database|not a database"):
         read_all()

@@ -296,16 +296,16 @@ def test_openais_client_reads_our_batch_and_the_stub_is_as_it_expects(stub):
     assert set(batch.metadata) == {"foldline_part"}
     line = json.loads(client.files.content(batch.output_file_id).text)
     assert line["response"]["body"]["choices"][0]["message"]["content"] == "re: about rain"
-    ours = stub.files[batch.input_file_id]
-    theirs = client.files.create(file=("x.jsonl", ours), purpose="batch")
-    made = client.batches.create(
-        input_file_id=theirs.id,
+    content = stub.files[batch.input_file_id]
+    sdk_file = client.files.create(file=("x.jsonl", content), purpose="batch")
+    sdk_batch = client.batches.create(
+        input_file_id=sdk_file.id,
         endpoint="/v1/chat/completions",
         completion_window="24h",
         metadata={"a": "b"},
     )
-    assert stub.files[theirs.id] == ours
-    assert client.batches.cancel(made.id).status == "cancelled"
+    assert stub.files[sdk_file.id] == content
+    assert client.batches.cancel(sdk_batch.id).status == "cancelled"
     client.close()
 
 
@@ -319,11 +319,11 @@ def test_anthropics_client_reads_our_batch_and_the_stub_is_as_it_expects(stub):
     assert batch.processing_status == "ended"
     (result,) = list(client.messages.batches.results(batch.id))
     assert result.result.message.content[0].text == "re: about rain"
-    made = client.messages.batches.create(requests=[{"custom_id": "x", "params": {
+    sdk_batch = client.messages.batches.create(requests=[{"custom_id": "x", "params": {
         "model": "claude-sonnet-5", "max_tokens": 5, "messages": [{"role": "user", "content": "hi"}]}}])  # fmt: skip
-    theirs, ours = stub.batches[made.id]["rows"][0], stub.batches[batch.id]["rows"][0]
-    assert theirs.keys() == ours.keys()
-    assert theirs["params"].keys() <= ours["params"].keys()
+    sdk_row, foldline_row = stub.batches[sdk_batch.id]["rows"][0], stub.batches[batch.id]["rows"][0]
+    assert sdk_row.keys() == foldline_row.keys()
+    assert sdk_row["params"].keys() <= foldline_row["params"].keys()
     client.close()
 
 
@@ -338,7 +338,7 @@ def test_googles_client_reads_our_batch_and_the_stub_is_as_it_expects(stub):
     (batch,) = list(client.batches.list())
     assert batch.state == types.JobState.JOB_STATE_SUCCEEDED
     assert batch.dest.inlined_responses[0].response.text == "re: about rain"
-    made = client.batches.create(
+    sdk_batch = client.batches.create(
         model="gemini-2.5-flash",
         src=[
             types.InlinedRequest(
@@ -348,9 +348,9 @@ def test_googles_client_reads_our_batch_and_the_stub_is_as_it_expects(stub):
         ],
         config={"display_name": "theirs"},
     )
-    theirs, ours = stub.batches[made.name], stub.batches[batch.name]
-    assert theirs["rows"][0].keys() == ours["rows"][0].keys()
-    assert theirs["title"] == "theirs"
+    sdk_row, foldline_row = stub.batches[sdk_batch.name], stub.batches[batch.name]
+    assert sdk_row["rows"][0].keys() == foldline_row["rows"][0].keys()
+    assert sdk_row["title"] == "theirs"
     client.close()
 
 

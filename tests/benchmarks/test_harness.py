@@ -24,12 +24,12 @@ def test_a_row_is_measured_for_every_side_that_is_installed() -> None:
             sides=("socket", "foldline", "langchain"),
             options={"count": 2},
         )
-        found = measure(row, PYTHONS, stub, 1)
+        figures = measure(row, PYTHONS, stub, 1)
     finally:
         process.kill()
         process.communicate()
-    assert set(found) == {"socket", "foldline"}
-    assert all(value > 0 for value in found.values())
+    assert set(figures) == {"socket", "foldline"}
+    assert all(value > 0 for value in figures.values())
 
 
 def test_a_target_is_met_missed_or_absent() -> None:
@@ -47,9 +47,9 @@ def test_a_ratio_that_grew_by_over_a_quarter_is_a_regression() -> None:
 
 def test_the_page_is_drawn_from_the_results(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
-    found = {CALL.name: {"bare": 100.0, "foldline": 200.0, "langchain": 1000.0}}
+    figures = {CALL.name: {"bare": 100.0, "foldline": 200.0, "langchain": 1000.0}}
     curves = {"cost-per-delta": [[100, {"foldline": 2.0}], [1000, {"foldline": 1.0}]]}
-    report.write_page(tmp_path, report.results(found, curves, {}, ""))
+    report.write_page(tmp_path, report.results(figures, curves, {}, ""))
     page = (tmp_path / "docs" / "benchmarks.md").read_text()
     assert "| HTTP call, CPU | 100 µs | 200 µs | 1,000 µs | 1/5.0 |" in page
     assert "**MISSED**" in page
@@ -76,14 +76,14 @@ def test_ratios_are_medians_of_what_was_seen_within_a_round() -> None:
 
 
 def test_a_check_measures_rows_that_have_a_ratio_and_do_not_take_long() -> None:
-    checked = [row for row in ROWS if row.is_checked]
-    assert CALL in checked
+    rows = [row for row in ROWS if row.is_checked]
+    assert CALL in rows
     assert CALL.compared == ("bare", "foldline", "langchain")
-    assert not any(row.is_slow for row in checked)
-    for row in checked:
+    assert not any(row.is_slow for row in rows)
+    for row in rows:
         assert {"foldline", row.floor if row.peer is None else row.peer} <= set(row.compared)
 
 
 def test_a_plot_may_begin_at_nothing() -> None:
-    drawn = draw("t", "handlers", "µs", {"foldline": [(0, 30.0), (1, 60.0), (8, 110.0)]})
-    assert ElementTree.fromstring(drawn).tag.endswith("svg")
+    svg = draw("t", "handlers", "µs", {"foldline": [(0, 30.0), (1, 60.0), (8, 110.0)]})
+    assert ElementTree.fromstring(svg).tag.endswith("svg")

@@ -34,11 +34,11 @@ def cache(request: pytest.FixtureRequest, tmp_path: Path) -> BaseCache:
         return InMemoryCache()
     if request.param == "sqlite":
         return SQLiteCache(tmp_path / "cache.db")
-    made = RedisCache(
+    redis_cache = RedisCache(
         request.getfixturevalue("redis_server").url, prefix=f"test:{time.monotonic_ns()}:"
     )
-    made.clear()
-    return made
+    redis_cache.clear()
+    return redis_cache
 
 
 def test_an_answer_is_found_again_equal(cache: BaseCache) -> None:
@@ -51,9 +51,9 @@ def test_the_async_twins_do_the_same(cache: BaseCache) -> None:
     async def use() -> list[object]:
         before = await cache.alookup("prompt", "model")
         await cache.aupdate("prompt", "model", ANSWER)
-        found = await cache.alookup("prompt", "model")
+        answer = await cache.alookup("prompt", "model")
         await cache.aclear()
-        return [before, found, await cache.alookup("prompt", "model")]
+        return [before, answer, await cache.alookup("prompt", "model")]
 
     assert asyncio.run(use()) == [None, ANSWER, None]
 
@@ -103,16 +103,16 @@ def test_F_K02_a_damaged_or_hostile_row_is_a_miss(tmp_path: Path) -> None:
 
 
 def test_clear_of_one_prefix_leaves_others(redis_server: Server) -> None:
-    one, other = (
+    first, other = (
         RedisCache(redis_server.url, prefix="a[b]*:"),
         RedisCache(redis_server.url, prefix="ab:"),
     )
-    one.update("p", "m", ANSWER)
+    first.update("p", "m", ANSWER)
     other.update("p", "m", ANSWER)
 
-    one.clear()
+    first.clear()
 
-    assert one.lookup("p", "m") is None
+    assert first.lookup("p", "m") is None
     assert other.lookup("p", "m") == ANSWER
 
 

@@ -86,27 +86,27 @@ def test_every_handler_gets_the_arguments_of_langchain(call: Any, way: str):
 def test_a_listened_run_has_one_id_and_a_run_that_nobody_hears_none(
     call: Any, monkeypatch: pytest.MonkeyPatch
 ):
-    made: list[UUID] = []
+    ids: list[UUID] = []
     real = _run.uuid7
 
-    def counted() -> UUID:
-        made.append(real())
-        return made[-1]
+    def count_id() -> UUID:
+        ids.append(real())
+        return ids[-1]
 
-    monkeypatch.setattr(_run, "uuid7", counted)
+    monkeypatch.setattr(_run, "uuid7", count_id)
     call.invoke(CHAIN, {"topic": "bears"})
-    assert made == []
+    assert ids == []
 
     call.invoke(CHAIN, {"topic": "bears"}, {"callbacks": [Listener()]})
-    assert len(made) == 4  # the chain and its three steps
+    assert len(ids) == 4  # the chain and its three steps
 
 
 def test_the_text_of_an_id_is_the_id_of_the_run():
-    known = "0197f1a2-0000-7000-8000-000000000001"
+    run_id = "0197f1a2-0000-7000-8000-000000000001"
     listener = Listener()
-    answer = MODEL.invoke("hi", {"callbacks": [listener], "run_id": known})
+    answer = MODEL.invoke("hi", {"callbacks": [listener], "run_id": run_id})
 
-    assert answer.id == f"lc_run--{known}-0"
+    assert answer.id == f"lc_run--{run_id}-0"
 
 
 def test_handlers_that_a_hook_adds_or_removes_are_heard_from_the_next_token(call: Any):
@@ -167,27 +167,27 @@ def test_a_fault_is_raised_where_the_handler_says_so_and_logged_elsewhere(
 
 
 def test_an_awaitable_that_a_plain_hook_returns_is_waited_for(call: Any):
-    heard: list[str] = []
+    tokens: list[str] = []
 
     class Lazy(Listener):
         def on_llm_new_token(self, token: Any, **kwargs: Any) -> Any:
             async def later() -> None:
                 await asyncio.sleep(0)
-                heard.append(token)
+                tokens.append(token)
 
             return later()
 
     call.stream(MODEL, "hi", {"callbacks": [Lazy()]})
 
-    assert [token for token in heard if token] == ["a", "b", "c"]
+    assert [token for token in tokens if token] == ["a", "b", "c"]
 
 
 def test_a_hook_set_on_the_instance_is_the_one_that_is_called(call: Any):
-    listener, own = Listener(), []
+    listener, tokens = Listener(), []
     call.stream(MODEL, "hi", {"callbacks": [listener]})
-    listener.on_llm_new_token = lambda token, **kwargs: own.append(token)  # type: ignore[method-assign]
+    listener.on_llm_new_token = lambda token, **kwargs: tokens.append(token)  # type: ignore[method-assign]
     before = list(listener.tokens)
     call.stream(MODEL, "hi", {"callbacks": [listener]})
 
     assert listener.tokens == before
-    assert [token for token in own if token] == ["a", "b", "c"]
+    assert [token for token in tokens if token] == ["a", "b", "c"]

@@ -63,11 +63,11 @@ class Broken(BaseCallbackHandler):
 
 
 def test_blocking_and_async_handlers_hear_sync_and_async_calls(call: Any, no_leaks: Any):
-    plain, awaited = Recorder(), AsyncRecorder()
+    plain, async_recorder = Recorder(), AsyncRecorder()
 
-    assert call.invoke(ADD, 1, {"callbacks": [plain, awaited]}) == 2
+    assert call.invoke(ADD, 1, {"callbacks": [plain, async_recorder]}) == 2
 
-    assert plain.events == awaited.events == ["start", "end"]
+    assert plain.events == async_recorder.events == ["start", "end"]
 
 
 def test_a_blocking_handler_does_not_block_the_loop():
@@ -221,9 +221,9 @@ def test_a_handler_of_text_models_gets_messages_as_text():
 
 
 def test_a_hook_may_be_set_on_the_instance_and_a_proxy_may_answer(call: Any):
-    heard = []
+    sources = []
     handler = BaseCallbackHandler()
-    handler.on_chain_start = lambda *a, **k: heard.append("instance")  # type: ignore[method-assign]
+    handler.on_chain_start = lambda *a, **k: sources.append("instance")  # type: ignore[method-assign]
 
     class Proxy:
         raise_error = run_inline = False
@@ -231,19 +231,19 @@ def test_a_hook_may_be_set_on_the_instance_and_a_proxy_may_answer(call: Any):
         def __getattr__(self, name: str) -> Any:
             if name.startswith("ignore_"):
                 return False
-            return lambda *a, **k: heard.append(name)
+            return lambda *a, **k: sources.append(name)
 
     call.invoke(ADD, 1, {"callbacks": [handler, Proxy()]})
 
-    assert heard == ["instance", "on_chain_start", "on_chain_end"]
+    assert sources == ["instance", "on_chain_start", "on_chain_end"]
 
 
 def test_without_a_handler_nothing_is_made(call: Any, monkeypatch: pytest.MonkeyPatch):
     """No uuid, no manager, no child run: a sequence of ten runs on the very run of the call."""
-    made: list[str] = []
-    monkeypatch.setattr(_run, "uuid7", lambda: made.append("uuid"))
-    monkeypatch.setattr(_run, "child_manager", lambda *a, **k: made.append("manager"))
-    monkeypatch.setattr(_run, "ensure_config", lambda *a, **k: made.append("config"))
+    ids: list[str] = []
+    monkeypatch.setattr(_run, "uuid7", lambda: ids.append("uuid"))
+    monkeypatch.setattr(_run, "child_manager", lambda *a, **k: ids.append("manager"))
+    monkeypatch.setattr(_run, "ensure_config", lambda *a, **k: ids.append("config"))
     runs: set[int] = set()
     monkeypatch.setattr(_run.Run, "__init__", counting(_run.Run.__init__, runs), raising=True)
     chain = ADD
@@ -252,16 +252,16 @@ def test_without_a_handler_nothing_is_made(call: Any, monkeypatch: pytest.Monkey
 
     assert call.invoke(chain, 0) == 10
 
-    assert made == []
+    assert ids == []
     assert len(runs) == 1
 
 
-def counting(function: Any, seen: set[int]) -> Any:
-    def counted(self: Any, *args: Any, **kwargs: Any) -> None:
-        seen.add(id(self))
+def counting(function: Any, instances: set[int]) -> Any:
+    def wrapper(self: Any, *args: Any, **kwargs: Any) -> None:
+        instances.add(id(self))
         function(self, *args, **kwargs)
 
-    return counted
+    return wrapper
 
 
 @pytest.mark.parametrize("event", ["on_chain_start", "on_chain_end", "on_chain_error"])
@@ -286,7 +286,7 @@ def test_every_handler_hears_of_a_start_and_an_end_although_the_caller_is_cancel
         return task.cancelled()
 
     assert asyncio.run(main())
-    assert [one.told for one in handlers] == [1, 1]
+    assert [handler.told for handler in handlers] == [1, 1]
     assert handlers[1].finished == 1
     assert handlers[0].finished == (0 if event == "on_chain_start" else 1)
 

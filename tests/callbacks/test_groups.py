@@ -30,8 +30,8 @@ def grouped(call: Any, body: Any, **kwargs: Any) -> list[Run]:
         async with atrace_as_chain_group("group", [runs], **kwargs) as group:
             assert isinstance(group, AsyncCallbackManagerForChainGroup)
             await ADD.ainvoke(1, {"callbacks": group})
-            if (said := body(group)) is not None:
-                await said
+            if (result := body(group)) is not None:
+                await result
 
     if call.is_async:
         asyncio.run(main())
@@ -66,7 +66,7 @@ def test_a_group_ends_once_with_what_it_was_told(call: Any):
 def test_a_group_that_fails_says_so_and_the_error_goes_on(call: Any):
     runs = RunCollectorCallbackHandler()
 
-    async def awaited() -> None:
+    async def run_async() -> None:
         async with atrace_as_chain_group("group", [runs]):
             raise KeyError("x")
 
@@ -75,7 +75,7 @@ def test_a_group_that_fails_says_so_and_the_error_goes_on(call: Any):
             raise KeyError("x")
 
     with pytest.raises(KeyError):
-        asyncio.run(awaited()) if call.is_async else blocking()
+        asyncio.run(run_async()) if call.is_async else blocking()
 
     assert runs.traced_runs[0].error is not None
     assert runs.traced_runs[0].error.startswith("KeyError('x')")
@@ -104,7 +104,7 @@ class Heard(BaseCallbackHandler):
 
 
 def test_a_custom_event_belongs_to_the_run_it_is_dispatched_in(call: Any):
-    heard = Heard()
+    recorder = Heard()
 
     def work(x: int) -> int:
         dispatch_custom_event("progress", {"x": x})
@@ -115,9 +115,9 @@ def test_a_custom_event_belongs_to_the_run_it_is_dispatched_in(call: Any):
         return x
 
     runnable = RunnableLambda(work, afunc=awork)
-    call.invoke(runnable, 1, {"callbacks": [heard], "tags": ["a"], "metadata": {"b": 1}})
+    call.invoke(runnable, 1, {"callbacks": [recorder], "tags": ["a"], "metadata": {"b": 1}})
 
-    assert heard.custom == [("progress", {"x": 1}, heard.run_id, ["a"], {"b": 1})]
+    assert recorder.custom == [("progress", {"x": 1}, recorder.run_id, ["a"], {"b": 1})]
 
 
 def test_a_custom_event_outside_every_run_is_refused():

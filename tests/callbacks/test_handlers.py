@@ -102,8 +102,10 @@ def result(tokens: int, model: str | None = "tiny") -> LLMResult:
         "total_tokens": tokens + 1,
         "input_token_details": {"cache_read": 1},
     }
-    said = {} if model is None else {"model_name": model}
-    answer = ChatGeneration(message=AIMessage("x", usage_metadata=usage, response_metadata=said))
+    metadata = {} if model is None else {"model_name": model}
+    answer = ChatGeneration(
+        message=AIMessage("x", usage_metadata=usage, response_metadata=metadata)
+    )
     return LLMResult(generations=[[answer, answer]])
 
 

@@ -41,23 +41,23 @@ class Names(BaseCallbackHandler):
         return [run["name"] for run in self.runs]
 
 
-def named(name: str) -> Any:
+def step_named(name: str) -> Any:
     return RunnableLambda(lambda x: x).with_config(run_name=name)
 
 
 def test_handlers_come_from_constructor_config_and_runtime(call: Any):
     """Seed 000: a config's list is for the call and its children, a manager's handlers for the call alone."""
-    own, listed, local = Names(), Names(), Names()
-    chain = (named("a") | named("b")).with_config(callbacks=[own], run_name="chain")
+    own_names, config_names, local = Names(), Names(), Names()
+    chain = (step_named("a") | step_named("b")).with_config(callbacks=[own_names], run_name="chain")
 
-    call.invoke(chain, 1, {"callbacks": [listed]})
+    call.invoke(chain, 1, {"callbacks": [config_names]})
     call.invoke(
-        named("a") | named("b"),
+        step_named("a") | step_named("b"),
         1,
         {"callbacks": CallbackManager(handlers=[local]), "run_name": "chain"},
     )
 
-    assert own.names == listed.names == ["chain", "a", "b"]
+    assert own_names.names == config_names.names == ["chain", "a", "b"]
     assert local.names == ["chain"]
 
 
@@ -81,13 +81,13 @@ def test_configure_merges_inheritable_and_local():
 
 def test_configure_does_not_change_what_it_is_given():
     handlers = [BaseCallbackHandler()]
-    given = CallbackManager(handlers=handlers, tags=["a"])
+    manager = CallbackManager(handlers=handlers, tags=["a"])
 
-    CallbackManager.configure(given, [BaseCallbackHandler()], inheritable_tags=["b"])
+    CallbackManager.configure(manager, [BaseCallbackHandler()], inheritable_tags=["b"])
     CallbackManager.configure(handlers, [BaseCallbackHandler()])
 
-    assert len(given.handlers) == len(handlers) == 1
-    assert given.tags == ["a"]
+    assert len(manager.handlers) == len(handlers) == 1
+    assert manager.tags == ["a"]
 
 
 def test_verbose_prints_once():
@@ -101,7 +101,7 @@ def test_children_know_their_parent_and_inherit_tags_and_metadata(call: Any):
     names, run_id = Names(), uuid4()
     config = {"callbacks": [names], "run_id": run_id, "tags": ["t"], "metadata": {"m": 1}}
 
-    call.invoke(named("a") | named("b"), 1, config)
+    call.invoke(step_named("a") | step_named("b"), 1, config)
     root, first, second = names.runs
 
     assert root["run_id"] == run_id
@@ -177,18 +177,18 @@ def test_handlers_and_tags_can_be_added_and_taken_away():
 
 def test_two_managers_merge_into_a_third():
     first, second = BaseCallbackHandler(), BaseCallbackHandler()
-    one = CallbackManager(handlers=[first], tags=["a"], metadata={"x": 1})
+    left_manager = CallbackManager(handlers=[first], tags=["a"], metadata={"x": 1})
     other = CallbackManager(
         handlers=[second], inheritable_handlers=[second], tags=["b"], parent_run_id=uuid4()
     )
 
-    both = one.merge(other)
+    merged_manager = left_manager.merge(other)
 
-    assert both.handlers == [first, second]
-    assert both.inheritable_handlers == [second]
-    assert both.tags == ["a", "b"]
-    assert both.parent_run_id == other.parent_run_id
-    assert one.handlers == [first]
+    assert merged_manager.handlers == [first, second]
+    assert merged_manager.inheritable_handlers == [second]
+    assert merged_manager.tags == ["a", "b"]
+    assert merged_manager.parent_run_id == other.parent_run_id
+    assert left_manager.handlers == [first]
 
 
 def test_names_of_langchain_live_in_the_manager_module_and_others_do_not():
@@ -221,22 +221,22 @@ def test_shielded_work_ends_although_its_caller_is_cancelled():
 def test_a_hook_adds_the_handler_of_a_context_or_of_the_environment(
     call: Any, monkeypatch: pytest.MonkeyPatch
 ):
-    made: list[Names] = []
+    handlers: list[Names] = []
 
     class Switched(Names):
         def __init__(self) -> None:
             super().__init__()
-            made.append(self)
+            handlers.append(self)
 
     variable: ContextVar[Names | None] = ContextVar("names", default=None)
     monkeypatch.setattr(hooks, "HOOKS", [])
     hooks.register_configure_hook(variable, True, Switched, "FOLDLINE_TEST_SWITCH")
-    call.invoke(named("a") | named("b"), 1)
-    assert made == []
+    call.invoke(step_named("a") | step_named("b"), 1)
+    assert handlers == []
 
     monkeypatch.setenv("FOLDLINE_TEST_SWITCH", "true")
-    call.invoke(named("a") | named("b"), 1)
-    assert [handler.names for handler in made] == [["RunnableSequence", "a", "b"]]
+    call.invoke(step_named("a") | step_named("b"), 1)
+    assert [handler.names for handler in handlers] == [["RunnableSequence", "a", "b"]]
     with pytest.raises(UsageError, match="handle_class"):
         hooks.register_configure_hook(variable, True, env_var="X")
 
@@ -244,11 +244,11 @@ def test_a_hook_adds_the_handler_of_a_context_or_of_the_environment(
 def test_debugging_prints_every_run(call: Any, capsys: pytest.CaptureFixture[str]):
     set_debug(True)
     try:
-        call.invoke(named("a"), 1)
+        call.invoke(step_named("a"), 1)
     finally:
         set_debug(False)
-    call.invoke(named("b"), 1)
-    printed = capsys.readouterr().out
+    call.invoke(step_named("b"), 1)
+    output = capsys.readouterr().out
 
-    assert "[chain:a]" in printed
-    assert "[chain:b]" not in printed
+    assert "[chain:a]" in output
+    assert "[chain:b]" not in output

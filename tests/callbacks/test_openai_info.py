@@ -27,22 +27,22 @@ def answers(model_name):
 def test_tokens_requests_and_cost_of_a_block_are_counted(call):
     model = answers("gpt-4o-mini")
 
-    with get_openai_callback() as counted:
+    with get_openai_callback() as info:
         call.invoke(model, "x")
         call.invoke(model, "x")
 
-    assert (counted.total_tokens, counted.prompt_tokens, counted.completion_tokens) == (20, 16, 4)
-    assert (counted.prompt_tokens_cached, counted.reasoning_tokens) == (8, 2)
-    assert counted.successful_requests == 2
-    assert counted.total_cost > 0
-    assert "Tokens Used: 20" in str(counted)
+    assert (info.total_tokens, info.prompt_tokens, info.completion_tokens) == (20, 16, 4)
+    assert (info.prompt_tokens_cached, info.reasoning_tokens) == (8, 2)
+    assert info.successful_requests == 2
+    assert info.total_cost > 0
+    assert "Tokens Used: 20" in str(info)
 
 
 def test_a_model_without_a_price_costs_nothing():
-    with get_openai_callback() as counted:
+    with get_openai_callback() as info:
         answers("nobody-knows-me").invoke("x")
 
-    assert (counted.total_cost, counted.total_tokens) == (0, 10)
+    assert (info.total_cost, info.total_tokens) == (0, 10)
 
 
 def test_blocks_may_be_nested_with_the_other_counter():
@@ -66,7 +66,7 @@ def test_tokens_of_a_text_model_are_counted():
                 generations=[[Generation(text="a")]], llm_output={"token_usage": usage}
             )
 
-    with get_openai_callback() as counted:
+    with get_openai_callback() as info:
         Model(responses=["a"]).invoke("x")
 
-    assert (counted.total_tokens, counted.prompt_tokens, counted.successful_requests) == (5, 3, 1)
+    assert (info.total_tokens, info.prompt_tokens, info.successful_requests) == (5, 3, 1)

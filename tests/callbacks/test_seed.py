@@ -42,9 +42,9 @@ def model(**kwargs: Any) -> GenericFakeChatModel:
 
 def test_the_token_counter_of_the_seed_counts(call: Any):
     counter = TokenCounterHandler()
-    counted = model(callbacks=[counter])
+    counting_model = model(callbacks=[counter])
 
-    call.invoke(counted, "Write a haiku about Python")
+    call.invoke(counting_model, "Write a haiku about Python")
 
     assert (counter.total_tokens, counter.prompt_tokens, counter.completion_tokens) == (10, 8, 2)
 
@@ -55,10 +55,10 @@ def test_the_three_sources_of_the_seed_all_hear_the_call(call: Any):
         TokenCounterHandler(),
         TokenCounterHandler(),
     )
-    counted = model(callbacks=[constructor])
+    counting_model = model(callbacks=[constructor])
 
-    call.invoke(counted, "hi", config={"callbacks": [config]})
-    call.invoke(counted, "hi", config={"callbacks": CallbackManager(handlers=[runtime])})
+    call.invoke(counting_model, "hi", config={"callbacks": [config]})
+    call.invoke(counting_model, "hi", config={"callbacks": CallbackManager(handlers=[runtime])})
 
     assert (constructor.total_tokens, config.total_tokens, runtime.total_tokens) == (20, 10, 10)
 

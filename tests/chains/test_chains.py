@@ -95,11 +95,11 @@ def chain_of(template: str, *answers: str, **options: Any) -> LLMChain:
     return LLMChain(prompt=PromptTemplate.from_template(template), llm=says(*answers), **options)
 
 
-def added(pieces: list[Any]) -> Any:
-    whole = AddableDict()
+def sum_pieces(pieces: list[Any]) -> Any:
+    total = AddableDict()
     for piece in pieces:
-        whole = whole + piece
-    return dict(whole)
+        total = total + piece
+    return dict(total)
 
 
 def test_the_order_is_that_of_the_template_method(call: Any) -> None:
@@ -143,23 +143,25 @@ def test_the_async_older_ways_do_the_same() -> None:
 
 
 def test_callbacks_of_constructor_and_config_both_hear(call: Any) -> None:
-    one, other = Recorder(), Recorder()
+    first, other = Recorder(), Recorder()
 
-    call.invoke(Shout(callbacks=[one]), {"text": "x"}, {"callbacks": [other], "run_name": "named"})
+    call.invoke(
+        Shout(callbacks=[first]), {"text": "x"}, {"callbacks": [other], "run_name": "named"}
+    )
 
-    assert one.seen == other.seen == ["start named ['text']", "end ['loud']"]
+    assert first.seen == other.seen == ["start named ['text']", "end ['loud']"]
 
 
 @pytest.mark.parametrize(
-    ("given", "said"), [({"txt": 1}, "misses the inputs"), ({}, "misses the inputs")]
+    ("inputs", "error_text"), [({"txt": 1}, "misses the inputs"), ({}, "misses the inputs")]
 )
 def test_a_missing_input_is_named_and_told_once(
-    call: Any, given: dict[str, Any], said: str
+    call: Any, inputs: dict[str, Any], error_text: str
 ) -> None:
     recorder = Recorder()
 
-    with pytest.raises(UsageError, match=said):
-        call.invoke(Shout(callbacks=[recorder]), given)
+    with pytest.raises(UsageError, match=error_text):
+        call.invoke(Shout(callbacks=[recorder]), inputs)
 
     assert recorder.seen[1:] == ["error UsageError"]
 
@@ -183,7 +185,7 @@ def test_a_model_chain_streams_its_words(call: Any) -> None:
     pieces = call.stream(chain_of("Say {x}", "hello"), {"x": "hi"})
 
     assert len(pieces) > 3
-    assert added(pieces) == {"text": "hello"}
+    assert sum_pieces(pieces) == {"text": "hello"}
 
 
 def test_predict_generate_and_apply(call: Any) -> None:
@@ -192,7 +194,7 @@ def test_predict_generate_and_apply(call: Any) -> None:
 
     assert call.run(chain, "predict", x="a") == "one"
     result = call.run(chain, "generate", [{"x": "a"}, {"x": "b"}])
-    assert [one[0].text for one in result.generations] == ["two", "three"]
+    assert [generation[0].text for generation in result.generations] == ["two", "three"]
     assert call.run(chain, "apply", [{"x": "a"}]) == [{"text": "four"}]
 
 
@@ -202,15 +204,15 @@ def test_a_call_that_a_subclass_of_ours_writes_is_obeyed(call: Any) -> None:
             answer = super()._call(inputs, run_manager=run_manager)
             return {"text": answer["text"].upper()}
 
-    seen = Recorder()
+    recorder = Recorder()
     chain = Shouting(
         llm=FakeListChatModel(responses=["hi"]), prompt=PromptTemplate.from_template("{x}")
     )
 
-    assert call.invoke(chain, {"x": 1}, {"callbacks": [seen]}) == {"x": 1, "text": "HI"}
-    assert added(call.stream(chain, {"x": 1})) == {"text": "HI"}
-    assert seen.seen[0] == "start Shouting ['x']"
-    assert seen.seen[-1] == "end ['text']"
+    assert call.invoke(chain, {"x": 1}, {"callbacks": [recorder]}) == {"x": 1, "text": "HI"}
+    assert sum_pieces(call.stream(chain, {"x": 1})) == {"text": "HI"}
+    assert recorder.seen[0] == "start Shouting ['x']"
+    assert recorder.seen[-1] == "end ['text']"
 
 
 def test_an_awaited_call_that_a_subclass_writes_is_obeyed() -> None:
@@ -244,10 +246,10 @@ def test_a_verbose_chain_shows_its_prompt(call: Any, capsys: pytest.CaptureFixtu
 
     call.invoke(chain, {"x": "hi"})
 
-    said = capsys.readouterr().out
-    assert "Entering new LLMChain chain" in said
-    assert "Prompt after formatting:" in said
-    assert "Say hi" in said
+    output = capsys.readouterr().out
+    assert "Entering new LLMChain chain" in output
+    assert "Prompt after formatting:" in output
+    assert "Say hi" in output
 
 
 def test_a_chain_says_what_it_takes_and_gives(call: Any) -> None:
@@ -293,7 +295,7 @@ def test_a_conversation_remembers(call: Any) -> None:
 def test_a_conversation_that_streams_remembers_too(call: Any) -> None:
     chain = ConversationChain(llm=says("hello", "again"))
 
-    assert added(call.stream(chain, {"input": "hi"})) == {"response": "hello"}
+    assert sum_pieces(call.stream(chain, {"input": "hi"})) == {"response": "hello"}
     assert chain.memory is not None
     assert chain.memory.load_memory_variables({})["history"] == "Human: hi\nAI: hello"
 
@@ -304,9 +306,9 @@ def test_prompt_and_memory_must_fit() -> None:
 
 
 def test_chains_in_a_row_by_name(call: Any) -> None:
-    one = chain_of("{a}", "first", output_key="b")
+    first = chain_of("{a}", "first", output_key="b")
     two = chain_of("{a} {b}", "second", output_key="c")
-    row = SequentialChain(chains=[one, two], input_variables=["a"], output_variables=["b", "c"])
+    row = SequentialChain(chains=[first, two], input_variables=["a"], output_variables=["b", "c"])
 
     assert call.invoke(row, {"a": "x"}) == {"a": "x", "b": "first", "c": "second"}
 
@@ -323,18 +325,20 @@ def test_a_row_streams_its_last_chain(call: Any) -> None:
     pieces = call.stream(row, {"a": "x"})
 
     assert len(pieces) > 3
-    assert added(pieces) == {"c": "second"}
+    assert sum_pieces(pieces) == {"c": "second"}
 
 
-@pytest.mark.parametrize(("outputs", "said"), [(("c", "b"), "misses"), (("a", "c"), "second time")])
-def test_a_row_that_cannot_work_is_refused(outputs: tuple[str, str], said: str) -> None:
-    one, two = (
+@pytest.mark.parametrize(
+    ("outputs", "error_text"), [(("c", "b"), "misses"), (("a", "c"), "second time")]
+)
+def test_a_row_that_cannot_work_is_refused(outputs: tuple[str, str], error_text: str) -> None:
+    first, two = (
         chain_of("{a}", "x", output_key=outputs[0]),
         chain_of("{b}", "y", output_key=outputs[1]),
     )
 
-    with pytest.raises(ValidationError, match=said):
-        SequentialChain(chains=[one, two], input_variables=["a"])
+    with pytest.raises(ValidationError, match=error_text):
+        SequentialChain(chains=[first, two], input_variables=["a"])
 
 
 def test_chains_in_a_row_by_value(call: Any) -> None:
@@ -379,7 +383,7 @@ def test_stuffing_puts_all_documents_into_one_prompt(call: Any) -> None:
 
     assert output["output_text"] == "answer"
     assert model.prompts == ["one\n\ntwo\n\nthree | ?"]
-    assert added(call.stream(chain, {"input_documents": DOCUMENTS, "question": "?"})) == {
+    assert sum_pieces(call.stream(chain, {"input_documents": DOCUMENTS, "question": "?"})) == {
         "output_text": "answer"
     }
 
@@ -430,7 +434,7 @@ def test_refining_improves_the_answer_with_each_document(call: Any) -> None:
 
     pieces = call.stream(chain, {"input_documents": DOCUMENTS, "question": "?"})
 
-    assert added(pieces) == {"output_text": "a3"}
+    assert sum_pieces(pieces) == {"output_text": "a3"}
     assert "a1" in model.prompts[1]
     assert "a2" in model.prompts[2]
 
@@ -454,7 +458,7 @@ def test_retrieval_answers_from_what_was_found(call: Any) -> None:
     assert output["result"] == "yes"
     assert output["source_documents"][0].page_content == "found birds"
     assert "found birds" in model.prompts[0]
-    assert added(call.stream(chain, {"query": "birds"}))["result"] == "yes"
+    assert sum_pieces(call.stream(chain, {"query": "birds"}))["result"] == "yes"
 
 
 def test_a_follow_up_question_is_rewritten_first(call: Any) -> None:
@@ -498,7 +502,7 @@ def test_the_retrieval_runnables_give_context_and_answer(call: Any) -> None:
 
     assert (first["answer"], first["context"][0].page_content) == ("done", "found birds")
     assert second["context"][0].page_content == "found rewritten"
-    assert added(call.stream(chain, {"input": "x", "chat_history": []}))["answer"] == "done"
+    assert sum_pieces(call.stream(chain, {"input": "x", "chat_history": []}))["answer"] == "done"
 
 
 def test_a_prompt_without_the_documents_is_refused() -> None:
@@ -532,7 +536,7 @@ def test_a_router_falls_back_to_the_default(call: Any) -> None:
         says('{"destination": "DEFAULT", "next_inputs": "x"}', "d"), INFOS
     )
 
-    assert added(call.stream(chain, {"input": "x"}))["text"] == "d"
+    assert sum_pieces(call.stream(chain, {"input": "x"}))["text"] == "d"
 
 
 def test_a_route_to_nowhere_is_an_error_unless_silent(call: Any) -> None:

@@ -80,10 +80,10 @@ def test_the_answer_with_the_best_score_is_given(call):
         return_intermediate_steps=True,
     )
 
-    found = call.invoke(chain, {"input_documents": DOCUMENTS, "question": "where?"})
+    outputs = call.invoke(chain, {"input_documents": DOCUMENTS, "question": "where?"})
 
-    assert (found["output_text"], found["n"]) == ("Paris", 2)
-    assert [step["score"] for step in found["intermediate_steps"]] == ["20", "90"]
+    assert (outputs["output_text"], outputs["n"]) == ("Paris", 2)
+    assert [step["score"] for step in outputs["intermediate_steps"]] == ["20", "90"]
 
 
 def test_an_answer_without_a_score_is_an_error():

@@ -55,9 +55,9 @@ def test_chains_of_chains_come_back(tmp_path: Path):
         chain.save(tmp_path / f"{name}.json")
 
     for name, chain in chains.items():
-        loaded = load_chain(tmp_path / f"{name}.json")
-        assert type(loaded) is type(chain)
-        assert loaded.input_keys == chain.input_keys
+        loaded_chain = load_chain(tmp_path / f"{name}.json")
+        assert type(loaded_chain) is type(chain)
+        assert loaded_chain.input_keys == chain.input_keys
 
 
 def test_data_that_names_a_provider_is_loaded_only_where_that_is_allowed(tmp_path: Path):
@@ -74,13 +74,13 @@ def test_what_cannot_be_written_is_named_and_no_file_is_left(tmp_path: Path):
         llm_chain=LLMChain(prompt=PromptTemplate.from_template("{context}"), llm=model())
     )
     fake = LLMChain(prompt=PROMPT, llm=FakeListChatModel(responses=["hi"]))
-    found = RetrievalQA(combine_documents_chain=stuff, retriever=BM25Retriever.from_texts(["a"]))
+    qa_chain = RetrievalQA(combine_documents_chain=stuff, retriever=BM25Retriever.from_texts(["a"]))
     function = TransformChain(input_variables=["a"], output_variables=["b"], transform=dict)
 
     with pytest.raises(UsageError, match="FakeListChatModel cannot be written"):
         fake.save(file)
     with pytest.raises(UsageError, match="BM25Retriever cannot be written"):
-        found.save(file)
+        qa_chain.save(file)
     with pytest.raises(UsageError, match="TransformChain cannot be written"):
         function.save(file)
     with pytest.raises(UsageError, match="set memory=None"):

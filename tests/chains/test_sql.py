@@ -30,9 +30,9 @@ def uri(tmp_path):
 
 @pytest.fixture
 def database(uri):
-    made = SQLDatabase.from_uri(uri)
-    yield made
-    made._engine.dispose()
+    sql_database = SQLDatabase.from_uri(uri)
+    yield sql_database
+    sql_database._engine.dispose()
 
 
 def test_tables_are_described_with_rows(database):
@@ -96,16 +96,16 @@ def test_writing_is_allowed_where_told_so(uri):
 
 
 def test_tables_are_chosen(uri):
-    chosen = SQLDatabase.from_uri(uri, include_tables=["film"], sample_rows_in_table_info=0)
+    film_database = SQLDatabase.from_uri(uri, include_tables=["film"], sample_rows_in_table_info=0)
     viewed = SQLDatabase.from_uri(uri, ignore_tables=["film"], view_support=True)
 
-    assert chosen.table_info.count("CREATE TABLE") == 1
+    assert film_database.table_info.count("CREATE TABLE") == 1
     assert list(viewed.get_usable_table_names()) == ["actor", "old"]
     with pytest.raises(ValueError, match=r"include_tables \{'x'\} not found"):
         SQLDatabase.from_uri(uri, include_tables=["x"])
     with pytest.raises(ValueError, match="Cannot specify both"):
         SQLDatabase.from_uri(uri, include_tables=["film"], ignore_tables=["actor"])
-    for database in (chosen, viewed):
+    for database in (film_database, viewed):
         database._engine.dispose()
 
 

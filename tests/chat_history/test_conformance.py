@@ -45,7 +45,7 @@ def opener(kind: str, request: pytest.FixtureRequest) -> Open:
 
 
 @pytest.fixture(params=STORED)
-def stored(request: pytest.FixtureRequest) -> Open:
+def open_session(request: pytest.FixtureRequest) -> Open:
     return opener(request.param, request)
 
 
@@ -53,9 +53,9 @@ def stored(request: pytest.FixtureRequest) -> Open:
 def history(request: pytest.FixtureRequest) -> BaseChatMessageHistory:
     if request.param == "memory":
         return InMemoryChatMessageHistory()
-    made = opener(request.param, request)(f"session of {request.node.name}")
-    made.clear()
-    return made
+    chat_history = opener(request.param, request)(f"session of {request.node.name}")
+    chat_history.clear()
+    return chat_history
 
 
 CONVERSATION = [
@@ -123,20 +123,20 @@ def test_the_oldest_messages_of_an_authors_history_are_dropped() -> None:
     assert [message.text for message in history.messages] == ["3"]
 
 
-def test_clear_forgets_one_conversation_only(stored: Open) -> None:
-    one, other = stored("one"), stored("other")
-    one.clear()
+def test_clear_forgets_one_conversation_only(open_session: Open) -> None:
+    first, other = open_session("one"), open_session("other")
+    first.clear()
     other.clear()
-    one.add_user_message("mine")
+    first.add_user_message("mine")
     other.add_user_message("theirs")
 
-    one.clear()
+    first.clear()
 
-    assert one.messages == []
+    assert first.messages == []
     assert [message.text for message in other.messages] == ["theirs"]
 
 
-def test_F_K05_hostile_sessions_see_only_their_own_rows(stored: Open) -> None:
+def test_F_K05_hostile_sessions_see_only_their_own_rows(open_session: Open) -> None:
     sessions = [
         "a",
         "a'; DROP TABLE messages; --",
@@ -150,12 +150,12 @@ def test_F_K05_hostile_sessions_see_only_their_own_rows(stored: Open) -> None:
         "é" * 300,
     ]
     for session in sessions:
-        stored(session).clear()
+        open_session(session).clear()
     for session in sessions:
-        stored(session).add_user_message(f"of {session!r}")
+        open_session(session).add_user_message(f"of {session!r}")
 
     for session in sessions:
-        assert [message.text for message in stored(session).messages] == [f"of {session!r}"]
+        assert [message.text for message in open_session(session).messages] == [f"of {session!r}"]
 
 
 @settings(
@@ -163,20 +163,20 @@ def test_F_K05_hostile_sessions_see_only_their_own_rows(stored: Open) -> None:
 )
 @given(texts=st.lists(st.text(), min_size=1, max_size=4), session=st.text(min_size=1, max_size=20))
 def test_any_text_in_any_session_is_kept_exactly(
-    stored: Open, texts: list[str], session: str
+    open_session: Open, texts: list[str], session: str
 ) -> None:
-    history = stored(session)
+    history = open_session(session)
     history.clear()
     history.add_messages([HumanMessage(content=text) for text in texts])
 
-    assert [message.content for message in stored(session).messages] == texts
+    assert [message.content for message in open_session(session).messages] == texts
 
 
-def test_F_K04_two_writers_keep_order_and_lose_nothing(stored: Open) -> None:
-    stored("shared").clear()
+def test_F_K04_two_writers_keep_order_and_lose_nothing(open_session: Open) -> None:
+    open_session("shared").clear()
 
     def write(name: str) -> None:
-        history = stored("shared")
+        history = open_session("shared")
         for number in range(30):
             history.add_messages(
                 [
@@ -191,20 +191,20 @@ def test_F_K04_two_writers_keep_order_and_lose_nothing(stored: Open) -> None:
     for thread in threads:
         thread.join()
 
-    said = [str(message.content) for message in stored("shared").messages]
-    assert len(said) == 180
-    assert all(said[place][:-1] == said[place + 1][:-1] for place in range(0, 180, 2)), (
+    contents = [str(message.content) for message in open_session("shared").messages]
+    assert len(contents) == 180
+    assert all(contents[place][:-1] == contents[place + 1][:-1] for place in range(0, 180, 2)), (
         "an append was torn apart"
     )
     for name in "xyz":
-        assert [text for text in said if text.startswith(name)] == [
+        assert [text for text in contents if text.startswith(name)] == [
             f"{name} {number} {half}" for number in range(30) for half in "ab"
         ]
 
 
-def test_an_empty_session_is_refused(stored: Open) -> None:
+def test_an_empty_session_is_refused(open_session: Open) -> None:
     with pytest.raises(UsageError, match="session_id"):
-        stored("")
+        open_session("")
 
 
 KILLED = """
@@ -238,17 +238,19 @@ def test_F_K01_nothing_acknowledged_is_lost_when_the_process_is_killed(
             [sys.executable, "-c", KILLED.format(make=make)], stdout=subprocess.PIPE, text=True
         )
         assert process.stdout is not None
-        acknowledged = [process.stdout.readline() for _ in range(20)]
+        lines = [process.stdout.readline() for _ in range(20)]
         process.send_signal(signal.SIGKILL)
-        acknowledged += process.stdout.readlines()
+        lines += process.stdout.readlines()
         process.wait()
         process.stdout.close()
 
-        kept = [str(message.content) for message in open_history("killed").messages]
-        last = max(int(line) for line in acknowledged if line.endswith("\n"))
-        assert len(kept) % 2 == 0, "half an append was kept"
-        assert kept == [f"{number} {half}" for number in range(len(kept) // 2) for half in "ab"]
-        assert len(kept) // 2 > last
+        contents = [str(message.content) for message in open_history("killed").messages]
+        last = max(int(line) for line in lines if line.endswith("\n"))
+        assert len(contents) % 2 == 0, "half an append was kept"
+        assert contents == [
+            f"{number} {half}" for number in range(len(contents) // 2) for half in "ab"
+        ]
+        assert len(contents) // 2 > last
 
 
 def test_F_K02_a_damaged_row_is_reported_and_the_others_are_read(tmp_path: Path) -> None:
@@ -311,12 +313,12 @@ def test_F_K01_a_locked_file_is_a_store_error_after_a_bounded_wait(tmp_path: Pat
     history.close()
     blocker = sqlite3.connect(tmp_path / "chats.db", isolation_level=None)
     blocker.execute("BEGIN IMMEDIATE")
-    begun = time.monotonic()
+    start = time.monotonic()
 
     with pytest.raises(StoreError, match="try again"):
         history.add_user_message("hi")
 
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - start < 5
     blocker.execute("ROLLBACK")
     blocker.close()
     history.add_user_message("now")
@@ -417,6 +419,6 @@ def test_the_sessions_of_a_file_are_listed_newest_first(tmp_path: Path) -> None:
     for session in ("old", "new"):
         SQLiteChatMessageHistory(session, tmp_path / "chats.db").add_user_message("x")
 
-    listed = SQLiteChatMessageHistory("new", tmp_path / "chats.db").sessions()
+    sessions = SQLiteChatMessageHistory("new", tmp_path / "chats.db").sessions()
 
-    assert [(session, count) for session, count, _ in listed] == [("new", 1), ("old", 1)]
+    assert [(session, count) for session, count, _ in sessions] == [("new", 1), ("old", 1)]

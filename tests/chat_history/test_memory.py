@@ -75,9 +75,9 @@ def test_FK04_threads_lose_nothing_and_stay_together():
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(talk, range(8)))
 
-    said = [message.text for message in history.messages]
-    assert len(said) == 800
-    assert said[::2] == said[1::2]
+    texts = [message.text for message in history.messages]
+    assert len(texts) == 800
+    assert texts[::2] == texts[1::2]
 
 
 def test_it_is_a_model_that_can_be_dumped_and_read():

@@ -75,8 +75,8 @@ def test_a_file_of_prompts_becomes_a_file_of_answers(foldline, tmp_path):
     assert (status["done"], status["failed"], status["rejected"]) == (1, 1, 1)
 
     (tmp_path / "mine.py").write_text(MODEL.replace('if "fail" in text', 'if "never" in text'))
-    again = foldline("resume", store, "--retry-failed", "--out", out)
-    assert again.returncode == 0, again.stderr
+    second_run = foldline("resume", store, "--retry-failed", "--out", out)
+    assert second_run.returncode == 0, second_run.stderr
     assert rows_of(out) == {"a": "re: about rain", "b": "re: about fail"}
 
 

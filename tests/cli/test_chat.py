@@ -20,9 +20,9 @@ HELLO = ("-m", f"{OWN}hello")
 
 
 def test_the_answer_is_plain_text(foldline):
-    ran = foldline("chat", "hi", *HELLO)
+    outcome = foldline("chat", "hi", *HELLO)
 
-    assert (ran.code, ran.out, ran.err) == (0, "Hello there!\n", "")
+    assert (outcome.code, outcome.out, outcome.err) == (0, "Hello there!\n", "")
 
 
 def test_the_model_may_be_named_by_the_environment(foldline, monkeypatch):
@@ -40,10 +40,10 @@ def test_piped_input_is_appended_to_the_prompt(foldline):
 
 
 def test_nothing_to_ask_is_a_usage_error(foldline):
-    ran = foldline("chat", *HELLO)
+    outcome = foldline("chat", *HELLO)
 
-    assert ran.code == 2
-    assert "nothing to ask" in ran.err
+    assert outcome.code == 2
+    assert "nothing to ask" in outcome.err
 
 
 def test_json_has_text_usage_and_why_it_ended(foldline):
@@ -61,8 +61,8 @@ def test_events_are_lines_of_json_that_replay_plays(foldline, tmp_path):
     assert (names[0], names[-1]) == ("message-start", "message-finish")
     (tmp_path / "said.jsonl").write_text(lines)
     assert foldline("replay", str(tmp_path / "said.jsonl"), "--speed", "0").out == "Hello there!\n"
-    again = foldline("replay", str(tmp_path / "said.jsonl"), "--speed", "0", "--events")
-    assert again.out == lines
+    replay = foldline("replay", str(tmp_path / "said.jsonl"), "--speed", "0", "--events")
+    assert replay.out == lines
 
 
 def test_no_stream_prints_the_whole_answer(foldline):
@@ -81,34 +81,34 @@ def test_a_schema_gives_json_that_fits(foldline, tmp_path):
         )
     )
 
-    ran = foldline("chat", "where?", "-m", f"{OWN}structured", "--schema", str(schema))
+    outcome = foldline("chat", "where?", "-m", f"{OWN}structured", "--schema", str(schema))
 
-    assert (ran.code, ran.err) == (0, "")
-    assert json.loads(ran.out) == {"city": "Paris"}
+    assert (outcome.code, outcome.err) == (0, "")
+    assert json.loads(outcome.out) == {"city": "Paris"}
 
 
 @pytest.mark.parametrize(("text", "complaint"), [("{", "is not JSON"), ("[]", "is an object")])
 def test_a_bad_schema_is_named(foldline, tmp_path, text, complaint):
     (tmp_path / "bad.json").write_text(text)
 
-    ran = foldline("chat", "hi", *HELLO, "--schema", str(tmp_path / "bad.json"))
+    outcome = foldline("chat", "hi", *HELLO, "--schema", str(tmp_path / "bad.json"))
 
-    assert ran.code == 2
-    assert complaint in ran.err
+    assert outcome.code == 2
+    assert complaint in outcome.err
 
 
 def test_tools_run_and_are_told_of_on_stderr(foldline):
-    ran = foldline("chat", "1+2", "-m", f"{OWN}adding", "-t", "tests.cli.scripted:add")
+    outcome = foldline("chat", "1+2", "-m", f"{OWN}adding", "-t", "tests.cli.scripted:add")
 
-    assert ran.out == "I add. \nIt is 3.\n"
-    assert '-> add({"a": 1, "b": 2})\n<- 3\n' in ran.err
+    assert outcome.out == "I add. \nIt is 3.\n"
+    assert '-> add({"a": 1, "b": 2})\n<- 3\n' in outcome.err
 
 
 def test_a_tool_that_fails_is_told_to_the_model(foldline):
-    ran = foldline("chat", "1+2", "-m", f"{OWN}adding", "-t", "tests.cli.scripted:failing")
+    outcome = foldline("chat", "1+2", "-m", f"{OWN}adding", "-t", "tests.cli.scripted:failing")
 
-    assert ran.code == 0
-    assert "no numbers today" in ran.err
+    assert outcome.code == 0
+    assert "no numbers today" in outcome.err
 
 
 def test_a_session_remembers_and_continue_finds_it(foldline):
@@ -123,10 +123,10 @@ def test_a_session_remembers_and_continue_finds_it(foldline):
 
 
 def test_a_broken_answer_is_kept_and_said(foldline, own_folders):
-    ran = foldline("chat", "hi", "-m", f"{OWN}broken", "--session", "s")
+    outcome = foldline("chat", "hi", "-m", f"{OWN}broken", "--session", "s")
 
-    assert (ran.code, ran.out) == (1, "Half \n")
-    assert ran.err == "foldline: acme:anvil: slow down\n"
+    assert (outcome.code, outcome.out) == (1, "Half \n")
+    assert outcome.err == "foldline: acme:anvil: slow down\n"
     messages = SQLiteChatMessageHistory("s", own_folders / "data" / "traces.db").messages
     assert (messages[1].text, messages[1].status) == ("Half ", "incomplete")
 
@@ -173,21 +173,21 @@ def test_files_go_along(foldline, tmp_path, monkeypatch):
     ],
 )
 def test_errors_are_a_sentence_on_stderr_and_a_code(foldline, arguments, code, complaint):
-    ran = foldline(*arguments)
+    outcome = foldline(*arguments)
 
-    assert (ran.code, ran.out) == (code, "")
-    assert complaint in ran.err
-    assert "Traceback" not in ran.err
-    assert len(ran.err.strip().splitlines()) <= 2
+    assert (outcome.code, outcome.out) == (code, "")
+    assert complaint in outcome.err
+    assert "Traceback" not in outcome.err
+    assert len(outcome.err.strip().splitlines()) <= 2
 
 
 def test_a_missing_key_says_which_variable_to_set(foldline, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
 
-    ran = foldline("chat", "hi", "-m", "openai:gpt-5-nano")
+    outcome = foldline("chat", "hi", "-m", "openai:gpt-5-nano")
 
-    assert ran.code in (1, 2)
-    assert "OPENAI_API_KEY" in ran.err
+    assert outcome.code in (1, 2)
+    assert "OPENAI_API_KEY" in outcome.err
 
 
 def test_debug_shows_the_traceback(foldline):
@@ -201,18 +201,18 @@ def test_names_of_models_may_be_short():
 
 
 def test_a_setting_that_does_not_fit_is_wrong_usage_in_one_sentence(foldline):
-    ran = foldline("chat", "hi", "-m", "openai:gpt-5", "-o", "temperature=warm")
+    outcome = foldline("chat", "hi", "-m", "openai:gpt-5", "-o", "temperature=warm")
 
-    assert ran.code == 2
-    assert ran.err == (
+    assert outcome.code == 2
+    assert outcome.err == (
         "foldline: -o temperature=...: Input should be a valid number, unable to parse string as a number\n"
     )
 
 
 def test_a_provider_that_nobody_knows_is_named(foldline):
-    ran = foldline("chat", "hi", "-m", "acme:anvil")
+    outcome = foldline("chat", "hi", "-m", "acme:anvil")
 
-    assert (ran.code, ran.err) == (
+    assert (outcome.code, outcome.err) == (
         2,
         "foldline: there is no provider 'acme': `foldline models` lists them\n",
     )
@@ -220,11 +220,11 @@ def test_a_provider_that_nobody_knows_is_named(foldline):
 
 @pytest.mark.slow
 def test_a_server_that_does_not_answer_is_told_with_the_next_step(foldline):
-    ran = foldline("chat", "hi", "-m", "vllm:m", "-o", "base_url=http://127.0.0.1:9/v1")
+    outcome = foldline("chat", "hi", "-m", "vllm:m", "-o", "base_url=http://127.0.0.1:9/v1")
 
-    assert ran.code == 1
-    assert "http://127.0.0.1:9 gave no answer" in ran.err
-    assert "`foldline doctor`" in ran.err
+    assert outcome.code == 1
+    assert "http://127.0.0.1:9 gave no answer" in outcome.err
+    assert "`foldline doctor`" in outcome.err
 
 
 def test_a_picture_for_a_model_that_cannot_see_is_refused_before_anything_is_fetched(
@@ -233,37 +233,37 @@ def test_a_picture_for_a_model_that_cannot_see_is_refused_before_anything_is_fet
     monkeypatch.setenv("FOLDLINE_CACHE_DIR", str(tmp_path / "cache"))
     (tmp_path / "p.png").write_bytes(b"png")
 
-    ran = foldline("chat", "what is it?", "--attach", str(tmp_path / "p.png"))
+    outcome = foldline("chat", "what is it?", "--attach", str(tmp_path / "p.png"))
 
-    assert ran.code == 2
-    assert "local:smollm2-135m does not take such files" in ran.err
+    assert outcome.code == 2
+    assert "local:smollm2-135m does not take such files" in outcome.err
     assert not (tmp_path / "cache").exists()
 
 
 def test_an_attached_text_stands_apart_from_the_question(foldline, tmp_path):
     (tmp_path / "a.txt").write_text("words")
 
-    ran = foldline("chat", "sum up", "-m", f"{OWN}echo", "--attach", str(tmp_path / "a.txt"))
+    outcome = foldline("chat", "sum up", "-m", f"{OWN}echo", "--attach", str(tmp_path / "a.txt"))
 
-    assert ran.out.strip() == "1: sum up\n\na.txt:\n\nwords"
+    assert outcome.out.strip() == "1: sum up\n\na.txt:\n\nwords"
 
 
 @pytest.fixture
 def without_llama(monkeypatch):
     """As if xllamacpp were not installed, until it is."""
-    ran: list[list[str]] = []
+    commands: list[list[str]] = []
 
     def load() -> None:
-        if not ran:
+        if not commands:
             raise MissingExtraError('local models need llama.cpp: pip install "foldline[local]"')
 
     def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
-        ran.append(command)
+        commands.append(command)
         return subprocess.CompletedProcess(command, 0)
 
     monkeypatch.setattr(runtime, "load_library", load)
     monkeypatch.setattr(install.subprocess, "run", run)
-    return ran
+    return commands
 
 
 def test_what_the_model_in_the_box_needs_is_installed_once_agreed_to(without_llama, monkeypatch):

@@ -24,15 +24,15 @@ ECHO = ("-m", f"{OWN}echo")
 def test_a_key_is_kept_privately_and_used(foldline, own_folders, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
 
-    ran = foldline("keys", "set", "openai", stdin="sk-secret-1\n")
+    outcome = foldline("keys", "set", "openai", stdin="sk-secret-1\n")
 
     file = own_folders / "data" / "keys.json"
-    assert (ran.code, ran.out) == (0, "")
-    assert "sk-secret" not in ran.err
+    assert (outcome.code, outcome.out) == (0, "")
+    assert "sk-secret" not in outcome.err
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    listed = foldline("keys").out
-    assert "openai\tOPENAI_API_KEY\tthe file" in listed
-    assert "sk-secret" not in listed
+    listing = foldline("keys").out
+    assert "openai\tOPENAI_API_KEY\tthe file" in listing
+    assert "sk-secret" not in listing
     use_stored_keys()
     assert os.environ["OPENAI_API_KEY"] == "sk-secret-1"
     monkeypatch.setenv("OPENAI_API_KEY", "sk-other")
@@ -56,10 +56,10 @@ def test_a_key_is_kept_privately_and_used(foldline, own_folders, monkeypatch):
     ],
 )
 def test_wrong_uses_of_keys_are_explained(foldline, arguments, stdin, complaint):
-    ran = foldline("keys", *arguments, stdin=stdin)
+    outcome = foldline("keys", *arguments, stdin=stdin)
 
-    assert ran.code == 2
-    assert complaint in ran.err
+    assert outcome.code == 2
+    assert complaint in outcome.err
 
 
 def test_a_key_may_be_in_the_keyring(foldline, monkeypatch):
@@ -183,10 +183,10 @@ def test_a_log_that_cannot_be_written_costs_a_remark(foldline, tmp_path, monkeyp
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("FOLDLINE_TRACES", str(tmp_path / "file" / "traces.db"))
 
-    ran = foldline("chat", "hi", *ECHO)
+    outcome = foldline("chat", "hi", *ECHO)
 
-    assert (ran.code, ran.out) == (0, "1: hi\n")
-    assert "not logged" in ran.err
+    assert (outcome.code, outcome.out) == (0, "1: hi\n")
+    assert "not logged" in outcome.err
 
 
 def test_continue_goes_on_with_the_newest_prompt(foldline):
@@ -207,9 +207,9 @@ def test_code_is_extracted(foldline):
 
 
 def test_a_schema_in_a_line(foldline):
-    ran = foldline("chat", "where?", "-m", f"{OWN}structured", "--schema", "city")
+    outcome = foldline("chat", "where?", "-m", f"{OWN}structured", "--schema", "city")
 
-    assert json.loads(ran.out) == {"city": "Paris"}
+    assert json.loads(outcome.out) == {"city": "Paris"}
 
 
 def test_shorthand_of_schemas():
@@ -262,9 +262,9 @@ def test_an_attachment_by_address(monkeypatch, foldline):
         block = attach.human_message("what?", ["https://owls.test/a/owl.png"]).content_blocks[1]
 
     assert block["extras"]["filename"] == "owl.png"
-    refused = foldline("chat", "x", *ECHO, "-a", "http://127.0.0.1:9/x.png")
-    assert refused.code == 2
-    assert "not a public address" in refused.err
+    outcome = foldline("chat", "x", *ECHO, "-a", "http://127.0.0.1:9/x.png")
+    assert outcome.code == 2
+    assert "not a public address" in outcome.err
 
 
 # -- tools
@@ -318,10 +318,12 @@ def test_tools_of_mcp_servers(tmp_path):
     }
     (tmp_path / "m.json").write_text(json.dumps(servers))
 
-    ran = run_process("chat", "1+2", "-m", f"{OWN}adding_by_mcp", "--mcp", str(tmp_path / "m.json"))
+    outcome = run_process(
+        "chat", "1+2", "-m", f"{OWN}adding_by_mcp", "--mcp", str(tmp_path / "m.json")
+    )
 
-    assert (ran.returncode, ran.stdout) == (0, "It is 3.\n"), ran.stderr
-    assert "<- 3" in ran.stderr
+    assert (outcome.returncode, outcome.stdout) == (0, "It is 3.\n"), outcome.stderr
+    assert "<- 3" in outcome.stderr
 
 
 def test_tab_completes_commands_and_files(tmp_path, monkeypatch):
@@ -374,9 +376,9 @@ def test_indexing_again_does_only_what_changed(foldline, pages):
     (pages / "bad.json").unlink()
     (pages / "mice.txt").write_text("A mouse sleeps.")
 
-    again = foldline("index", str(pages))
+    second_run = foldline("index", str(pages))
 
-    assert again.out == "docs: 1 piece added, 1 unchanged, 1 deleted, 0 files left out\n"
+    assert second_run.out == "docs: 1 piece added, 1 unchanged, 1 deleted, 0 files left out\n"
     near = json.loads(foldline("similar", "mouse", "-k", "1", "--json").out)
     assert near[0]["text"] == "A mouse sleeps."
     assert "A mouse sleeps." in foldline("similar", "mouse").out

@@ -30,14 +30,14 @@ def test_models_tells_which_keys_are_set_and_never_shows_them(foldline, monkeypa
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     monkeypatch.delenv("ANTHROPIC_AUTH_TOKEN", raising=False)
 
-    ran = foldline("models")
+    outcome = foldline("models")
 
-    rows = {line.split("\t")[0]: line.split("\t") for line in ran.out.splitlines()}
+    rows = {line.split("\t")[0]: line.split("\t") for line in outcome.out.splitlines()}
     assert rows["openai"][2] == "OPENAI_API_KEY is set"
     assert rows["anthropic"][2] == "set ANTHROPIC_API_KEY"
     assert rows["ollama"][2] == "none needed"
     assert "tools" in rows["openai"][3]
-    assert "sk-very-secret" not in ran.out + ran.err
+    assert "sk-very-secret" not in outcome.out + outcome.err
 
 
 def test_models_of_a_provider_have_their_capabilities(foldline):
@@ -63,14 +63,14 @@ def test_doctor_shows_what_the_environment_says_about_http(foldline, monkeypatch
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "missing.pem"))
     monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))
 
-    ran = foldline("doctor")
+    outcome = foldline("doctor")
 
-    assert "proxy for https: http://proxy.example:3128 (HTTPS_PROXY)" in ran.out
-    assert "proxy for http: http://other.example:8080 (ALL_PROXY)" in ran.out
-    assert "s3cret" not in ran.out
-    assert "no proxy for: localhost,10.0.0.0/8 (NO_PROXY)" in ran.out
-    assert "missing.pem (SSL_CERT_FILE) is not there" in ran.out
-    assert f"certificates: {tmp_path} (SSL_CERT_DIR)" in ran.out
+    assert "proxy for https: http://proxy.example:3128 (HTTPS_PROXY)" in outcome.out
+    assert "proxy for http: http://other.example:8080 (ALL_PROXY)" in outcome.out
+    assert "s3cret" not in outcome.out
+    assert "no proxy for: localhost,10.0.0.0/8 (NO_PROXY)" in outcome.out
+    assert "missing.pem (SSL_CERT_FILE) is not there" in outcome.out
+    assert f"certificates: {tmp_path} (SSL_CERT_DIR)" in outcome.out
 
 
 def test_doctor_says_what_a_proxy_of_the_environment_needs(foldline, monkeypatch):
@@ -78,10 +78,10 @@ def test_doctor_says_what_a_proxy_of_the_environment_needs(foldline, monkeypatch
     monkeypatch.setenv("ALL_PROXY", "socks5://proxy.example:1080")
     monkeypatch.setenv("HTTP_PROXY", "ftp://proxy.example")
 
-    ran = foldline("doctor")
+    outcome = foldline("doctor")
 
-    assert 'pip install "foldline[httpx]"' in ran.out.partition("proxy for https")[2]
-    assert "proxy for http: the variable HTTP_PROXY names no proxy" in ran.out
+    assert 'pip install "foldline[httpx]"' in outcome.out.partition("proxy for https")[2]
+    assert "proxy for http: the variable HTTP_PROXY names no proxy" in outcome.out
 
 
 def test_doctor_names_a_configured_server_that_does_not_answer(foldline, monkeypatch):
@@ -92,10 +92,10 @@ def test_doctor_names_a_configured_server_that_does_not_answer(foldline, monkeyp
         assert "openai: 127.0.0.1" in foldline("doctor").out
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
 
-    ran = foldline("doctor", "--json")
+    outcome = foldline("doctor", "--json")
 
-    assert ran.code == 1
-    problems = [finding for finding in json.loads(ran.out) if finding["level"] == "problem"]
+    assert outcome.code == 1
+    problems = [finding for finding in json.loads(outcome.out) if finding["level"] == "problem"]
     assert ["127.0.0.1:9" in finding["what"] for finding in problems] == [True]
     assert "OPENAI_BASE_URL" in problems[0]["todo"]
 
@@ -123,10 +123,10 @@ def test_failed_runs_can_be_asked_for(foldline):
     foldline("chat", "hi", "-m", f"{OWN}hello", "--trace")
     foldline("chat", "hi", "-m", f"{OWN}broken", "--trace")
 
-    ran = foldline("traces", "--errors")
+    outcome = foldline("traces", "--errors")
 
-    assert "slow down" in ran.out
-    assert len(ran.out.splitlines()) == 2
+    assert "slow down" in outcome.out
+    assert len(outcome.out.splitlines()) == 2
 
 
 def test_traces_are_found_by_words_model_and_time(foldline):
@@ -207,10 +207,10 @@ def test_traces_are_deleted_and_pruned(foldline):
 
 
 def test_without_traces_it_says_how_to_make_some(foldline):
-    ran = foldline("traces")
+    outcome = foldline("traces")
 
-    assert ran.code == 0
-    assert "--trace" in ran.err
+    assert outcome.code == 0
+    assert "--trace" in outcome.err
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_bench_times_a_model(foldline):
 
 
 def test_what_was_spoken_is_shown_by_its_words(foldline):
-    ran = foldline("replay", "tests/recordings/openai/chat-audio.sse", "--speed", "0")
+    outcome = foldline("replay", "tests/recordings/openai/chat-audio.sse", "--speed", "0")
 
-    assert (ran.code, ran.out) == (0, "Hi there.\n")
-    assert ran.err == "[audio, 13 bytes; --json gives it]\n"
+    assert (outcome.code, outcome.out) == (0, "Hi there.\n")
+    assert outcome.err == "[audio, 13 bytes; --json gives it]\n"

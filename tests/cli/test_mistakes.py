@@ -69,17 +69,19 @@ MISTAKES = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("arguments", "what", "next_step"),
+    ("arguments", "problem", "next_step"),
     MISTAKES,
     ids=lambda part: " ".join(part) if isinstance(part, tuple) else "",
 )
-def test_a_mistake_is_told_with_what_to_do_next(foldline, monkeypatch, arguments, what, next_step):
+def test_a_mistake_is_told_with_what_to_do_next(
+    foldline, monkeypatch, arguments, problem, next_step
+):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
 
     outcome = foldline(*arguments)
 
     assert outcome.code in (2, 3, 4), (outcome.code, outcome.out, outcome.err)
-    assert what in outcome.err
+    assert problem in outcome.err
     assert next_step in outcome.err
     assert "Traceback" not in outcome.err
     assert outcome.out == ""

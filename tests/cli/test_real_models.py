@@ -41,6 +41,6 @@ def test_a_question_is_answered_with_its_sources(foldline, notes):
     answer, _, sources = outcome.out.partition("\n\n")
     assert "owl" in answer.lower()  # a model of this size is right by chance
     assert sources.strip().endswith(str(notes / "owls.md"))
-    logged = json.loads(foldline("logs", "--json", "-n", "1").out)[0]
-    assert (logged["prompt"], logged["model"]) == ("When do owls hunt?", "local:smollm2-135m")
+    record = json.loads(foldline("logs", "--json", "-n", "1").out)[0]
+    assert (record["prompt"], record["model"]) == ("When do owls hunt?", "local:smollm2-135m")
     assert len(json.loads(foldline("embed", "an owl").out)) == 384

@@ -31,9 +31,9 @@ ALLOWED = 0.150
 def quickest(*arguments: str) -> float:
     times = []
     for _ in range(7):
-        began = time.perf_counter()
+        start = time.perf_counter()
         subprocess.run(arguments, stdout=subprocess.DEVNULL, check=True)
-        times.append(time.perf_counter() - began)
+        times.append(time.perf_counter() - start)
     return statistics.median(sorted(times)[:3])
 
 
@@ -50,23 +50,23 @@ def test_the_help_imports_neither_typer_nor_pydantic():
     program += (
         "print([name for name in ('typer', 'rich', 'pydantic', 'asyncio') if name in sys.modules])"
     )
-    ran = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
 
-    assert ran.stdout.splitlines()[-1] == "[]"
+    assert result.stdout.splitlines()[-1] == "[]"
 
 
 @pytest.mark.slow
 def test_a_pipe_that_nobody_writes_to_or_closes_is_not_waited_for_for_ever():
     with silent_pipe() as (read, _):
-        ran = run_process(
+        outcome = run_process(
             "chat", "hi", "-m", f"{OWN}hello", stdin=read, FOLDLINE_STDIN_TIMEOUT="0.2"
         )
 
-    assert (ran.returncode, ran.stdout) == (2, "")
-    assert "waiting for piped input" in ran.stderr
-    assert "< /dev/null" in ran.stderr
+    assert (outcome.returncode, outcome.stdout) == (2, "")
+    assert "waiting for piped input" in outcome.stderr
+    assert "< /dev/null" in outcome.stderr
 
 
 @pytest.mark.slow
@@ -89,11 +89,11 @@ def test_a_pipe_that_is_slow_to_speak_is_heard():
 
 def test_how_long_a_pipe_may_be_silent_is_a_number():
     with silent_pipe() as (read, _):
-        ran = run_process(
+        outcome = run_process(
             "chat", "hi", "-m", f"{OWN}hello", stdin=read, FOLDLINE_STDIN_TIMEOUT="soon"
         )
 
-    assert (ran.returncode, ran.stderr.strip()) == (
+    assert (outcome.returncode, outcome.stderr.strip()) == (
         2,
         "foldline: FOLDLINE_STDIN_TIMEOUT='soon' is not a number of seconds: write one, such as 60",
     )
@@ -112,11 +112,13 @@ def silent_pipe() -> Iterator[tuple[int, int]]:
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
 def test_a_locale_that_is_not_utf8_gets_stand_ins(encoding):
-    ran = run_process("chat", "hi", "-m", f"{OWN}unicode", LC_ALL="C", PYTHONIOENCODING=encoding)
+    outcome = run_process(
+        "chat", "hi", "-m", f"{OWN}unicode", LC_ALL="C", PYTHONIOENCODING=encoding
+    )
 
-    assert (ran.returncode, ran.stderr) == (0, "")
-    assert ran.stdout.startswith("Gr")
-    assert ran.stdout.rstrip().endswith("? ?")
+    assert (outcome.returncode, outcome.stderr) == (0, "")
+    assert outcome.stdout.startswith("Gr")
+    assert outcome.stdout.rstrip().endswith("? ?")
 
 
 def test_the_c_locale_in_a_terminal(terminal):
@@ -160,20 +162,20 @@ def test_shells_complete(shell):
 def test_a_missing_extra_is_said_with_the_command(foldline, monkeypatch):
     monkeypatch.setitem(sys.modules, "typer", None)
 
-    ran = foldline("chat", "hi")
+    outcome = foldline("chat", "hi")
 
-    assert ran.code == 3
-    assert ran.err == 'foldline: the command line needs typer: pip install "foldline[cli]"\n'
+    assert outcome.code == 3
+    assert outcome.err == 'foldline: the command line needs typer: pip install "foldline[cli]"\n'
 
 
 def test_a_missing_runtime_is_said_before_anything_is_fetched(foldline, monkeypatch):
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
 
-    ran = foldline("chat", "hi")
+    outcome = foldline("chat", "hi")
 
-    assert ran.code == 3
-    assert 'pip install "foldline[local]"' in ran.err
-    assert "Fetching" not in ran.err
+    assert outcome.code == 3
+    assert 'pip install "foldline[local]"' in outcome.err
+    assert "Fetching" not in outcome.err
 
 
 def test_the_first_run_says_that_the_model_is_small(small, capsys):
@@ -200,12 +202,12 @@ def test_a_damaged_model_is_fetched_again(small, capsys):
 def test_no_index_in_reach_is_a_sentence(foldline, no_index, tmp_path, monkeypatch):
     monkeypatch.setenv("FOLDLINE_CACHE_DIR", str(tmp_path / "cache"))
 
-    ran = foldline("chat", "hi")
+    outcome = foldline("chat", "hi")
 
-    assert ran.code == 3
-    assert ran.out == ""
-    assert "pip config list" in ran.err
-    assert "Traceback" not in ran.err
+    assert outcome.code == 3
+    assert outcome.out == ""
+    assert "pip config list" in outcome.err
+    assert "Traceback" not in outcome.err
 
 
 def test_a_full_disk_is_a_sentence(foldline, small, monkeypatch):
@@ -214,11 +216,11 @@ def test_a_full_disk_is_a_sentence(foldline, small, monkeypatch):
 
     monkeypatch.setattr(fetch.shutil, "copyfileobj", full)
 
-    ran = foldline("chat", "hi", "-m", "local:small")
+    outcome = foldline("chat", "hi", "-m", "local:small")
 
-    assert ran.code == 4
-    assert "no space left on the disk" in ran.err
-    assert "FOLDLINE_CACHE_DIR" in ran.err
+    assert outcome.code == 4
+    assert "no space left on the disk" in outcome.err
+    assert "FOLDLINE_CACHE_DIR" in outcome.err
 
 
 TWO_AT_ONCE = """
@@ -237,16 +239,16 @@ print(fetch.is_fetched("small"))
 @pytest.mark.slow
 def test_two_processes_may_fetch_at_once(small, tmp_path):
     program = [sys.executable, "-c", TWO_AT_ONCE, str(tmp_path / "index")]
-    both = [
+    processes = [
         subprocess.Popen(program, stdout=subprocess.PIPE, cwd=ROOT, text=True) for _ in range(2)
     ]
 
-    assert [process.communicate(timeout=50)[0] for process in both] == ["True\n", "True\n"]
+    assert [process.communicate(timeout=50)[0] for process in processes] == ["True\n", "True\n"]
 
 
 @pytest.mark.slow
 def test_the_model_of_the_box_answers():
-    ran = run_process("chat", "What is the capital of France?", "-o", "temperature=0")
+    outcome = run_process("chat", "What is the capital of France?", "-o", "temperature=0")
 
-    assert ran.returncode == 0
-    assert "Paris" in ran.stdout
+    assert outcome.returncode == 0
+    assert "Paris" in outcome.stdout

@@ -38,9 +38,9 @@ FLAGS = {"has_tool_calling": True, "has_structured_output": True, "supports_json
 
 def providers() -> dict[str, str]:
     """Return the name of each provider with its class; of several names for one class the first."""
-    found = {path: name for name, path in reversed(REGISTRY.items())}
-    named = {name: path for path, name in found.items() if name not in LEFT_OUT}
-    return {**named, "openai_responses": REGISTRY["openai"]}
+    names_by_path = {path: name for name, path in reversed(REGISTRY.items())}
+    paths_by_name = {name: path for path, name in names_by_path.items() if name not in LEFT_OUT}
+    return {**paths_by_name, "openai_responses": REGISTRY["openai"]}
 
 
 def _class(name: str, path: str, suite: type[Any]) -> type[Any]:
@@ -62,5 +62,5 @@ def _class(name: str, path: str, suite: type[Any]) -> type[Any]:
 
 for _name, _path in providers().items():
     for _suite in (ChatModelUnitTests, ChatModelIntegrationTests):
-        _made = _class(_name, _path, _suite)
-        globals()[_made.__name__] = _made
+        _suite_class = _class(_name, _path, _suite)
+        globals()[_suite_class.__name__] = _suite_class

@@ -82,42 +82,42 @@ MESSAGES = [
 
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda message: type(message).__name__)
 def test_a_message_crosses_and_comes_back_whole(message):
-    theirs = to_langchain(message)
+    their_message = to_langchain(message)
 
-    assert isinstance(theirs, getattr(their_messages, type(message).__name__))
-    assert theirs.content == message.content
-    assert from_langchain(theirs) == message
+    assert isinstance(their_message, getattr(their_messages, type(message).__name__))
+    assert their_message.content == message.content
+    assert from_langchain(their_message) == message
 
 
 def test_their_message_keeps_its_calls_and_its_extra_fields():
-    theirs = their_messages.AIMessage("", tool_calls=[CALL], id="1", colour_of_sky="blue")
+    their_message = their_messages.AIMessage("", tool_calls=[CALL], id="1", colour_of_sky="blue")
 
-    ours = from_langchain(theirs)
+    our_message = from_langchain(their_message)
 
-    assert ours.tool_calls == [CALL]
-    assert ours.colour_of_sky == "blue"
-    assert to_langchain(ours) == theirs
+    assert our_message.tool_calls == [CALL]
+    assert our_message.colour_of_sky == "blue"
+    assert to_langchain(our_message) == their_message
 
 
 def test_a_class_of_the_programs_own_becomes_its_nearest_kind():
     class Mine(their_messages.HumanMessage):
         mood: str = "fine"
 
-    ours = from_langchain(Mine("hi", mood="good"))
+    message = from_langchain(Mine("hi", mood="good"))
 
-    assert (type(ours), ours.content, ours.mood) == (HumanMessage, "hi", "good")
+    assert (type(message), message.content, message.mood) == (HumanMessage, "hi", "good")
 
 
 def test_documents_results_and_containers_cross():
     document = Document("x", id="1", metadata={"page": 2})
     result = LLMResult(generations=[[ChatGeneration(message=AIMessage("a"))]], llm_output={"n": 1})
 
-    theirs = to_langchain({"documents": [document, Blob.from_data("x")], "result": (result,)})
+    their_values = to_langchain({"documents": [document, Blob.from_data("x")], "result": (result,)})
 
-    assert isinstance(theirs["documents"][0], their_documents.Document)
-    assert isinstance(theirs["result"][0], their_outputs.LLMResult)
-    assert isinstance(theirs["result"][0].generations[0][0].message, their_messages.AIMessage)
-    assert from_langchain(theirs) == {
+    assert isinstance(their_values["documents"][0], their_documents.Document)
+    assert isinstance(their_values["result"][0], their_outputs.LLMResult)
+    assert isinstance(their_values["result"][0].generations[0][0].message, their_messages.AIMessage)
+    assert from_langchain(their_values) == {
         "documents": [document, Blob.from_data("x")],
         "result": (result,),
     }
@@ -160,15 +160,15 @@ def test_our_model_streams_and_answers_there():
 
 
 def test_text_models_cross_both_ways(call):
-    theirs = to_langchain(FakeListLLM(responses=["ab"]))
-    assert isinstance(theirs, their_models.BaseLLM)
-    assert theirs.invoke("x") == "ab"
-    assert "".join(theirs.stream("x")) == "ab"
+    their_model = to_langchain(FakeListLLM(responses=["ab"]))
+    assert isinstance(their_model, their_models.BaseLLM)
+    assert their_model.invoke("x") == "ab"
+    assert "".join(their_model.stream("x")) == "ab"
 
-    ours = from_langchain(their_models.FakeListLLM(responses=["cd"]))
-    assert isinstance(ours, BaseLLM)
-    assert call.invoke(ours, "x") == "cd"
-    assert "".join(call.stream(ours, "x")) == "cd"
+    our_model = from_langchain(their_models.FakeListLLM(responses=["cd"]))
+    assert isinstance(our_model, BaseLLM)
+    assert call.invoke(our_model, "x") == "cd"
+    assert "".join(call.stream(our_model, "x")) == "cd"
 
 
 def test_converting_back_returns_the_object_itself(their_model):
@@ -193,25 +193,25 @@ def our_add(a: int, b: int) -> int:
 
 
 def test_their_tool_runs_here_with_its_schema_and_artifact(call):
-    ours = from_langchain(their_add)
+    our_tool = from_langchain(their_add)
 
-    assert isinstance(ours, BaseTool)
-    assert (ours.name, ours.description) == ("their_add", "Add two numbers.")
-    assert list(ours.args) == ["a", "b"]
-    message = call.invoke(ours, {**CALL, "name": "their_add"})
+    assert isinstance(our_tool, BaseTool)
+    assert (our_tool.name, our_tool.description) == ("their_add", "Add two numbers.")
+    assert list(our_tool.args) == ["a", "b"]
+    message = call.invoke(our_tool, {**CALL, "name": "their_add"})
     assert (type(message), message.content, message.artifact) == (ToolMessage, "3", {"sum": 3})
-    assert call.invoke(ours, {"a": 2, "b": 2}) == "4"
+    assert call.invoke(our_tool, {"a": 2, "b": 2}) == "4"
 
 
 def test_our_tool_runs_there():
-    theirs = to_langchain(our_add)
+    their_tool = to_langchain(our_add)
 
-    assert isinstance(theirs, their_tools.BaseTool)
-    assert list(theirs.args) == ["a", "b"]
-    message = theirs.invoke({**CALL, "name": "our_add"})
+    assert isinstance(their_tool, their_tools.BaseTool)
+    assert list(their_tool.args) == ["a", "b"]
+    message = their_tool.invoke({**CALL, "name": "our_add"})
     assert (type(message), message.content) == (their_messages.ToolMessage, "3")
-    assert theirs.run({"a": 1, "b": 1}) == 2
-    assert asyncio.run(theirs.ainvoke({"a": 1, "b": 5})) == 6
+    assert their_tool.run({"a": 1, "b": 1}) == 2
+    assert asyncio.run(their_tool.ainvoke({"a": 1, "b": 5})) == 6
 
 
 class TheirCaller(TheirFake):
@@ -262,8 +262,8 @@ def test_their_runnable_streams_in_a_chain_of_ours(call):
 
 
 def test_our_runnable_streams_in_a_chain_of_theirs():
-    ours = to_langchain(RunnableLambda(lambda message: HumanMessage(message.content * 2)))
-    chain = TheirFakeListChatModel(responses=["ab"]) | ours
+    their_runnable = to_langchain(RunnableLambda(lambda message: HumanMessage(message.content * 2)))
+    chain = TheirFakeListChatModel(responses=["ab"]) | their_runnable
 
     result = chain.invoke("x")
 
@@ -273,12 +273,14 @@ def test_our_runnable_streams_in_a_chain_of_theirs():
 
 
 def test_prompts_become_prompts():
-    theirs = to_langchain(ChatPromptTemplate.from_messages([("system", "s"), ("human", "{x}")]))
-    assert isinstance(theirs, their_prompts.ChatPromptTemplate)
-    assert theirs.invoke({"x": "hi"}).messages[1].content == "hi"
+    their_prompt = to_langchain(
+        ChatPromptTemplate.from_messages([("system", "s"), ("human", "{x}")])
+    )
+    assert isinstance(their_prompt, their_prompts.ChatPromptTemplate)
+    assert their_prompt.invoke({"x": "hi"}).messages[1].content == "hi"
 
-    ours = from_langchain(their_prompts.PromptTemplate.from_template("a {b}"))
-    assert ours.format(b="c") == "a c"
+    our_prompt = from_langchain(their_prompts.PromptTemplate.from_template("a {b}"))
+    assert our_prompt.format(b="c") == "a c"
 
 
 class Log(BaseCallbackHandler):
@@ -379,30 +381,34 @@ class TheirRetriever(their_retrievers.BaseRetriever):
 
 
 def test_retrievers_cross_both_ways(call):
-    ours = from_langchain(TheirRetriever(tags=["t"]))
-    assert isinstance(ours, BaseRetriever)
-    assert ours.tags == ["t"]
-    assert call.invoke(ours, "ab") == [Document("abab", metadata={"n": 1})]
+    our_retriever = from_langchain(TheirRetriever(tags=["t"]))
+    assert isinstance(our_retriever, BaseRetriever)
+    assert our_retriever.tags == ["t"]
+    assert call.invoke(our_retriever, "ab") == [Document("abab", metadata={"n": 1})]
 
     store = InMemoryVectorStore.from_texts(["x", "y"], DeterministicFakeEmbedding(size=4))
-    theirs = to_langchain(store.as_retriever(search_kwargs={"k": 1}))
-    assert isinstance(theirs, their_retrievers.BaseRetriever)
-    assert [type(found) for found in theirs.invoke("x")] == [their_documents.Document]
+    their_retriever = to_langchain(store.as_retriever(search_kwargs={"k": 1}))
+    assert isinstance(their_retriever, their_retrievers.BaseRetriever)
+    assert [type(document) for document in their_retriever.invoke("x")] == [
+        their_documents.Document
+    ]
 
 
 def test_embeddings_cross_both_ways(call):
-    ours = from_langchain(their_embeddings.DeterministicFakeEmbedding(size=4))
-    assert isinstance(ours, Embeddings)
-    assert len(call.run(ours, "embed_query", "x")) == 4
+    our_embeddings = from_langchain(their_embeddings.DeterministicFakeEmbedding(size=4))
+    assert isinstance(our_embeddings, Embeddings)
+    assert len(call.run(our_embeddings, "embed_query", "x")) == 4
 
-    theirs = to_langchain(DeterministicFakeEmbedding(size=5))
-    assert isinstance(theirs, their_embeddings.Embeddings)
-    assert [len(vector) for vector in theirs.embed_documents(["a", "b"])] == [5, 5]
+    their_embedding = to_langchain(DeterministicFakeEmbedding(size=5))
+    assert isinstance(their_embedding, their_embeddings.Embeddings)
+    assert [len(vector) for vector in their_embedding.embed_documents(["a", "b"])] == [5, 5]
 
 
 def test_their_vector_store_works_here(call):
-    theirs = their_stores.InMemoryVectorStore(their_embeddings.DeterministicFakeEmbedding(size=8))
-    store = from_langchain(theirs)
+    their_store = their_stores.InMemoryVectorStore(
+        their_embeddings.DeterministicFakeEmbedding(size=8)
+    )
+    store = from_langchain(their_store)
 
     call.run(store, "add_documents", [Document("a", id="1"), Document("b", id="2")])
 

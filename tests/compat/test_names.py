@@ -11,25 +11,25 @@ ROWS = list(rows())
 
 @pytest.mark.parametrize("package", versions())
 def test_every_row_of_a_package_resolves_or_has_advice(package):
-    mine = [row for row in ROWS if row.source.partition(".")[0] == package]
+    rows = [row for row in ROWS if row.source.partition(".")[0] == package]
     broken = [
         row.source
-        for row in mine
+        for row in rows
         if row.home is not None and not hasattr(import_module(row.home.module), row.home.name)
     ]
-    silent = [row.source for row in mine if row.home is None and not row.advice]
+    silent = [row.source for row in rows if row.home is None and not row.advice]
 
-    assert mine
+    assert rows
     assert broken == []
     assert silent == []
 
 
 def test_community_has_rows_for_what_programs_use():
-    used = [row for row in ROWS if row.source.startswith("langchain_community.")]
+    rows = [row for row in ROWS if row.source.startswith("langchain_community.")]
     assert all(
-        row.home is None or hasattr(import_module(row.home.module), row.home.name) for row in used
+        row.home is None or hasattr(import_module(row.home.module), row.home.name) for row in rows
     )
-    assert any(row.home is not None for row in used)
+    assert any(row.home is not None for row in rows)
 
 
 @pytest.mark.parametrize(

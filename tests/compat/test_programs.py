@@ -58,14 +58,14 @@ def test_the_default_of_embeddings_is_langchains():
 
 
 def test_settings_of_langchains_client_are_taken():
-    made = OpenAIEmbeddings(
+    embeddings = OpenAIEmbeddings(
         api_key="k",
         check_embedding_ctx_length=False,
         show_progress_bar=True,
         tiktoken_enabled=False,
         deployment="d",
     )
-    assert made.model == "text-embedding-ada-002"
+    assert embeddings.model == "text-embedding-ada-002"
     with pytest.raises(ValueError, match="chunk_sise"):
         OpenAIEmbeddings(api_key="k", chunk_sise=3)
 
@@ -79,8 +79,8 @@ def test_settings_can_be_read_and_configured_by_their_other_names(call, fault_se
     assert ChatAnthropic(model="m", api_key="k").anthropic_api_key.get_secret_value() == "k"
     with pytest.raises(AttributeError):
         _ = model.no_such_name
-    chosen = model.configurable_fields(model_name=ConfigurableField(id="m"))
-    call.invoke(chosen, "hi", {"configurable": {"m": "other"}})
+    configurable_model = model.configurable_fields(model_name=ConfigurableField(id="m"))
+    call.invoke(configurable_model, "hi", {"configurable": {"m": "other"}})
     assert fault_server.requests()[-1].json()["model"] == "other"
 
 
@@ -88,11 +88,11 @@ def test_a_schema_that_can_be_closed_is_strict_for_openai(call, fault_server):
     fault_server.script("/v1/chat/completions", answer('{"setup": "a", "rating": null}'))
     assert call.invoke(chat(fault_server).with_structured_output(Joke), "hi") == Joke(setup="a")
 
-    asked = fault_server.requests()[-1].json()["response_format"]["json_schema"]
-    assert asked["strict"] is True
-    assert asked["schema"]["additionalProperties"] is False
-    assert asked["schema"]["required"] == ["setup", "rating"]
-    assert "default" not in asked["schema"]["properties"]["rating"]
+    json_schema = fault_server.requests()[-1].json()["response_format"]["json_schema"]
+    assert json_schema["strict"] is True
+    assert json_schema["schema"]["additionalProperties"] is False
+    assert json_schema["schema"]["required"] == ["setup", "rating"]
+    assert "default" not in json_schema["schema"]["properties"]["rating"]
 
 
 def test_an_open_schema_is_not_strict(call, fault_server):

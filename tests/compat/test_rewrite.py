@@ -120,6 +120,6 @@ def test_a_package_that_is_not_ours_is_told():
 
 
 def test_what_does_not_parse_says_the_line():
-    with pytest.raises(UnparsableError, match="does not parse") as caught:
+    with pytest.raises(UnparsableError, match="does not parse") as excinfo:
         rewrite("import os\ndef f(:\n")
-    assert caught.value.line == 2
+    assert excinfo.value.line == 2

@@ -84,10 +84,8 @@ def run_suites(folder: Path, *options: str) -> dict[str, Counter[str]]:
 def test_every_provider_passes_the_standard_suites(tmp_path):
     counts = run_suites(tmp_path)
 
-    failed = {
-        name: dict(found) for name, found in counts.items() if found["failure"] or found["error"]
-    }
+    failed = {name: dict(item) for name, item in counts.items() if item["failure"] or item["error"]}
     assert failed == {}
     assert len(counts) >= 2 * 40
-    for name, found in counts.items():
-        assert found["passed"] >= (39 if name.endswith("_Integration") else 7), (name, found)
+    for name, count in counts.items():
+        assert count["passed"] >= (39 if name.endswith("_Integration") else 7), (name, count)

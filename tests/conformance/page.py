@@ -72,32 +72,32 @@ def tests_in(path: str) -> frozenset[str]:
 def missing_tests(claim: Claim) -> list[str]:
     """Give the tests of a claim that are not there."""
     missing = []
-    for named in claim.tests:
-        path, _, name = named.partition("::")
+    for test in claim.tests:
+        path, _, name = test.partition("::")
         if not (ROOT / path).is_file() or name.partition("[")[0] not in tests_in(path):
-            missing.append(named)
+            missing.append(test)
     return missing
 
 
-def written() -> str:
+def page_text() -> str:
     """Write the page."""
-    known = documents()
+    claims_by_document = documents()
     lines = [HEAD, "| document | claims | shown | answered otherwise |", "|---|---|---|---|"]
-    for number, claims in known.items():
+    for number, claims in claims_by_document.items():
         otherwise = sum(claim.differs for claim in claims)
         lines.append(
             f"| {TITLES[number]} | {len(claims)} | {len(claims) - otherwise} | {otherwise} |"
         )
-    for number, claims in known.items():
+    for number, claims in claims_by_document.items():
         lines += ["", f"## {TITLES[number]}", "", "| claim | shown by |", "|---|---|"]
         lines += [_row(claim) for claim in claims]
     return "\n".join(lines) + "\n"
 
 
 def _row(claim: Claim) -> str:
-    shown = "<br>".join(f"[{_short(name)}](../{name.partition('::')[0]})" for name in claim.tests)
+    links = "<br>".join(f"[{_short(name)}](../{name.partition('::')[0]})" for name in claim.tests)
     text = claim.text.replace("|", "\\|")
-    return f"| {'**Otherwise.** ' if claim.differs else ''}{text} | {shown} |"
+    return f"| {'**Otherwise.** ' if claim.differs else ''}{text} | {links} |"
 
 
 def _short(name: str) -> str:
@@ -105,4 +105,4 @@ def _short(name: str) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(written(), encoding="utf-8")
+    PAGE.write_text(page_text(), encoding="utf-8")

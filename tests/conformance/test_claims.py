@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conformance.page import PAGE, TITLES, documents, missing_tests, written
+from tests.conformance.page import PAGE, TITLES, documents, missing_tests, page_text
 
 DOCUMENTS = documents()
 
@@ -28,4 +28,4 @@ def test_no_claim_is_made_twice(number: str):
 
 
 def test_the_page_is_up_to_date():
-    assert PAGE.read_text(encoding="utf-8") == written(), "run python -m tests.conformance.page"
+    assert PAGE.read_text(encoding="utf-8") == page_text(), "run python -m tests.conformance.page"

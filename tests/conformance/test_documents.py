@@ -106,8 +106,8 @@ def test_invoke_takes_the_steps_of_the_chapter_in_order(call: Any):
 
         def _generate(self, messages, stop=None, run_manager=None, **kwargs):
             steps.append(f"generate {messages[0].content}")
-            both = [ChatGeneration(message=AIMessage(text)) for text in ("first", "second")]
-            return ChatResult(generations=both)
+            generations = [ChatGeneration(message=AIMessage(text)) for text in ("first", "second")]
+            return ChatResult(generations=generations)
 
     class Steps(BaseCallbackHandler):
         run_inline = True
@@ -125,12 +125,12 @@ def test_invoke_takes_the_steps_of_the_chapter_in_order(call: Any):
 
 
 def test_an_error_is_told_and_raised(call: Any):
-    told = RecordedCallbacks()
+    recorder = RecordedCallbacks()
 
     with pytest.raises(ZeroDivisionError):
-        call.invoke(ScriptedChatModel(script=[ZeroDivisionError()]), "x", {"callbacks": [told]})
+        call.invoke(ScriptedChatModel(script=[ZeroDivisionError()]), "x", {"callbacks": [recorder]})
 
-    assert told.names == ["on_chat_model_start", "on_llm_error"]
+    assert recorder.names == ["on_chat_model_start", "on_llm_error"]
 
 
 def test_every_message_has_its_type_and_the_common_fields():
@@ -153,8 +153,8 @@ def test_every_message_has_its_type_and_the_common_fields():
 
 
 def test_every_event_of_the_table_is_told(call: Any):
-    told = RecordedCallbacks()
-    config = {"callbacks": [told]}
+    recorder = RecordedCallbacks()
+    config = {"callbacks": [recorder]}
 
     call.stream(FakeListChatModel(responses=["a"]), "x", config)
     call.invoke(RunnableLambda(lambda x: x), "x", config)
@@ -163,7 +163,7 @@ def test_every_event_of_the_table_is_told(call: Any):
     with pytest.raises(ZeroDivisionError):
         call.invoke(ScriptedChatModel(script=[ZeroDivisionError()]), "x", config)
 
-    assert set(told.names) == set(EVENTS)
+    assert set(recorder.names) == set(EVENTS)
 
 
 def test_text_models_take_no_tools():
@@ -186,11 +186,11 @@ def test_a_provider_has_a_transport_and_no_client():
 def test_the_sync_sample_of_the_streaming_document():
     model = ScriptedChatModel(script=[BOOK])
     stream = model.stream_v2("Summarize the book")
-    printed = []
+    texts = []
 
     # Iterate text deltas
     for delta in stream.text:
-        printed.append(delta)  # noqa: PERF402  the sample prints it
+        texts.append(delta)  # noqa: PERF402  the sample prints it
 
     # Or read accumulated values directly (drains the stream)
     full_text: str = str(stream.text)
@@ -199,8 +199,8 @@ def test_the_sync_sample_of_the_streaming_document():
     message: AIMessage = stream.output
 
     assert isinstance(stream, ChatModelStream)
-    assert "".join(printed) == full_text == message.text == "A whale is hunted. "
-    assert [(one["name"], one["args"]) for one in tool_calls] == [
+    assert "".join(texts) == full_text == message.text == "A whale is hunted. "
+    assert [(call["name"], call["args"]) for call in tool_calls] == [
         ("look_up", {"title": "Moby-Dick"})
     ]
     assert usage == USAGE
@@ -208,10 +208,10 @@ def test_the_sync_sample_of_the_streaming_document():
     assert [event["event"] for event in stream] == [
         "message-start",
         "content-block-start",
-        *["content-block-delta"] * len(printed),
+        *["content-block-delta"] * len(texts),
         "content-block-finish",
         "content-block-start",
-        *["content-block-delta"] * (len(list(stream)) - len(printed) - 6),
+        *["content-block-delta"] * (len(list(stream)) - len(texts) - 6),
         "content-block-finish",
         "message-finish",
     ]
@@ -220,13 +220,13 @@ def test_the_sync_sample_of_the_streaming_document():
 def test_the_async_sample_of_the_streaming_document():
     async def read() -> None:
         stream = await ScriptedChatModel(script=[BOOK]).astream_v2("Summarize the book")
-        printed = [delta async for delta in stream.text]
+        texts = [delta async for delta in stream.text]
 
         message: AIMessage = await stream
         full_text: str = await stream.text
         tool_calls = await stream.tool_calls
 
-        assert "".join(printed) == full_text == message.text == "A whale is hunted. "
+        assert "".join(texts) == full_text == message.text == "A whale is hunted. "
         assert tool_calls[0]["args"] == {"title": "Moby-Dick"}
 
     asyncio.run(read())
@@ -296,11 +296,11 @@ def test_what_each_kind_takes_and_gives(call: Any):
     prompt = PromptTemplate.from_template("Say {word}")
 
     assert isinstance(call.invoke(prompt, {"word": "x"}), PromptValue)
-    for given in ("x", prompt.invoke({"word": "x"}), [HumanMessage("x")]):
-        assert call.invoke(FakeListLLM(responses=["a"]), given) == "a"
-        assert isinstance(call.invoke(FakeListChatModel(responses=["a"]), given), BaseMessage)
-    for said in ("a", AIMessage("a")):
-        assert call.invoke(StrOutputParser(), said) == "a"
+    for model_input in ("x", prompt.invoke({"word": "x"}), [HumanMessage("x")]):
+        assert call.invoke(FakeListLLM(responses=["a"]), model_input) == "a"
+        assert isinstance(call.invoke(FakeListChatModel(responses=["a"]), model_input), BaseMessage)
+    for parser_input in ("a", AIMessage("a")):
+        assert call.invoke(StrOutputParser(), parser_input) == "a"
     assert call.invoke(Echo(), "x") == [Document("x")]
     for arguments in ("x", {"text": "x"}):
         assert call.invoke(shout, arguments) == "X!"
@@ -314,10 +314,10 @@ def test_a_chain_returns_what_is_asked_for(call: Any):
         def _call(self, inputs, run_manager=None):
             return {"loud": inputs["text"].upper()}
 
-    both = call.invoke(Shout(), {"text": "a"})
+    outputs = call.invoke(Shout(), {"text": "a"})
     only = call.invoke(Shout(), {"text": "a"}, return_only_outputs=True, include_run_info=True)
 
-    assert both == {"text": "a", "loud": "A"}
+    assert outputs == {"text": "a", "loud": "A"}
     assert only["loud"] == "A"
     assert only[RUN_KEY].run_id
     assert "text" not in only

@@ -34,12 +34,12 @@ def pdf(*pages: str, title: str = "") -> bytes:
     objects.append(f"<< /Type /Pages /Count {len(pages)} /Kids [{kids}] >>")
     objects.append("<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>")
     for at, text in enumerate(pages):
-        drawn = f"BT /F1 12 Tf 72 720 Td ({text}) Tj ET"
+        operators = f"BT /F1 12 Tf 72 720 Td ({text}) Tj ET"
         objects.append(
             f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents {5 + 2 * at} 0 R "
             "/Resources << /Font << /F1 3 0 R >> >> >>"
         )
-        objects.append(f"<< /Length {len(drawn)} >>\nstream\n{drawn}\nendstream")
+        objects.append(f"<< /Length {len(operators)} >>\nstream\n{operators}\nendstream")
     objects.append(f"<< /Title ({title}) /Producer (tests) >>")
     body, places = "%PDF-1.4\n", []
     for number, text in enumerate(objects, 1):
@@ -81,10 +81,10 @@ def test_a_byte_order_mark_says_the_encoding(write, encoding):
 def test_text_in_another_encoding_says_what_to_do(write):
     path = write("a.txt", "Grüße".encode("cp1252"))
 
-    with pytest.raises(DocumentError, match=re.escape('encoding="cp1252"')) as caught:
+    with pytest.raises(DocumentError, match=re.escape('encoding="cp1252"')) as excinfo:
         TextLoader(path).load()
 
-    assert caught.value.source == path
+    assert excinfo.value.source == path
     assert TextLoader(path, encoding="cp1252").load()[0].page_content == "Grüße"
     assert TextLoader(path, autodetect_encoding=True).load()[0].page_content == "Grüße"
     with pytest.raises(UsageError, match="there is no encoding 'utf-9'"):

@@ -27,8 +27,8 @@ def test_both_methods_must_be_written():
 
 def test_the_deterministic_fake_depends_on_the_text_alone(call):
     fake = DeterministicFakeEmbedding(size=5)
-    first, second, again = call.run(fake, "embed_documents", ["a", "b", "a"])
-    assert first == again == call.run(DeterministicFakeEmbedding(size=5), "embed_query", "a")
+    first, second, third = call.run(fake, "embed_documents", ["a", "b", "a"])
+    assert first == third == call.run(DeterministicFakeEmbedding(size=5), "embed_query", "a")
     assert first != second
     assert len(first) == 5
     assert len(call.run(fake, "embed_query", "half \ud800")) == 5

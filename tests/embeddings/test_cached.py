@@ -60,10 +60,12 @@ def test_queries_are_kept_only_when_asked_for(call):
     plain = CacheBackedEmbeddings.from_bytes_store(model, InMemoryByteStore())
     assert call.run(plain, "embed_query", "a") == call.run(plain, "embed_query", "a")
     assert len(model.asked) == 2
-    kept = CacheBackedEmbeddings.from_bytes_store(
+    cached_embeddings = CacheBackedEmbeddings.from_bytes_store(
         model, InMemoryByteStore(), query_embedding_cache=True
     )
-    assert call.run(kept, "embed_query", "a") == call.run(kept, "embed_query", "a")
+    assert call.run(cached_embeddings, "embed_query", "a") == call.run(
+        cached_embeddings, "embed_query", "a"
+    )
     assert len(model.asked) == 3
     apart = InMemoryByteStore()
     other = CacheBackedEmbeddings.from_bytes_store(
@@ -76,10 +78,10 @@ def test_queries_are_kept_only_when_asked_for(call):
 def test_namespaces_keep_models_apart():
     store = InMemoryByteStore()
     small, large = DeterministicFakeEmbedding(size=2), DeterministicFakeEmbedding(size=3)
-    for named in ({"namespace": ""}, {}):
-        one = CacheBackedEmbeddings.from_bytes_store(small, store, **named)
-        two = CacheBackedEmbeddings.from_bytes_store(large, store, **named)
-        assert len(one.embed_documents(["x"])[0]) == 2
+    for options in ({"namespace": ""}, {}):
+        first = CacheBackedEmbeddings.from_bytes_store(small, store, **options)
+        two = CacheBackedEmbeddings.from_bytes_store(large, store, **options)
+        assert len(first.embed_documents(["x"])[0]) == 2
         assert len(two.embed_documents(["x"])[0]) == 3
 
 

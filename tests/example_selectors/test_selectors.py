@@ -122,8 +122,8 @@ def test_options_go_to_the_search_and_only_some_keys_are_shown(call):
     )
 
     assert call.run(selector, "select_examples", {"q": "big"}) == [{"a": "lion"}]
-    awaited = {"awaited": True} if call.is_async else {}
-    assert store.asked == [("big", {"filter": 1, **awaited})]
+    extra = {"awaited": True} if call.is_async else {}
+    assert store.asked == [("big", {"filter": 1, **extra})]
 
 
 def test_marginal_relevance_fetches_more_than_it_gives(call):
@@ -183,17 +183,19 @@ def test_the_nearest_examples_of_a_real_store_are_chosen(call):
 
 
 def test_examples_of_a_real_store_that_say_the_same_are_not_both_chosen(call):
-    def chosen(cls, **options):
+    def choose(cls, **options):
         selector = call.run(
             cls, "from_examples", PETS, Words(), InMemoryVectorStore, 2, ["q"], **options
         )
-        return [one["a"] for one in call.run(selector, "select_examples", {"q": "big cat fish"})]
+        return [
+            example["a"] for example in call.run(selector, "select_examples", {"q": "big cat fish"})
+        ]
 
-    assert sorted(chosen(SemanticSimilarityExampleSelector)) == ["lion", "tiger"]
-    diverse = chosen(MaxMarginalRelevanceExampleSelector, fetch_k=4)
+    assert sorted(choose(SemanticSimilarityExampleSelector)) == ["lion", "tiger"]
+    diverse = choose(MaxMarginalRelevanceExampleSelector, fetch_k=4)
     assert diverse[0] in ("lion", "tiger")
     assert diverse[1] in ("house cat", "robin")
-    assert sorted(chosen(MaxMarginalRelevanceExampleSelector, fetch_k=2)) == ["lion", "tiger"]
+    assert sorted(choose(MaxMarginalRelevanceExampleSelector, fetch_k=2)) == ["lion", "tiger"]
 
 
 def test_a_filter_of_the_store_and_a_deterministic_embedding(call):

@@ -29,12 +29,12 @@ def test_the_docs_are_asked_and_the_second_run_embeds_nothing(tmp_path):
     for name in ("retrieval.md", "house-style.md"):
         shutil.copy(ROOT / "docs" / name, tmp_path / "pages" / name)
 
-    told = ask(tmp_path, "Which store keeps vectors in a file?", "--sources")
-    assert " 0 gone" in told
-    assert "- retrieval.md: Retrieval > Stores" in told
+    output = ask(tmp_path, "Which store keeps vectors in a file?", "--sources")
+    assert " 0 gone" in output
+    assert "- retrieval.md: Retrieval > Stores" in output
 
-    answered = ask(tmp_path, "How are documents found by words?")
-    assert " 0 new, 0 gone" in answered
-    assert "- retrieval.md" in answered
-    answer, _, _ = answered.partition("\n- ")
+    second_output = ask(tmp_path, "How are documents found by words?")
+    assert " 0 new, 0 gone" in second_output
+    assert "- retrieval.md" in second_output
+    answer, _, _ = second_output.partition("\n- ")
     assert len(answer.strip().splitlines()[-1]) > 10

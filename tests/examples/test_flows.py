@@ -50,5 +50,9 @@ def test_every_document_is_summed_up(tmp_path, capsys):
 
     result = map_reduce.main(paths, str(tmp_path / "summaries.db"))
 
-    assert [one.partition(":")[0] for one in result["summaries"]] == ["a.txt", "b.txt", "c.txt"]
+    assert [summary.partition(":")[0] for summary in result["summaries"]] == [
+        "a.txt",
+        "b.txt",
+        "c.txt",
+    ]
     assert result["summary"] == "short"

@@ -19,7 +19,7 @@ class Scripted(BaseChatModel):
     items: Any = None
     seen: Any = None
 
-    def said(self, messages: list[BaseMessage], kwargs: dict[str, Any]) -> Iterator[Any]:
+    def answer_to(self, messages: list[BaseMessage], kwargs: dict[str, Any]) -> Iterator[Any]:
         if self.seen is not None:
             self.seen.append((messages, kwargs))
         for item in self.items:
@@ -42,7 +42,7 @@ class Chunked(Scripted):
     def _stream(
         self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
     ) -> Any:
-        for item in self.said(messages, {"stop": stop, **kwargs}):
+        for item in self.answer_to(messages, {"stop": stop, **kwargs}):
             yield as_chunk(item)
 
 
@@ -52,7 +52,7 @@ class AChunked(Scripted):
     async def _astream(
         self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
     ) -> AsyncIterator[Any]:
-        for item in self.said(messages, {"stop": stop, **kwargs}):
+        for item in self.answer_to(messages, {"stop": stop, **kwargs}):
             await asyncio.sleep(0)
             yield as_chunk(item)
 
@@ -61,7 +61,7 @@ class Native(Scripted):
     """Its author wrote LangChain's native hook."""
 
     def _stream_chat_model_events(self, messages: Any, stop: Any = None, **kwargs: Any) -> Any:
-        yield from self.said(messages, {"stop": stop, **kwargs})
+        yield from self.answer_to(messages, {"stop": stop, **kwargs})
 
 
 class ANative(Scripted):
@@ -70,7 +70,7 @@ class ANative(Scripted):
     async def _astream_chat_model_events(
         self, messages: Any, stop: Any = None, **kwargs: Any
     ) -> Any:
-        for item in self.said(messages, {"stop": stop, **kwargs}):
+        for item in self.answer_to(messages, {"stop": stop, **kwargs}):
             await asyncio.sleep(0)
             yield item
 
@@ -79,7 +79,7 @@ class Events(Scripted):
     """Its author wrote foldline's native hook."""
 
     async def _events(self, request: Any, run: Any) -> Any:
-        for item in self.said(request.messages, {"stop": request.stop, **request.options}):
+        for item in self.answer_to(request.messages, {"stop": request.stop, **request.options}):
             await run.io.sleep(0)
             yield item
 
@@ -90,8 +90,8 @@ class Whole(Scripted):
     def _generate(
         self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
     ) -> ChatResult:
-        answers = list(self.said(messages, {"stop": stop, **kwargs}))
-        return ChatResult(generations=[as_generation(one) for one in answers])
+        answers = list(self.answer_to(messages, {"stop": stop, **kwargs}))
+        return ChatResult(generations=[as_generation(answer) for answer in answers])
 
 
 class AWhole(Scripted):
@@ -101,8 +101,8 @@ class AWhole(Scripted):
         self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
     ) -> ChatResult:
         await asyncio.sleep(0)
-        answers = list(self.said(messages, {"stop": stop, **kwargs}))
-        return ChatResult(generations=[as_generation(one) for one in answers])
+        answers = list(self.answer_to(messages, {"stop": stop, **kwargs}))
+        return ChatResult(generations=[as_generation(answer) for answer in answers])
 
 
 def as_generation(item: Any) -> ChatGeneration:
@@ -126,13 +126,13 @@ SYNC: dict[str, Callable[[Any], Any]] = {
 }
 
 
-async def _aread(stream: Any, what: str) -> Any:
-    if what == "events":
+async def _aread(stream: Any, projection: str) -> Any:
+    if projection == "events":
         return [event async for event in stream]
-    if what in ("texts", "slices"):
-        projection = stream.text if what == "texts" else stream.tool_calls
-        return [item async for item in projection]
-    return await getattr(stream, what)
+    if projection in ("texts", "slices"):
+        items = stream.text if projection == "texts" else stream.tool_calls
+        return [item async for item in items]
+    return await getattr(stream, projection)
 
 
 class Read:
@@ -149,48 +149,48 @@ class Read:
 
 
 def read(
-    call: Any, model: Any, *what: str, config: Any = None, input: Any = "hi", **kwargs: Any
+    call: Any, model: Any, *projections: str, config: Any = None, input: Any = "hi", **kwargs: Any
 ) -> Read:
     """Read parts of one stream in turn; an error ends the reading and is kept."""
-    found = Read()
+    reading = Read()
 
     def blocking() -> None:
-        found.stream = model.stream_v2(input, config, **kwargs)
-        for part in what:
-            found.values.append(SYNC[part](found.stream))
+        reading.stream = model.stream_v2(input, config, **kwargs)
+        for part in projections:
+            reading.values.append(SYNC[part](reading.stream))
 
-    async def awaited() -> None:
-        found.stream = await model.astream_v2(input, config, **kwargs)
-        for part in what:
-            found.values.append(await _aread(found.stream, part))
+    async def read_async() -> None:
+        reading.stream = await model.astream_v2(input, config, **kwargs)
+        for part in projections:
+            reading.values.append(await _aread(reading.stream, part))
 
     try:
         if not call.is_async:
             blocking()
         else:
-            call._finish(awaited)
+            call._finish(read_async)
     except Exception as error:  # noqa: BLE001
-        found.error = error
-    return found
+        reading.error = error
+    return reading
 
 
-def again(call: Any, stream: Any, what: str) -> Any:
+def read_again(call: Any, stream: Any, projection: str) -> Any:
     """Read a stream that is over once more: its value, or the error it raises."""
     try:
         if not call.is_async:
-            return SYNC[what](stream)
-        return call._finish(lambda: _aread(stream, what))
+            return SYNC[projection](stream)
+        return call._finish(lambda: _aread(stream, projection))
     except Exception as error:  # noqa: BLE001
         return error
 
 
 def answer(call: Any, model: Any, **kwargs: Any) -> AIMessage:
     """The assembled message of a `stream_v2` call, its events checked against the grammar."""
-    found = read(call, model, "events", "output", **kwargs)
-    if found.error is not None:
-        raise found.error
-    assert_valid_event_stream(found.values[0], found.values[1])
-    return found.values[1]
+    reading = read(call, model, "events", "output", **kwargs)
+    if reading.error is not None:
+        raise reading.error
+    assert_valid_event_stream(reading.values[0], reading.values[1])
+    return reading.values[1]
 
 
 def output_blocks(call: Any, model: Any, **kwargs: Any) -> list[Any]:
@@ -208,8 +208,8 @@ class Listener(BaseCallbackHandler):
     def __init__(self) -> None:
         self.told: list[tuple[str, Any]] = []
 
-    def named(self, *names: str) -> list[Any]:
-        return [what for name, what in self.told if name in names]
+    def arguments_of(self, *names: str) -> list[Any]:
+        return [arguments for name, arguments in self.told if name in names]
 
     @property
     def ends(self) -> list[str]:
@@ -272,11 +272,11 @@ FINISH = {"event": "message-finish", "finish_reason": "stop"}
 
 
 def text_events(*pieces: str, index: int = 0) -> list[dict[str, Any]]:
-    whole = "".join(pieces)
+    full_text = "".join(pieces)
     return [
         block_start(index, type="text", text=""),
         *(text(index, piece) for piece in pieces),
-        block_finish(index, type="text", text=whole),
+        block_finish(index, type="text", text=full_text),
     ]
 
 

@@ -83,29 +83,29 @@ class Narrow(Speaking):
     _tool_name_pattern: ClassVar[str | None] = "[A-Za-z0-9_-]"
 
 
-def calls(*given: tuple[str, dict[str, Any]], text: str = "", **fields: Any) -> AIMessage:
-    made = [
+def calls(*pairs: tuple[str, dict[str, Any]], text: str = "", **fields: Any) -> AIMessage:
+    tool_calls = [
         {"id": f"call_{place}", "name": name, "args": args}
-        for place, (name, args) in enumerate(given)
+        for place, (name, args) in enumerate(pairs)
     ]
-    return AIMessage(content=text, tool_calls=made, finish_reason="tool_use", **fields)
+    return AIMessage(content=text, tool_calls=tool_calls, finish_reason="tool_use", **fields)
 
 
-def usage(given: int, said: int, **details: int) -> dict[str, Any]:
-    counted: dict[str, Any] = {
-        "input_tokens": given,
-        "output_tokens": said,
-        "total_tokens": given + said,
+def usage(input_tokens: int, output_tokens: int, **details: int) -> dict[str, Any]:
+    usage_metadata: dict[str, Any] = {
+        "input_tokens": input_tokens,
+        "output_tokens": output_tokens,
+        "total_tokens": input_tokens + output_tokens,
     }
-    return {**counted, "input_token_details": details} if details else counted
+    return {**usage_metadata, "input_token_details": details} if details else usage_metadata
 
 
 def read(stream: Any) -> tuple[list[Any], Exception | None]:
     """Read a stream to its end: what it gave, and the error it ended in."""
-    given: list[Any] = []
+    items: list[Any] = []
     try:
         for item in stream:
-            given.append(item)  # noqa: PERF402  what came before an error counts
+            items.append(item)  # noqa: PERF402  what came before an error counts
     except Exception as error:  # noqa: BLE001
-        return given, error
-    return given, None
+        return items, error
+    return items, None

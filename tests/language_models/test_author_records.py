@@ -132,19 +132,19 @@ def test_a_helper_named_process_beside_langchains_methods_is_the_authors_own(cal
 
 
 def test_names_of_tools_are_made_to_fit_for_process_and_restored(call):
-    seen: list[Any] = []
+    names: list[Any] = []
 
     class Calling(ChatModel):
         def process(self, input, options):
-            seen.append(input.tools[0]["function"]["name"])
-            call = {"name": seen[-1], "args": {}}
+            names.append(input.tools[0]["function"]["name"])
+            call = {"name": names[-1], "args": {}}
             return {"tool_calls": [call]}
 
     tool = {"type": "function", "function": {"name": "get weather.now", "parameters": {}}}
 
     output = call.run(Calling(), "run", {"messages": "x", "tools": [tool]})
 
-    assert all(char.isalnum() or char in "_-" for char in seen[0])
+    assert all(char.isalnum() or char in "_-" for char in names[0])
     assert output.tool_calls[0]["function"]["name"] == "get weather.now"
 
 
@@ -199,16 +199,16 @@ def test_options_outside_of_a_scope_have_no_limits(call):
 
 
 def test_postprocess_sees_the_tokens_in_the_context(call):
-    seen: list[Any] = []
+    token_counts: list[Any] = []
 
     class Counting(Rich):
         def postprocess(self, input, output, options):
-            seen.append(options.context.usage.input_tokens)
+            token_counts.append(options.context.usage.input_tokens)
 
     with usage_scope():
         call.run(Counting(), "run", {"messages": "x"})
 
-    assert seen == [3]
+    assert token_counts == [3]
 
 
 # -- files

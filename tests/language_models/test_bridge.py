@@ -55,8 +55,8 @@ def test_T22_empty_id_and_name_on_continuations_keep_the_first(call):
         tool_slice(": 1}", id="", name="", index=0),
     )
 
-    (one,) = message.tool_calls
-    assert (one["id"], one["name"], one["args"]) == ("c", "f", {"a": 1})
+    (tool_call,) = message.tool_calls
+    assert (tool_call["id"], tool_call["name"], tool_call["args"]) == ("c", "f", {"a": 1})
 
 
 def test_T23_null_ids_on_parallel_calls_never_become_one_empty_id(call):
@@ -64,8 +64,8 @@ def test_T23_null_ids_on_parallel_calls_never_become_one_empty_id(call):
         call, tool_slice("{}", name="f", index=0), tool_slice("{}", name="g", index=1)
     )
 
-    assert [one["name"] for one in message.tool_calls] == ["f", "g"]
-    assert all(one["id"] != "" for one in message.tool_calls)
+    assert [call["name"] for call in message.tool_calls] == ["f", "g"]
+    assert all(call["id"] != "" for call in message.tool_calls)
 
 
 def test_T24_a_call_without_a_name_is_invalid(call):
@@ -112,7 +112,7 @@ def test_T30_calls_interleaved_by_index(call):
         tool_slice(": 2}", index=1),
     )
 
-    assert [one["args"] for one in message.tool_calls] == [{"a": 1}, {"b": 2}]
+    assert [call["args"] for call in message.tool_calls] == [{"a": 1}, {"b": 2}]
 
 
 @pytest.mark.parametrize("index", [0, None])
@@ -123,13 +123,13 @@ def test_T31_T32_different_ids_are_two_calls(call, index):
         tool_slice('{"a": 2}', id="c1", name="f", index=index),
     )
 
-    assert [one["id"] for one in message.tool_calls] == ["c0", "c1"]
+    assert [call["id"] for call in message.tool_calls] == ["c0", "c1"]
 
 
 def test_T33_one_id_without_index_is_one_call(call):
     message = calls_of(call, tool_slice('{"a"', id="c", name="f"), tool_slice(": 1}", id="c"))
 
-    assert [one["args"] for one in message.tool_calls] == [{"a": 1}]
+    assert [call["args"] for call in message.tool_calls] == [{"a": 1}]
 
 
 def test_T34_index_0_and_index_text_0_are_one_call(call):
@@ -137,7 +137,7 @@ def test_T34_index_0_and_index_text_0_are_one_call(call):
         call, tool_slice('{"a"', id="c", name="f", index=0), tool_slice(": 1}", index="0")
     )
 
-    assert [one["args"] for one in message.tool_calls] == [{"a": 1}]
+    assert [call["args"] for call in message.tool_calls] == [{"a": 1}]
 
 
 def test_T35_two_fragments_of_one_index_in_one_chunk(call):
@@ -147,17 +147,17 @@ def test_T35_two_fragments_of_one_index_in_one_chunk(call):
         tool_call_chunks=[*first.tool_call_chunks, *tool_slice(": 1}", index=0).tool_call_chunks],
     )
 
-    assert [one["args"] for one in calls_of(call, chunk).tool_calls] == [{"a": 1}]
+    assert [tool_call["args"] for tool_call in calls_of(call, chunk).tool_calls] == [{"a": 1}]
 
 
 def test_T36_text_and_part_of_a_call_in_one_chunk(call):
     first = tool_slice('{"a"', id="c", name="f", index=0)
-    both = AIMessageChunk(content="Let me see", tool_call_chunks=first.tool_call_chunks)
+    mixed_chunk = AIMessageChunk(content="Let me see", tool_call_chunks=first.tool_call_chunks)
 
-    message = calls_of(call, both, tool_slice(": 1}", index=0))
+    message = calls_of(call, mixed_chunk, tool_slice(": 1}", index=0))
 
     assert message.text == "Let me see"
-    assert [one["args"] for one in message.tool_calls] == [{"a": 1}]
+    assert [call["args"] for call in message.tool_calls] == [{"a": 1}]
 
 
 def test_T37_arguments_on_the_last_chunk_are_kept(call):
@@ -167,28 +167,30 @@ def test_T37_arguments_on_the_last_chunk_are_kept(call):
 
     message = calls_of(call, tool_slice('{"a"', id="c", name="f", index=0), last)
 
-    assert [one["args"] for one in message.tool_calls] == [{"a": 1}]
+    assert [call["args"] for call in message.tool_calls] == [{"a": 1}]
     assert message.finish_reason == "tool_use"
 
 
 @pytest.mark.parametrize("words", ["hi", " "])
 def test_T38_T39_text_and_tool_at_one_index_are_two_blocks(call, words):
-    said = [{"type": "text", "text": words, "index": 0}]
+    text_blocks = [{"type": "text", "text": words, "index": 0}]
 
-    blocks = output_blocks(call, Chunked(items=[said, tool_slice("{}", id="c", name="f", index=0)]))
+    blocks = output_blocks(
+        call, Chunked(items=[text_blocks, tool_slice("{}", id="c", name="f", index=0)])
+    )
 
-    assert [one["type"] for one in blocks] == ["text", "tool_call"]
+    assert [block["type"] for block in blocks] == ["text", "tool_call"]
 
 
 def test_T40_whole_calls_are_seen_when_iterating(call):
-    whole = AIMessageChunk(
+    chunk = AIMessageChunk(
         content=[{"type": "tool_call", "id": "c", "name": "f", "args": {"a": 1}}]
     )
 
-    found = read(call, Chunked(items=[whole]), "slices", "tool_calls")
+    reading = read(call, Chunked(items=[chunk]), "slices", "tool_calls")
 
-    assert [one["name"] for one in found.values[0]] == ["f"]
-    assert [one["args"] for one in found.value] == [{"a": 1}]
+    assert [value["name"] for value in reading.values[0]] == ["f"]
+    assert [tool_call["args"] for tool_call in reading.value] == [{"a": 1}]
 
 
 def test_T41_T42_server_calls_are_content_and_no_calls_of_the_program(call):
@@ -212,7 +214,7 @@ def test_T41_T42_server_calls_are_content_and_no_calls_of_the_program(call):
 
     assert not message.tool_calls
     assert not message.invalid_tool_calls
-    assert [one["type"] for one in message.content][1:] == [
+    assert [block["type"] for block in message.content][1:] == [
         "server_tool_call",
         "server_tool_result",
     ]
@@ -226,7 +228,7 @@ def test_T44_much_argument_text_in_small_slices_is_linear_in_time_and_bytes(call
         model = Chunked(items=[tool_slice("", id="c", name="f", index=0), *slices])
         begin = time.process_time()
         events = read(call, model, "events").value
-        return time.process_time() - begin, sum(len(json.dumps(one)) for one in events)
+        return time.process_time() - begin, sum(len(json.dumps(event)) for event in events)
 
     cost(1_000)
     (small, small_bytes), (large, large_bytes) = cost(50_000), cost(200_000)
@@ -246,22 +248,22 @@ def test_T45_indexes_that_are_names_are_counted_from_0(call):
 
     events = read(call, Chunked(items=chunks), "events").value
 
-    starts = [one for one in events if one["event"] == "content-block-start"]
-    assert [one["index"] for one in starts] == [0, 1]
+    starts = [event for event in events if event["event"] == "content-block-start"]
+    assert [start["index"] for start in starts] == [0, 1]
 
 
 def test_T46_text_tool_text_are_three_blocks_in_order(call):
     model = Chunked(items=["a", tool_slice("{}", id="c", name="f", index=0), "b"])
 
-    assert [one["type"] for one in output_blocks(call, model)] == ["text", "tool_call", "text"]
+    assert [block["type"] for block in output_blocks(call, model)] == ["text", "tool_call", "text"]
 
 
 def test_T47_reasoning_and_text_in_one_chunk_then_text_is_one_text_block(call):
-    both = [{"type": "reasoning", "reasoning": "hm"}, {"type": "text", "text": "a"}]
+    content = [{"type": "reasoning", "reasoning": "hm"}, {"type": "text", "text": "a"}]
 
-    blocks = output_blocks(call, Chunked(items=[both, [{"type": "text", "text": "b"}]]))
+    blocks = output_blocks(call, Chunked(items=[content, [{"type": "text", "text": "b"}]]))
 
-    assert [(one["type"], one.get("text")) for one in blocks] == [
+    assert [(block["type"], block.get("text")) for block in blocks] == [
         ("reasoning", None),
         ("text", "ab"),
     ]
@@ -272,7 +274,7 @@ def test_T48_reasoning_then_tool_without_index(call):
         items=[[{"type": "reasoning", "reasoning": "hm"}], tool_slice("{}", id="c", name="f")]
     )
 
-    assert [one["type"] for one in output_blocks(call, model)] == ["reasoning", "tool_call"]
+    assert [block["type"] for block in output_blocks(call, model)] == ["reasoning", "tool_call"]
 
 
 def test_T49_a_first_index_of_5_is_0_on_the_wire(call):
@@ -280,7 +282,7 @@ def test_T49_a_first_index_of_5_is_0_on_the_wire(call):
         call, Chunked(items=[[{"type": "text", "text": "a", "index": 5}]]), "events"
     ).value
 
-    assert {one["index"] for one in events if "index" in one} == {0}
+    assert {event["index"] for event in events if "index" in event} == {0}
 
 
 # -- media
@@ -359,6 +361,6 @@ def test_T57_a_malformed_block_surfaces(call):
         items=["a", AIMessageChunk(content=[{"type": "reasoning", "reasoning": "r", "id": 7}])]
     )
 
-    found = read(call, model, "output")
+    reading = read(call, model, "output")
 
-    assert isinstance(found.error, MalformedStreamError)
+    assert isinstance(reading.error, MalformedStreamError)

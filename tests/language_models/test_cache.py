@@ -36,32 +36,36 @@ APIS = {
 
 
 def _sum(chunks: list[Any]) -> Any:
-    whole = chunks[0]
+    total = chunks[0]
     for chunk in chunks[1:]:
-        whole = whole + chunk
-    return whole
+        total = total + chunk
+    return total
 
 
 @pytest.mark.parametrize("second", list(APIS))
 @pytest.mark.parametrize("first", list(APIS))
 def test_T93_every_api_reads_and_writes_the_cache(call, cached, first, second):
-    written = APIS[first](call, cached)
-    kept = APIS[second](call, cached)
+    first_answer = APIS[first](call, cached)
+    second_answer = APIS[second](call, cached)
 
     assert len(cached.requests) == 1
-    assert (kept.text, kept.id) == (written.text, written.id) == ("Hello", "msg_1")
-    assert kept.usage_metadata == {**USED, "total_cost": 0}
-    assert isinstance(kept.content, list) is (second == "v2")
+    assert (
+        (second_answer.text, second_answer.id)
+        == (first_answer.text, first_answer.id)
+        == ("Hello", "msg_1")
+    )
+    assert second_answer.usage_metadata == {**USED, "total_cost": 0}
+    assert isinstance(second_answer.content, list) is (second == "v2")
 
 
 def test_T93_a_hit_replays_events_with_the_id_that_is_returned(call, cached):
     listener = Listener()
     call.invoke(cached, "q")
 
-    found = read(call, cached, "events", "output", input="q", config={"callbacks": [listener]})
+    reading = read(call, cached, "events", "output", input="q", config={"callbacks": [listener]})
 
-    assert found.values[0][0]["id"] == found.value.id == "msg_1"
-    assert listener.named("on_stream_event") == found.values[0]
+    assert reading.values[0][0]["id"] == reading.value.id == "msg_1"
+    assert listener.arguments_of("on_stream_event") == reading.values[0]
     assert listener.ends == ["on_llm_end"]
 
 
@@ -151,8 +155,8 @@ def test_F_K03_a_failing_cache_is_a_miss_and_never_fails_the_call(call, api, cap
 def test_the_global_cache_serves_models_that_name_none(call):
     set_llm_cache(InMemoryCache())
     try:
-        kept, none = scripted("a", "b"), scripted("a", "b", cache=False, model="other")
-        assert [call.invoke(kept, "q").text for _ in range(2)] == ["a", "a"]
+        cached_model, none = scripted("a", "b"), scripted("a", "b", cache=False, model="other")
+        assert [call.invoke(cached_model, "q").text for _ in range(2)] == ["a", "a"]
         assert [call.invoke(none, "q").text for _ in range(2)] == ["a", "b"]
     finally:
         set_llm_cache(None)

@@ -26,9 +26,9 @@ from tests.language_models.reading import (
     Chunked,
     Events,
     Listener,
-    again,
     block_start,
     read,
+    read_again,
     start,
     text,
     text_events,
@@ -49,36 +49,36 @@ def rich() -> ScriptedChatModel:
 
 
 def test_projections_give_pieces_and_wholes(call):
-    found = read(call, rich(), "texts", "text", "reasoning", "tool_calls", "usage", "output")
+    reading = read(call, rich(), "texts", "text", "reasoning", "tool_calls", "usage", "output")
 
-    assert found.values[:3] == [["Hel", "lo"], "Hello", "hm"]
-    assert found.values[3][0]["args"] == {"a": 1}
-    assert found.values[4] == USED
-    assert found.value.text == "Hello"
+    assert reading.values[:3] == [["Hel", "lo"], "Hello", "hm"]
+    assert reading.values[3][0]["args"] == {"a": 1}
+    assert reading.values[4] == USED
+    assert reading.value.text == "Hello"
 
 
 def test_tool_calls_iterate_slices_with_id_and_name(call):
     slices = read(call, rich(), "slices").value
 
-    assert "".join(one["args"] for one in slices) == '{"a": 1}'
-    assert {(one["id"], one["name"]) for one in slices} == {("c", "f")}
+    assert "".join(slice["args"] for slice in slices) == '{"a": 1}'
+    assert {(slice["id"], slice["name"]) for slice in slices} == {("c", "f")}
 
 
 def test_T69_nothing_happens_before_the_first_read(call):
     listener, model = Listener(), rich()
 
-    found = read(call, model, config={"callbacks": [listener]})
+    reading = read(call, model, config={"callbacks": [listener]})
 
-    assert (listener.told, model.requests, found.stream.done) == ([], [], False)
-    assert found.stream.output_message is None
+    assert (listener.told, model.requests, reading.stream.done) == ([], [], False)
+    assert reading.stream.output_message is None
 
 
 def test_T70_every_iteration_begins_at_the_first_event_and_projections_lose_nothing(call):
-    found = read(call, rich(), "texts", "events", "slices", "events", "texts")
+    reading = read(call, rich(), "texts", "events", "slices", "events", "texts")
 
-    assert found.values[1] == found.values[3]
-    assert found.values[0] == found.values[4] == ["Hel", "lo"]
-    assert len(found.values[2]) == 1
+    assert reading.values[1] == reading.values[3]
+    assert reading.values[0] == reading.values[4] == ["Hel", "lo"]
+    assert len(reading.values[2]) == 1
 
 
 def test_T71_switching_between_projections_in_the_middle_loses_nothing():
@@ -87,18 +87,18 @@ def test_T71_switching_between_projections_in_the_middle_loses_nothing():
 
     first = next(words)
     kinds = [next(events)["event"] for _ in range(3)]
-    rest = [first, *words]
+    texts = [first, *words]
 
-    assert rest == ["Hel", "lo"]
+    assert texts == ["Hel", "lo"]
     assert kinds == ["message-start", "content-block-start", "content-block-delta"]
     assert stream.output.text == "Hello"
 
 
 def test_T74_a_slow_reader_holds_the_model_back():
-    said: list[int] = []
+    numbers: list[int] = []
 
     def piece(number: int) -> Any:
-        return lambda: said.append(number) or f"{number} "  # type: ignore[func-returns-value]
+        return lambda: numbers.append(number) or f"{number} "  # type: ignore[func-returns-value]
 
     stream = Chunked(items=[piece(number) for number in range(100)]).stream_v2("x")
     words = iter(stream.text)
@@ -106,22 +106,22 @@ def test_T74_a_slow_reader_holds_the_model_back():
     next(words)
     next(words)
 
-    assert len(said) <= 3
+    assert len(numbers) <= 3
     stream.close()
 
 
 def test_T74_a_slow_reader_holds_the_model_back_awaited():
-    said: list[int] = []
+    numbers: list[int] = []
 
     def piece(number: int) -> Any:
-        return lambda: said.append(number) or f"{number} "  # type: ignore[func-returns-value]
+        return lambda: numbers.append(number) or f"{number} "  # type: ignore[func-returns-value]
 
     async def body() -> None:
         stream = await AChunked(items=[piece(number) for number in range(100)]).astream_v2("x")
         async for _ in stream.text:
             break
         await asyncio.sleep(0.01)
-        assert len(said) <= 2
+        assert len(numbers) <= 2
         await stream.aclose()
 
     asyncio.run(body())
@@ -142,23 +142,25 @@ def test_usage_is_live_while_somebody_reads():
 
 
 def test_T87_the_same_error_from_every_reader_and_no_growing_traceback(call):
-    found = read(call, Chunked(items=["a", ModelError("cut")]), "output")
+    reading = read(call, Chunked(items=["a", ModelError("cut")]), "output")
     lengths = []
     for part in ("output", "text", "events", "slices") * 3:
-        error = again(call, found.stream, part)
-        assert error is found.error
+        error = read_again(call, reading.stream, part)
+        assert error is reading.error
         lengths.append(len(traceback.extract_tb(error.__traceback__)))
 
     assert max(lengths) - min(lengths) <= 3
 
 
 def test_T10_the_partial_is_on_the_error_and_on_the_stream(call):
-    found = read(call, ScriptedChatModel(script=[["ab", Call("f", '{"a": ')]], fail_at=5), "output")
+    reading = read(
+        call, ScriptedChatModel(script=[["ab", Call("f", '{"a": ')]], fail_at=5), "output"
+    )
 
-    assert found.error.partial is found.stream.partial is found.stream.output_message
-    assert found.error.partial.status == "incomplete"
-    assert found.error.partial.invalid_tool_calls[0]["name"] == "f"
-    assert found.stream.text.so_far == "ab"  # F-T18
+    assert reading.error.partial is reading.stream.partial is reading.stream.output_message
+    assert reading.error.partial.status == "incomplete"
+    assert reading.error.partial.invalid_tool_calls[0]["name"] == "f"
+    assert reading.stream.text.so_far == "ab"  # F-T18
 
 
 # -- closing
@@ -179,7 +181,7 @@ def test_T77_closing_before_reading_starts_nothing(call):
         stream = call._finish(body)
 
     assert (listener.told, model.requests) == ([], [])
-    assert isinstance(again(call, stream, "output"), StreamClosedError)
+    assert isinstance(read_again(call, stream, "output"), StreamClosedError)
 
 
 def test_T72_T76_closing_in_the_middle_closes_the_source_and_tells_once(call):
@@ -203,24 +205,24 @@ def test_T72_T76_closing_in_the_middle_closes_the_source_and_tells_once(call):
 
     assert model.interrupted == 1
     assert listener.ends == ["on_llm_error"]
-    error = again(call, stream, "output")
+    error = read_again(call, stream, "output")
     assert isinstance(error, StreamClosedError)
-    assert listener.named("on_llm_error")[0][0] is error
+    assert listener.arguments_of("on_llm_error")[0][0] is error
     assert error.partial.text == "Hel"
-    assert again(call, stream, "text") is error
+    assert read_again(call, stream, "text") is error
 
 
 def test_a_finished_stream_stays_finished(call):
-    found = read(call, rich(), "output")
+    reading = read(call, rich(), "output")
 
-    found.stream.fail(ValueError("late"))
+    reading.stream.fail(ValueError("late"))
     if not call.is_async:
-        found.stream.close()
+        reading.stream.close()
     else:
-        call._finish(found.stream.aclose)
+        call._finish(reading.stream.aclose)
 
-    assert again(call, found.stream, "output") is found.value
-    assert found.stream.error is None
+    assert read_again(call, reading.stream, "output") is reading.value
+    assert reading.stream.error is None
 
 
 def test_F_C01_a_dropped_stream_is_closed_without_a_garbage_collector():
@@ -258,9 +260,9 @@ def test_T75_cancelling_the_reader_cancels_the_producer_and_others_see_a_closed_
         reader.cancel()
         with pytest.raises(asyncio.CancelledError):
             await reader
-        with pytest.raises(StreamClosedError) as closed:
+        with pytest.raises(StreamClosedError) as excinfo:
             await other
-        assert closed.value.partial.text == "Hel"
+        assert excinfo.value.partial.text == "Hel"
 
     asyncio.run(body())
     assert model.interrupted == 1
@@ -282,7 +284,7 @@ def test_T79_closing_from_another_task_interrupts_the_reader_with_a_closed_strea
 
     asyncio.run(body())
     assert listener.ends == ["on_llm_error"]
-    assert isinstance(listener.named("on_llm_error")[0][0], StreamClosedError)
+    assert isinstance(listener.arguments_of("on_llm_error")[0][0], StreamClosedError)
 
 
 def test_a_reader_that_was_cancelled_too_is_cancelled():
@@ -324,8 +326,8 @@ def test_F_C03_cancelled_at_every_await_tells_once_and_closes_the_source():
             await asyncio.sleep(0)
         reader.cancel()
         result = (await asyncio.gather(reader, return_exceptions=True))[0]
-        started = bool(listener.named("on_chat_model_start"))
-        assert len(listener.ends) == started
+        was_started = bool(listener.arguments_of("on_chat_model_start"))
+        assert len(listener.ends) == was_started
         return not isinstance(result, asyncio.CancelledError)
 
     outcomes = [asyncio.run(attempt(at)) for at in range(30)]
@@ -355,16 +357,16 @@ def test_two_tasks_read_one_stream_at_once():
 def test_T73_two_threads_read_one_stream():
     model = Chunked(items=[f"{number} " for number in range(300)])
     stream = model.stream_v2("x")
-    found: list[list[str]] = []
-    threads = [threading.Thread(target=lambda: found.append(list(stream.text))) for _ in range(4)]
+    texts: list[list[str]] = []
+    threads = [threading.Thread(target=lambda: texts.append(list(stream.text))) for _ in range(4)]
 
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
 
-    assert all(words == [f"{number} " for number in range(300)] for words in found)
-    assert len(found) == 4
+    assert all(words == [f"{number} " for number in range(300)] for words in texts)
+    assert len(texts) == 4
 
 
 def test_closing_from_another_thread_ends_the_reader_with_a_closed_stream():
@@ -377,13 +379,13 @@ def test_closing_from_another_thread_ends_the_reader_with_a_closed_stream():
 
     listener = Listener()
     stream = Chunked(items=["a", wait, "c"]).stream_v2("x", {"callbacks": [listener]})
-    caught: list[BaseException] = []
+    errors: list[BaseException] = []
 
     def reading() -> None:
         try:
             list(stream.text)
         except StreamClosedError as error:
-            caught.append(error)
+            errors.append(error)
 
     thread = threading.Thread(target=reading)
     thread.start()
@@ -392,12 +394,12 @@ def test_closing_from_another_thread_ends_the_reader_with_a_closed_stream():
     go.set()
     thread.join(5)
 
-    assert len(caught) == 1
+    assert len(errors) == 1
     assert listener.ends == ["on_llm_error"]
 
 
 def test_reading_a_stream_inside_its_own_callback_is_refused_and_harms_nobody(call):
-    refused: list[BaseException] = []
+    errors: list[BaseException] = []
 
     class Curious(Listener):
         stream: Any = None
@@ -409,7 +411,7 @@ def test_reading_a_stream_inside_its_own_callback_is_refused_and_harms_nobody(ca
                 else:
                     self.stream._request_more().send(None)
             except UsageError as error:
-                refused.append(error)
+                errors.append(error)
 
     curious = Curious()
     if not call.is_async:
@@ -424,17 +426,17 @@ def test_reading_a_stream_inside_its_own_callback_is_refused_and_harms_nobody(ca
         message = call._finish(body)
 
     assert message.text == "Hello"
-    assert refused
+    assert errors
 
 
 def test_T85_changing_what_a_projection_gave_harms_nobody(call):
-    found = read(call, rich(), "events", "output")
-    for event in found.values[0]:
+    reading = read(call, rich(), "events", "output")
+    for event in reading.values[0]:
         event.get("content", {}).clear()
         event.get("delta", {}).clear()
 
-    assert again(call, found.stream, "events")[1]["content"]["type"] == "reasoning"
-    assert again(call, found.stream, "tool_calls")[0]["name"] == "f"
+    assert read_again(call, reading.stream, "events")[1]["content"]["type"] == "reasoning"
+    assert read_again(call, reading.stream, "tool_calls")[0]["name"] == "f"
 
 
 # -- driven from outside
@@ -510,9 +512,9 @@ def test_outside_errors_fail_every_reader():
     stream.dispatch(text(0, "par"))
     stream.fail(ModelError("gone"))
 
-    with pytest.raises(ModelError, match="gone") as raised:
+    with pytest.raises(ModelError, match="gone") as excinfo:
         stream.output  # noqa: B018
-    assert raised.value.partial.text == "par"
+    assert excinfo.value.partial.text == "par"
     with pytest.raises(ModelError, match="gone"):
         list(stream.text)
 
@@ -566,11 +568,11 @@ def test_async_projections_can_be_driven_alone():
         broken: AsyncProjection[str, list[str]] = AsyncProjection()
         broken.push("x")
         broken.fail(ValueError("no"))
-        seen = []
+        items = []
         with pytest.raises(ValueError, match="no"):  # noqa: PT012  the loop is what raises
             async for item in broken:
-                seen.append(item)  # noqa: PERF401
-        assert seen == ["x"]
+                items.append(item)  # noqa: PERF401
+        assert items == ["x"]
 
     asyncio.run(body())
 

@@ -30,9 +30,9 @@ from tests.language_models.reading import (
     Listener,
     TokenListener,
     Whole,
-    again,
     answer,
     read,
+    read_again,
     start,
     text_events,
 )
@@ -50,7 +50,7 @@ def scripted(*script: Any, **fields: Any) -> ScriptedChatModel:
 
 
 @pytest.mark.parametrize(
-    "given",
+    "model_input",
     [
         "hi",
         StringPromptValue(text="hi"),
@@ -64,12 +64,14 @@ def scripted(*script: Any, **fields: Any) -> ScriptedChatModel:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_every_form_of_input_is_understood(call, given):
+def test_every_form_of_input_is_understood(call, model_input):
     model = scripted()
 
-    call.invoke(model, given)
+    call.invoke(model, model_input)
 
-    assert [(one.type, one.text) for one in model.requests[0].messages] == [("human", "hi")]
+    assert [(message.type, message.text) for message in model.requests[0].messages] == [
+        ("human", "hi")
+    ]
 
 
 def test_what_is_no_input_is_refused_before_anything_starts(call):
@@ -89,10 +91,10 @@ APIS = {
 
 
 def _sum(chunks: list[Any]) -> Any:
-    whole = chunks[0]
+    total = chunks[0]
     for chunk in chunks[1:]:
-        whole = whole + chunk
-    return whole
+        total = total + chunk
+    return total
 
 
 # -- callbacks
@@ -105,13 +107,13 @@ def test_the_start_says_who_is_asked_what_with_which_options(call):
     config = {"callbacks": [listener], "tags": ["call"], "metadata": {"z": 1}, "run_name": "ask"}
     call.invoke(model, [SystemMessage("s"), HumanMessage("h")], config, stop=["x"], temperature=0.5)
 
-    told = listener.named("on_chat_model_start")[0]
-    assert [one.text for one in told["messages"][0]] == ["s", "h"]
-    assert told["invocation_params"]["temperature"] == 0.5
-    assert told["invocation_params"]["_type"] == "scripted"
-    assert told["options"]["stop"] == ["x"]
-    assert (told["name"], told["batch_size"]) == ("ask", 1)
-    assert set(told["tags"]) == {"call", "mine"}
+    start = listener.arguments_of("on_chat_model_start")[0]
+    assert [message.text for message in start["messages"][0]] == ["s", "h"]
+    assert start["invocation_params"]["temperature"] == 0.5
+    assert start["invocation_params"]["_type"] == "scripted"
+    assert start["options"]["stop"] == ["x"]
+    assert (start["name"], start["batch_size"]) == ("ask", 1)
+    assert set(start["tags"]) == {"call", "mine"}
     expected = {
         "z": 1,
         "team": "a",
@@ -121,7 +123,7 @@ def test_the_start_says_who_is_asked_what_with_which_options(call):
         "ls_stop": ["x"],
         "ls_temperature": 0.5,
     }
-    assert expected.items() <= told["metadata"].items()
+    assert expected.items() <= start["metadata"].items()
 
 
 def test_tokens_are_told_under_v1_stream_and_events_under_v2(call):
@@ -132,12 +134,12 @@ def test_tokens_are_told_under_v1_stream_and_events_under_v2(call):
     answer(call, model, config={"callbacks": [under_v2]})
     call.invoke(model, "x", {"callbacks": [under_invoke]})
 
-    tokens = [token for token, _ in under_stream.named("on_llm_new_token")]
+    tokens = [token for token, _ in under_stream.arguments_of("on_llm_new_token")]
     assert "".join(tokens) == "Hello there"
-    assert under_v2.named("on_llm_new_token") == []
-    assert under_invoke.named("on_llm_new_token") == []
-    assert under_stream.named("on_stream_event") == []
-    assert under_v2.named("on_stream_event")
+    assert under_v2.arguments_of("on_llm_new_token") == []
+    assert under_invoke.arguments_of("on_llm_new_token") == []
+    assert under_stream.arguments_of("on_stream_event") == []
+    assert under_v2.arguments_of("on_stream_event")
 
 
 @pytest.mark.parametrize("api", list(APIS))
@@ -145,12 +147,12 @@ def test_the_error_is_told_with_the_partial_message(call, api):
     listener = Listener()
     broken = ["Hello", " th", Fail(ModelError("cut"))]
 
-    with pytest.raises(ModelError, match="cut") as raised:
+    with pytest.raises(ModelError, match="cut") as excinfo:
         APIS[api](call, scripted(broken, callbacks=[listener], retry_on_error=False))
 
     assert listener.ends == ["on_llm_error"]
-    ((error, partial),) = listener.named("on_llm_error")
-    assert error is raised.value
+    ((error, partial),) = listener.arguments_of("on_llm_error")
+    assert error is excinfo.value
     assert partial.generations[0][0].text == error.partial.text == "Hello th"
 
 
@@ -190,12 +192,12 @@ def test_T98_wrappers_pass_v2_through_with_the_options_of_the_call(call, wrapper
     )  # those of a sequence are its first step's
 
     wrapped = WRAPPERS[wrapper](model)
-    found = read(call, wrapped, "events", "texts", "output", config=config, input="x", **options)
+    reading = read(call, wrapped, "events", "texts", "output", config=config, input="x", **options)
 
-    assert found.error is None
-    assert found.values[1] == ["Hello", " there"]
-    assert (found.value.text, found.value.id) == ("Hello there", "msg_1")
-    assert listener.named("on_stream_event") == found.values[0]
+    assert reading.error is None
+    assert reading.values[1] == ["Hello", " there"]
+    assert (reading.value.text, reading.value.id) == ("Hello there", "msg_1")
+    assert listener.arguments_of("on_stream_event") == reading.values[0]
     assert options.items() <= model.requests[0].options.items()
 
 
@@ -204,13 +206,16 @@ def test_a_v1_marker_makes_invoke_stream_tokens_without_changing_what_it_returns
     class Marked(TokenListener, StreamingHandler):
         pass
 
-    marked = Marked()
+    handler = Marked()
 
-    plain, told = call.invoke(model(), "x"), call.invoke(model(), "x", {"callbacks": [marked]})
+    plain, marked_answer = (
+        call.invoke(model(), "x"),
+        call.invoke(model(), "x", {"callbacks": [handler]}),
+    )
 
-    assert "".join(token for token, _ in marked.named("on_llm_new_token")) == "Hello there"
-    assert type(told) is type(plain) is AIMessage
-    assert told.content == plain.content == "Hello there"
+    assert "".join(token for token, _ in handler.arguments_of("on_llm_new_token")) == "Hello there"
+    assert type(marked_answer) is type(plain) is AIMessage
+    assert marked_answer.content == plain.content == "Hello there"
 
 
 @pytest.mark.parametrize(
@@ -224,16 +229,16 @@ def test_T95_a_v2_marker_routes_invoke_through_events_without_changing_its_shape
     class Marked(Listener, V2StreamingHandler):
         pass
 
-    marked = Marked()
-    asked = model().model_copy(update={"output_version": version})
+    handler = Marked()
+    versioned_model = model().model_copy(update={"output_version": version})
 
-    plain = call.invoke(asked, "x")
-    told = call.invoke(asked, "x", {"callbacks": [marked]})
+    plain = call.invoke(versioned_model, "x")
+    marked_answer = call.invoke(versioned_model, "x", {"callbacks": [handler]})
 
-    assert marked.named("on_stream_event")[-1]["event"] == "message-finish"
-    assert marked.ends == ["on_llm_end"]
-    assert told.text == plain.text
-    assert isinstance(told.content, str) is (version == "v0")
+    assert handler.arguments_of("on_stream_event")[-1]["event"] == "message-finish"
+    assert handler.ends == ["on_llm_end"]
+    assert marked_answer.text == plain.text
+    assert isinstance(marked_answer.content, str) is (version == "v0")
 
 
 @pytest.mark.parametrize(
@@ -249,14 +254,14 @@ def test_T82_F_C08_a_handler_that_raises_does_not_cost_the_message(call, hook, r
 
     setattr(Broken, hook, boom)
     quiet = Listener()
-    found = read(call, scripted(), "events", "output", config={"callbacks": [Broken(), quiet]})
+    reading = read(call, scripted(), "events", "output", config={"callbacks": [Broken(), quiet]})
 
     # A handler may ask for its errors to break the run (`raise_error`); after the end there is nothing to break.
     is_broken = raises and hook in ("on_chat_model_start", "on_stream_event")
-    assert (found.error is not None) is is_broken
+    assert (reading.error is not None) is is_broken
     assert quiet.ends == ["on_llm_error" if is_broken else "on_llm_end"]
     if not is_broken:
-        assert found.value.text == "Hello there"
+        assert reading.value.text == "Hello there"
 
 
 def test_T82_every_handler_hears_the_end_even_if_one_before_it_breaks(call):
@@ -274,38 +279,38 @@ def test_T82_every_handler_hears_the_end_even_if_one_before_it_breaks(call):
 
 
 def test_T81_the_end_is_told_before_the_message_is_given():
-    told: list[str] = []
+    events: list[str] = []
 
     class Slow(AsyncCallbackHandler):
         async def on_llm_end(self, response: Any, **kwargs: Any) -> None:
             await asyncio.sleep(0.01)
-            told.append("end")
+            events.append("end")
 
     async def body() -> None:
         await (await scripted().astream_v2("x", {"callbacks": [Slow()]}))
-        assert told == ["end"]
+        assert events == ["end"]
 
     asyncio.run(body())
 
 
 def test_the_end_is_told_even_if_the_caller_is_cancelled_meanwhile():
-    told: list[str] = []
+    events: list[str] = []
 
     class Slow(AsyncCallbackHandler):
         async def on_llm_end(self, response: Any, **kwargs: Any) -> None:
-            told.append("begun")
+            events.append("begun")
             await asyncio.sleep(0.02)
-            told.append("end")
+            events.append("end")
 
     async def body() -> None:
-        asked = asyncio.ensure_future(scripted().ainvoke("x", {"callbacks": [Slow()]}))
-        while not told:
+        task = asyncio.ensure_future(scripted().ainvoke("x", {"callbacks": [Slow()]}))
+        while not events:
             await asyncio.sleep(0)
-        asked.cancel()
+        task.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await asked
+            await task
         await asyncio.sleep(0.05)
-        assert told == ["begun", "end"]
+        assert events == ["begun", "end"]
 
     asyncio.run(body())
 
@@ -324,7 +329,7 @@ def test_F_C08_a_handlers_base_exception_passes():
 def test_verbose_adds_the_handler_that_prints():
     def handlers(**fields: Any) -> list[str]:
         call = ChatCall(scripted(**fields), "x", Run.blocking(), stream=False)
-        return [type(one).__name__ for one in call.run.handlers]
+        return [type(handler).__name__ for handler in call.run.handlers]
 
     assert handlers(verbose=True) == ["StdOutCallbackHandler"]
     assert handlers() == []
@@ -334,8 +339,8 @@ def test_verbose_adds_the_handler_that_prints():
 
 
 class Counted(BaseRateLimiter):
-    def __init__(self, told: list[Any]) -> None:
-        self.told = told
+    def __init__(self, events: list[Any]) -> None:
+        self.told = events
 
     def acquire(self, *, blocking: bool = True) -> bool:
         self.told.append(("limit", None))
@@ -364,9 +369,13 @@ def test_E4_what_fails_before_its_first_content_is_tried_again_without_a_trace(c
     model = model.model_copy(update={"callbacks": [listener]})
 
     assert APIS[api](call, model).text == "fine"
-    assert len(listener.named("on_retry")) == 2
+    assert len(listener.arguments_of("on_retry")) == 2
     assert listener.ends == ["on_llm_end"]
-    starts = [one for one in listener.named("on_stream_event") if one["event"] == "message-start"]
+    starts = [
+        event
+        for event in listener.arguments_of("on_stream_event")
+        if event["event"] == "message-start"
+    ]
     assert len(starts) == (api == "v2")
 
 
@@ -391,10 +400,10 @@ def test_E4_after_content_nothing_is_tried_again(call):
         ["a", Fail(ModelRateLimitError("slow", is_retryable=True))], retry_on_error=AT_ONCE
     )
 
-    found = read(call, model, "output")
+    reading = read(call, model, "output")
 
-    assert isinstance(found.error, ModelRateLimitError)
-    assert found.error.attempts == 1
+    assert isinstance(reading.error, ModelRateLimitError)
+    assert reading.error.attempts == 1
     assert len(model.requests) == 1
 
 
@@ -431,21 +440,21 @@ def test_v2_passes_through_sequences_bindings_retries_and_fallbacks(call):
 
 
 def test_v2_of_a_sequence_does_nothing_before_it_is_read(call):
-    seen: list[str] = []
+    inputs: list[str] = []
 
     def note(text: str) -> str:
-        seen.append(text)
+        inputs.append(text)
         return text
 
     chain = RunnableLambda(note) | scripted()
-    found = read(call, chain)
-    assert seen == []
-    assert again(call, found.stream, "output").text == "Hello there"
-    assert seen == ["hi"]
+    reading = read(call, chain)
+    assert inputs == []
+    assert read_again(call, reading.stream, "output").text == "Hello there"
+    assert inputs == ["hi"]
 
 
 def test_v2_of_a_sequence_tells_its_runs_in_order_and_once(call):
-    told: list[str] = []
+    events: list[str] = []
 
     class Order(BaseCallbackHandler):
         run_inline = True
@@ -457,11 +466,11 @@ def test_v2_of_a_sequence_tells_its_runs_in_order_and_once(call):
         "on_chat_model_start",
         "on_llm_end",
     ):
-        setattr(Order, event, lambda self, *args, _event=event, **kwargs: told.append(_event))
+        setattr(Order, event, lambda self, *args, _event=event, **kwargs: events.append(_event))
 
     answer(call, RunnableLambda(lambda x: x) | scripted(), config={"callbacks": [Order()]})
 
-    assert told == [
+    assert events == [
         "on_chain_start",
         "on_chain_start",
         "on_chain_end",
@@ -488,11 +497,11 @@ def test_v3_event_streams_lead_to_the_same_objects(call):
 def test_v1_chunks_add_up_to_what_invoke_gives(call):
     model = scripted(["Let me ", "see ", Call("f", {"a": 1}, id="c"), Finish("tool_use", USED)])
 
-    whole, invoked = _sum(call.stream(model, "x")), call.invoke(model, "x")
+    total, answer = _sum(call.stream(model, "x")), call.invoke(model, "x")
 
     for field in ("content", "tool_calls", "usage_metadata", "finish_reason", "response_metadata"):
-        assert getattr(whole, field) == getattr(invoked, field)
-    assert whole.chunk_position == "last"
+        assert getattr(total, field) == getattr(answer, field)
+    assert total.chunk_position == "last"
 
 
 # -- the rest of the face
@@ -508,7 +517,7 @@ def test_generate_prompt_and_its_run_infos(call):
         callbacks=[listener],
     )
 
-    assert sorted(one[0].text for one in result.generations) == ["a", "b"]
+    assert sorted(generation[0].text for generation in result.generations) == ["a", "b"]
     assert len(result.run) == 2
     assert listener.ends == ["on_llm_end"] * 2
 
@@ -540,12 +549,12 @@ def test_the_environment_says_the_output_version(monkeypatch, call):
 )
 @pytest.mark.parametrize("keeps", [False, True])
 def test_the_output_version_holds_for_every_generation_of_every_kind_of_model(call, model, keeps):
-    made = model(output_version="v1", cache=InMemoryCache() if keeps else False)
+    versioned_model = model(output_version="v1", cache=InMemoryCache() if keeps else False)
     blocks = [{"type": "text", "text": "Hello there"}]
 
     for _ in range(2):
-        message = call.invoke(made, "x")
-        (generation,) = call.generate(made, [[HumanMessage("x")]]).generations[0]
+        message = call.invoke(versioned_model, "x")
+        (generation,) = call.generate(versioned_model, [[HumanMessage("x")]]).generations[0]
 
         assert message.content == generation.message.content == blocks
         assert message.response_metadata["output_version"] == "v1"

@@ -61,7 +61,7 @@ def chunked(name: str) -> Iterator[ChatGenerationChunk]:
         yield ChatGenerationChunk(message=chunk)
 
 
-async def awaited(name: str) -> AsyncIterator[ChatGenerationChunk]:
+async def async_chunks(name: str) -> AsyncIterator[ChatGenerationChunk]:
     for chunk in chunked(name):
         await asyncio.sleep(0)
         yield chunk
@@ -75,7 +75,7 @@ async def collect(items: Any) -> list[Any]:
 def test_chunks_make_the_events_that_a_model_of_them_gives(name):
     events = list(chunks_to_events(chunked(name), message_id="m"))
 
-    assert asyncio.run(collect(achunks_to_events(awaited(name), message_id="m"))) == events
+    assert asyncio.run(collect(achunks_to_events(async_chunks(name), message_id="m"))) == events
     if name == "nothing":
         assert events == []
         return
@@ -100,20 +100,20 @@ def test_the_usage_of_running_totals_is_the_last():
 
 
 def test_leaving_the_events_closes_the_chunks():
-    closed: list[str] = []
+    closings: list[str] = []
 
     def chunks() -> Iterator[ChatGenerationChunk]:
         try:
             yield from chunked("text")
         finally:
-            closed.append("sync")
+            closings.append("sync")
 
     async def achunks() -> AsyncIterator[ChatGenerationChunk]:
         try:
-            async for chunk in awaited("text"):
+            async for chunk in async_chunks("text"):
                 yield chunk
         finally:
-            closed.append("async")
+            closings.append("async")
 
     async def body() -> None:
         events = achunks_to_events(achunks())
@@ -125,7 +125,7 @@ def test_leaving_the_events_closes_the_chunks():
     events.close()
     asyncio.run(body())
 
-    assert closed == ["sync", "async"]
+    assert closings == ["sync", "async"]
 
 
 # -- why a message ended
@@ -188,7 +188,7 @@ def test_the_names_are_where_langchain_has_them():
 
 
 @pytest.mark.parametrize(
-    ("name", "own"),
+    ("name", "published_name"),
     [
         ("MessagesData", "Event"),
         ("MessageStartData", "MessageStart"),
@@ -206,8 +206,8 @@ def test_the_names_are_where_langchain_has_them():
         ("ServerToolResultBlock", "ServerToolResult"),
     ],
 )
-def test_the_protocols_types_have_their_published_names(name, own):
-    assert getattr(protocol, name) is getattr(protocol, own)
+def test_the_protocols_types_have_their_published_names(name, published_name):
+    assert getattr(protocol, name) is getattr(protocol, published_name)
     assert name in protocol.__all__
 
 

@@ -64,90 +64,90 @@ class Slow(Speaking):
 def test_a_scope_and_an_answer_say_what_it_cost(call, kind):
     model = kind(answers=[THREE], profile={"prices": PRICES})
 
-    with usage_scope() as spent:
+    with usage_scope() as scope:
         answer = call.invoke(model, "x")
         chunks = call.stream(model, "x")
 
-    assert spent.cost == pytest.approx(0.006)
+    assert scope.cost == pytest.approx(0.006)
     assert answer.response_metadata["cost"] == pytest.approx(0.003)
-    whole = chunks[0]
+    total = chunks[0]
     for chunk in chunks[1:]:
-        whole = whole + chunk
-    assert whole.response_metadata["cost"] == pytest.approx(0.003)
+        total = total + chunk
+    assert total.response_metadata["cost"] == pytest.approx(0.003)
 
 
 def test_the_table_has_the_price_where_the_profile_has_none(call):
     prices = find_prices("openai", "gpt-4o-mini")
     model = Named(answers=[AIMessage("hi", usage_metadata=usage(1_000_000, 0))])
 
-    with usage_scope() as spent:
+    with usage_scope() as scope:
         call.invoke(model, "x")
         call.invoke(model, "x", model="gpt-4o")
 
     assert prices is not None
-    assert spent.cost == pytest.approx(prices["input"] + find_prices("openai", "gpt-4o")["input"])
+    assert scope.cost == pytest.approx(prices["input"] + find_prices("openai", "gpt-4o")["input"])
 
 
 def test_the_cost_of_a_scope_is_none_and_not_nothing_where_a_price_is_not_known(call):
-    known, unknown = (
+    priced_model, unknown = (
         Speaking(answers=[THREE], profile={"prices": PRICES}),
         Named(answers=[THREE], named="secret"),
     )
 
-    with usage_scope() as spent:
-        assert spent.cost == 0
-        call.invoke(known, "x")
+    with usage_scope() as scope:
+        assert scope.cost == 0
+        call.invoke(priced_model, "x")
         answer = call.invoke(unknown, "x")
 
-    assert spent.cost is None
-    assert spent.known_cost == pytest.approx(0.003)
-    assert spent.unpriced_calls == 1
+    assert scope.cost is None
+    assert scope.known_cost == pytest.approx(0.003)
+    assert scope.unpriced_calls == 1
     assert "cost" not in answer.response_metadata
 
 
 def test_an_answer_that_does_not_say_what_it_used_has_no_known_cost(call):
     model = Speaking(answers=["hi"], profile={"prices": PRICES}, rate_limiter=None)
 
-    with usage_scope() as spent:
+    with usage_scope() as scope:
         answer = call.invoke(model, "x")
 
-    assert spent.cost is None
+    assert scope.cost is None
     assert "cost" not in answer.response_metadata
 
 
 def test_an_attempt_that_was_refused_costs_nothing(call):
     model = Speaking(answers=[ModelRateLimitError("slow"), THREE], profile={"prices": PRICES})
 
-    with usage_scope() as spent:
+    with usage_scope() as scope:
         answer = call.invoke(model, "x")
 
-    assert spent.cost == answer.response_metadata["cost"] == pytest.approx(0.003)
+    assert scope.cost == answer.response_metadata["cost"] == pytest.approx(0.003)
 
 
 def test_a_failed_attempt_that_was_paid_for_is_part_of_the_cost(call):
     broken = ModelRateLimitError("slow", partial=AIMessage("", usage_metadata=usage(1000, 0)))
     model = Speaking(answers=[broken, THREE], profile={"prices": PRICES})
 
-    with usage_scope() as spent:
+    with usage_scope() as scope:
         answer = call.invoke(model, "x")
 
-    assert spent.cost == answer.response_metadata["cost"] == pytest.approx(0.004)
+    assert scope.cost == answer.response_metadata["cost"] == pytest.approx(0.004)
 
 
 def test_another_service_has_another_price(call):
     prices = find_prices("openai", "gpt-5")
     million = AIMessage("hi", usage_metadata=usage(1_000_000, 0))
-    told = AIMessage(
+    flex_answer = AIMessage(
         "hi", usage_metadata=usage(1_000_000, 0), response_metadata={"service_tier": "flex"}
     )
-    model = Named(answers=[million, told], named="gpt-5")
+    model = Named(answers=[million, flex_answer], named="gpt-5")
 
-    with usage_scope() as spent:
+    with usage_scope() as scope:
         call.invoke(model, "x", service_tier="priority")
-        assert spent.cost == pytest.approx(prices["priority"]["input"])
+        assert scope.cost == pytest.approx(prices["priority"]["input"])
         call.invoke(model, "x")
 
-    assert spent.cost == pytest.approx(prices["priority"]["input"] + prices["flex"]["input"])
+    assert scope.cost == pytest.approx(prices["priority"]["input"] + prices["flex"]["input"])
     with usage_scope(Limits(cost=1)), pytest.raises(UsageError, match="prices"):
         call.invoke(model, "x", service_tier="scale")
 
@@ -155,12 +155,12 @@ def test_another_service_has_another_price(call):
 def test_an_answer_from_the_cache_costs_nothing(call):
     model = Speaking(answers=[THREE], profile={"prices": PRICES}, cache=InMemoryCache())
 
-    with usage_scope() as spent:
+    with usage_scope() as scope:
         call.invoke(model, "x")
-        again = call.invoke(model, "x")
+        cached_answer = call.invoke(model, "x")
 
-    assert spent.cost == pytest.approx(0.003)
-    assert again.response_metadata["cost"] == 0
+    assert scope.cost == pytest.approx(0.003)
+    assert cached_answer.response_metadata["cost"] == 0
 
 
 # -- callbacks
@@ -186,11 +186,11 @@ def test_a_callback_sums_the_costs(call):
 def test_a_callback_hears_the_cost_of_prices_that_were_set(call):
     model = Speaking(answers=[THREE], profile={"prices": PRICES}, cache=InMemoryCache())
 
-    with get_usage_metadata_callback() as spent:
+    with get_usage_metadata_callback() as callback:
         call.invoke(model, "x")
         call.invoke(model, "x")  # from the cache
 
-    assert spent.cost == pytest.approx(0.003)
+    assert callback.cost == pytest.approx(0.003)
 
 
 # -- budgets
@@ -216,16 +216,16 @@ def test_a_budget_of_a_dollar_is_not_passed_by_ten_thousand_calls_at_once(bound:
         calls = (model.ainvoke("x", **bound) for _ in range(10_000))
         return await asyncio.gather(*calls, return_exceptions=True)
 
-    with usage_scope(Limits(cost=1.0)) as spent:
+    with usage_scope(Limits(cost=1.0)) as scope:
         outcomes = asyncio.run(run())
 
-    answered = [one for one in outcomes if isinstance(one, AIMessage)]
-    assert spent.cost <= 1.0
-    assert spent.cost > 0.93  # less than one more call was left
-    assert spent.cost == pytest.approx(sum(one.response_metadata["cost"] for one in answered))
-    assert {type(one) for one in outcomes} == {AIMessage, BudgetExceeded}
-    assert spent.reserved.cost == 0
-    assert spent.model_calls == len(answered)
+    answers = [outcome for outcome in outcomes if isinstance(outcome, AIMessage)]
+    assert scope.cost <= 1.0
+    assert scope.cost > 0.93  # less than one more call was left
+    assert scope.cost == pytest.approx(sum(answer.response_metadata["cost"] for answer in answers))
+    assert {type(outcome) for outcome in outcomes} == {AIMessage, BudgetExceeded}
+    assert scope.reserved.cost == 0
+    assert scope.model_calls == len(answers)
     assert model.most > 3
 
 
@@ -251,26 +251,26 @@ def test_a_service_that_was_not_granted_is_paid_as_the_usual_one(call):
         "hi", usage_metadata=usage(1_000_000, 0), response_metadata={"service_tier": "default"}
     )
 
-    with usage_scope() as spent:
+    with usage_scope() as scope:
         call.invoke(Named(answers=[million], named="gpt-5"), "x", service_tier="flex")
 
-    assert spent.cost == pytest.approx(prices["input"])
+    assert scope.cost == pytest.approx(prices["input"])
 
 
 def test_threads_do_not_pass_a_budget_either():
     model = Speaking(answers=[THREE], profile={"prices": PRICES}, max_input_tokens=None)
 
-    with usage_scope(Limits(cost=0.05)) as spent:
+    with usage_scope(Limits(cost=0.05)) as scope:
         outcomes = model.batch(["x"] * 60, {"max_concurrency": 20}, return_exceptions=True)
 
-    assert sum(isinstance(one, AIMessage) for one in outcomes) == 16
-    assert spent.cost == pytest.approx(0.048)
+    assert sum(isinstance(outcome, AIMessage) for outcome in outcomes) == 16
+    assert scope.cost == pytest.approx(0.048)
 
 
 def test_a_call_whose_answer_would_not_fit_is_not_sent(call):
     model = Speaking(answers=[THREE], profile={"prices": PRICES})
 
-    with usage_scope(Limits(cost=0.004)) as spent:
+    with usage_scope(Limits(cost=0.004)) as scope:
         with pytest.raises(BudgetExceeded, match=r"cost used 0 of the 0\.004"):
             call.invoke(model, "x", max_tokens=10_000)
         call.invoke(model, "x", max_tokens=500)
@@ -278,17 +278,17 @@ def test_a_call_whose_answer_would_not_fit_is_not_sent(call):
             call.invoke(model, "x", max_tokens=500)
 
     assert len(model.seen) == 1
-    assert spent.cost == pytest.approx(0.003)
+    assert scope.cost == pytest.approx(0.003)
 
 
 def test_answers_of_unknown_usage_count_against_a_budget_as_reserved(call):
     model = Speaking(answers=["hi"], profile={"prices": PRICES})
 
-    with usage_scope(Limits(cost=0.01)) as spent:
+    with usage_scope(Limits(cost=0.01)) as scope:
         outcomes = call.batch(model, ["x"] * 100, max_tokens=500, return_exceptions=True)
 
-    assert spent.cost is None
-    assert sum(isinstance(one, AIMessage) for one in outcomes) == len(model.seen) <= 5
+    assert scope.cost is None
+    assert sum(isinstance(outcome, AIMessage) for outcome in outcomes) == len(model.seen) <= 5
 
 
 # -- a limiter on a model
@@ -298,7 +298,7 @@ def limiter_of(**limits: Any) -> InMemoryRateLimiter:
     return InMemoryRateLimiter(max_wait=0.05, **limits)
 
 
-def used(limiter: InMemoryRateLimiter, kind: str) -> float:
+def reserved_amount(limiter: InMemoryRateLimiter, kind: str) -> float:
     limiter.acquire(blocking=False)  # what was noted is heard with it
     return sum(limiter._state.used[f"{kind}/60"].values())
 
@@ -312,20 +312,20 @@ def test_a_call_settles_the_tokens_it_reserved(call, kind):
     call.stream(model, "x")
     call.stream_v2(model, "x")
 
-    assert used(limiter, "tokens") == 4500
+    assert reserved_amount(limiter, "tokens") == 4500
 
 
 def test_a_call_that_finds_no_room_in_time_is_not_sent(call):
     model = Speaking(answers=[THREE], rate_limiter=limiter_of(requests_per_minute=1))
 
-    with usage_scope() as spent:
+    with usage_scope() as scope:
         call.invoke(model, "x")
         with pytest.raises(RateLimitError, match="max_wait"):
             call.invoke(model, "x")
 
     assert len(model.seen) == 1
-    assert spent.model_calls == 1
-    assert not spent.under_way
+    assert scope.model_calls == 1
+    assert not scope.under_way
 
 
 def test_a_fallback_takes_over_where_there_is_no_room(call):
@@ -341,9 +341,9 @@ def test_every_attempt_takes_a_permit_and_a_refused_one_no_answer(call):
 
     call.invoke(model, "x" * 400)
 
-    assert used(limiter, "requests") - 1 == 2
-    sent = model.count_tokens(model.seen[0].messages).n
-    assert used(limiter, "tokens") == 1500 + sent
+    assert reserved_amount(limiter, "requests") - 1 == 2
+    input_tokens = model.count_tokens(model.seen[0].messages).n
+    assert reserved_amount(limiter, "tokens") == 1500 + input_tokens
 
 
 def test_a_stream_that_is_left_keeps_what_it_reserved():
@@ -356,7 +356,7 @@ def test_a_stream_that_is_left_keeps_what_it_reserved():
     next(stream)
     stream.close()
 
-    assert used(limiter, "tokens") >= 500
+    assert reserved_amount(limiter, "tokens") >= 500
 
 
 def test_an_answer_from_the_cache_takes_no_permit(call):
@@ -393,11 +393,11 @@ def test_a_scope_and_a_limiter_hold_together(call, tmp_path):
     )
     model = Speaking(answers=[THREE], rate_limiter=limiter, profile={"prices": PRICES})
 
-    with usage_scope(Limits(model_calls=3)) as spent:
+    with usage_scope(Limits(model_calls=3)) as scope:
         outcomes = call.batch(model, ["x"] * 10, return_exceptions=True)
 
-    assert sum(isinstance(one, BudgetExceeded) for one in outcomes) == 7
-    assert spent.cost == pytest.approx(0.009)
+    assert sum(isinstance(outcome, BudgetExceeded) for outcome in outcomes) == 7
+    assert scope.cost == pytest.approx(0.009)
 
 
 # -- headers
@@ -409,7 +409,7 @@ def answer_with(headers: dict[str, str], tmp_path: Any, status: int = 200) -> Ch
     model = ChatOpenAI(
         model="gpt-5-mini", api_key="k", base_url="http://127.0.0.1:1/v1", max_retries=0
     )
-    sent = model.explain("x")
+    explanation = model.explain("x")
     body = {
         "id": "1",
         "object": "chat.completion",
@@ -425,7 +425,7 @@ def answer_with(headers: dict[str, str], tmp_path: Any, status: int = 200) -> Ch
         "chunks": [[0, json.dumps(body)]],
     }
     recording = tmp_path / "answer.jsonl"
-    request = {"method": sent.method, "url": sent.url, "body": sent.body}
+    request = {"method": explanation.method, "url": explanation.url, "body": explanation.body}
     recording.write_text(json.dumps({"request": request, "response": response}) + "\n")
     model.transport = ReplayTransport(recording, repeat=True)
     return model
@@ -452,7 +452,7 @@ def test_a_refusal_with_retry_after_stops_the_next_call(call, tmp_path):
 
     with pytest.raises(ModelRateLimitError):
         call.invoke(model, "x")
-    with pytest.raises(RateLimitError) as caught:
+    with pytest.raises(RateLimitError) as excinfo:
         call.invoke(model, "x")
 
-    assert 25 < caught.value.wait <= 30
+    assert 25 < excinfo.value.wait <= 30

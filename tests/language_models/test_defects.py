@@ -80,7 +80,7 @@ def test_names_in_history_and_tool_choice_are_encoded_and_collisions_kept_apart(
 
     assert model.seen[0].messages[1].tool_calls[0]["name"] == "a_b_2"
     assert model.seen[0].options["tool_choice"]["function"]["name"] == "a_b_2"
-    assert [one["name"] for one in answer.tool_calls] == ["a.b", "a_b"]
+    assert [call["name"] for call in answer.tool_calls] == ["a.b", "a_b"]
 
 
 def test_constructors_keep_the_options_of_the_base():
@@ -92,10 +92,12 @@ def test_constructors_keep_the_options_of_the_base():
         def process(self, input, options):
             return {"text": "hi"}
 
-    made = Provider(name="mine", hooks=hooks, retry_on_error={"retries": 7}, model_options={"a": 1})
+    provider = Provider(
+        name="mine", hooks=hooks, retry_on_error={"retries": 7}, model_options={"a": 1}
+    )
 
-    assert (made.name, made.hooks, made.model_options) == ("mine", hooks, {"a": 1})
-    assert made._retry_policy.max_retries == 7
+    assert (provider.name, provider.hooks, provider.model_options) == ("mine", hooks, {"a": 1})
+    assert provider._retry_policy.max_retries == 7
 
 
 def test_the_usage_of_failed_attempts_and_cache_counts_are_kept(call):
@@ -112,25 +114,25 @@ def test_the_usage_of_failed_attempts_and_cache_counts_are_kept(call):
 
 
 def test_failure_hooks_are_called_once(call):
-    seen = []
-    hooks = ModelHooks(on_error=lambda request, error: seen.append(error))
+    errors = []
+    hooks = ModelHooks(on_error=lambda request, error: errors.append(error))
     model = Speaking(answers=[ModelRateLimitError("slow")], hooks=hooks)
 
     with pytest.raises(ModelRateLimitError):
         call.invoke(model, "x")
 
-    assert len(seen) == 1
+    assert len(errors) == 1
 
 
 def test_a_timeout_cancels():
-    ended = []
+    cancellations = []
 
     class Stuck(ChatModel):
         async def process(self, input, options):
             try:
                 await asyncio.sleep(60)
             finally:
-                ended.append(True)
+                cancellations.append(True)
 
     async def body():
         with usage_scope(Limits(timeout=0.05)):
@@ -140,12 +142,12 @@ def test_a_timeout_cancels():
     with pytest.raises(BudgetExceeded):
         asyncio.run(body())
 
-    assert ended == [True]
+    assert cancellations == [True]
     assert time.monotonic() - begin < 5
 
 
 def test_a_generator_is_closed_on_break():
-    closed = []
+    closings = []
 
     class Long(ChatModel):
         def process(self, input, options):
@@ -153,21 +155,21 @@ def test_a_generator_is_closed_on_break():
                 for _ in range(1000):
                     yield {"text": "x"}
             finally:
-                closed.append(True)
+                closings.append(True)
 
     stream = Long().stream("x")
     for _ in stream:
         break
     stream.close()
 
-    async def awaited():
+    async def run_async():
         stream = Long().astream("x")
         async for _ in stream:
             break
         await stream.aclose()
 
-    asyncio.run(awaited())
-    assert closed == [True, True]
+    asyncio.run(run_async())
+    assert closings == [True, True]
 
 
 def test_a_retry_tells_the_model_what_was_wrong(call):
@@ -175,18 +177,18 @@ def test_a_retry_tells_the_model_what_was_wrong(call):
 
     call.invoke(model.with_structured_output(City, method="json_schema", max_retries=2), "x")
 
-    told = model.seen[1].messages
-    assert '{"nom": 1}' in told[-2].text
-    assert "name: Field required" in told[-1].text
+    messages = model.seen[1].messages
+    assert '{"nom": 1}' in messages[-2].text
+    assert "name: Field required" in messages[-1].text
 
 
 def test_parallel_calls_do_not_overshoot_a_budget(call):
     model = Speaking(answers=[AIMessage("hi", usage_metadata=usage(5, 5))])
 
-    with usage_scope(Limits(model_calls=3, total_tokens=1000)) as spent:
+    with usage_scope(Limits(model_calls=3, total_tokens=1000)) as scope:
         call.batch(model, ["x"] * 12, return_exceptions=True)
 
-    assert spent.model_calls == 3
+    assert scope.model_calls == 3
 
 
 def test_references_are_not_ignored():
@@ -264,10 +266,10 @@ class Cut(Speaking):
 def test_after_content_was_delivered_the_error_is_raised_with_the_partial(call):
     model = Cut(answers=["one two"], retry_on_error=AT_ONCE)
 
-    with pytest.raises(StreamInterruptedError) as caught:
+    with pytest.raises(StreamInterruptedError) as excinfo:
         call.stream(model, "x")
 
-    assert caught.value.partial.text == "one "
+    assert excinfo.value.partial.text == "one "
     assert len(model.seen) == 1
 
 
@@ -283,20 +285,20 @@ def test_with_reset_the_consumer_is_told_what_to_drop_and_the_attempt_is_repeate
     reset = events[kinds.index(RESET)]
     assert (reset["attempt"], reset["reason"]) == (1, "cut")
     assert_valid_event_stream(events)
-    folded = fold(events)
-    assert folded.blocks[0]["text"] == "one two "
-    assert folded.metadata["retries"] == 1
+    message = fold(events)
+    assert message.blocks[0]["text"] == "one two "
+    assert message.metadata["retries"] == 1
 
 
 def test_with_reset_chunks_add_up_to_the_repeated_answer(call):
     policy = RetryPolicy(initial=0.0, jitter=False, on_partial="reset")
     chunks = call.stream(Cut(answers=["one two"], retry_on_error=policy), "x")
 
-    whole = chunks[0]
+    total = chunks[0]
     for chunk in chunks[1:]:
-        whole = whole + chunk
+        total = total + chunk
 
-    assert whole.text == "one two "
+    assert total.text == "one two "
     assert any("reset" in chunk.response_metadata for chunk in chunks)
 
 

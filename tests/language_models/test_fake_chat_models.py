@@ -32,10 +32,10 @@ def test_a_list_of_texts_is_answered_in_turn_and_spelled(call):
     model.i = 0
     assert texts(call.stream(model, "x")) == ["a", "b"]
     model.i = 0
-    assert [one.text for one in call.batch(model, ["1", "2", "3"])] == ["ab", "c", "ab"]
+    assert [answer.text for answer in call.batch(model, ["1", "2", "3"])] == ["ab", "c", "ab"]
     model.i = 0
     configs = [{"tags": ["a"]}, {"tags": ["b"]}]
-    assert [one.text for one in call.batch(model, ["1", "2"], configs)] == ["ab", "c"]
+    assert [answer.text for answer in call.batch(model, ["1", "2"], configs)] == ["ab", "c"]
 
 
 def test_a_list_model_breaks_where_it_is_told(call):
@@ -69,16 +69,16 @@ def test_a_generic_fake_streams_words_calls_and_kwargs(call):
     )
     model = GenericFakeChatModel(messages=iter([message] * 3))
 
-    streamed = answer(call, model)
-    invoked = call.invoke(model, "x")
+    streamed_message = answer(call, model)
+    invoked_message = call.invoke(model, "x")
 
     assert texts(call.stream(model, "x")) == ["hello", " ", " ", "big", "\n", "world"]
-    for whole in (streamed, invoked):
-        assert whole.text == message.text
-        assert whole.tool_calls[0]["args"] == {"a": 1, "b": 2}
-        assert whole.additional_kwargs == message.additional_kwargs
-        assert whole.usage_metadata == message.usage_metadata
-        assert whole.response_metadata["model_name"] == "m"
+    for result in (streamed_message, invoked_message):
+        assert result.text == message.text
+        assert result.tool_calls[0]["args"] == {"a": 1, "b": 2}
+        assert result.additional_kwargs == message.additional_kwargs
+        assert result.usage_metadata == message.usage_metadata
+        assert result.response_metadata["model_name"] == "m"
 
 
 def test_a_generic_fake_streams_blocks_too(call):

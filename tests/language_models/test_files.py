@@ -55,17 +55,17 @@ def uploads(tmp_path):
 )
 def test_other_forms_of_a_file_are_held_to_the_same_rules(call, uploads, block):
     text = json.dumps(block).replace("/{}", f"{uploads}/cat.png")
-    given = [HumanMessage([{"type": "text", "text": "what is it?"}, json.loads(text)])]
+    messages = [HumanMessage([{"type": "text", "text": "what is it?"}, json.loads(text)])]
 
     with pytest.raises(SecurityError, match="names the file"):
-        call.invoke(Speaking(answers=["x"]), given)
+        call.invoke(Speaking(answers=["x"]), messages)
     model = Speaking(answers=["a cat"], file_resolver=FileResolver(allow_dirs=[uploads]))
-    call.invoke(model, given)
+    call.invoke(model, messages)
 
-    sent = sent_block(model)
-    assert (sent["type"], sent["mime_type"]) == ("image", "image/png")
-    assert sent["base64"] == base64.b64encode(PNG).decode()
-    assert not {"url", "image_url", "source_type"} & sent.keys()
+    image = sent_block(model)
+    assert (image["type"], image["mime_type"]) == ("image", "image/png")
+    assert image["base64"] == base64.b64encode(PNG).decode()
+    assert not {"url", "image_url", "source_type"} & image.keys()
 
 
 def test_an_image_without_a_place_is_left_to_the_provider(call):
@@ -87,16 +87,16 @@ def test_a_url_that_the_provider_fetches_stays_as_it_was_given(call):
 
 def test_a_file_under_an_allowed_folder_is_sent_as_bytes_with_its_media_type(call, uploads):
     model = Speaking(answers=["a cat"], file_resolver=FileResolver(allow_dirs=[uploads]))
-    given = asking(path="cat.png")
+    messages = asking(path="cat.png")
 
-    call.invoke(model, given)
+    call.invoke(model, messages)
 
     assert sent_block(model) == {
         "type": "image",
         "base64": base64.b64encode(PNG).decode(),
         "mime_type": "image/png",
     }
-    assert given[0].content[1] == {"type": "image", "path": "cat.png"}
+    assert messages[0].content[1] == {"type": "image", "path": "cat.png"}
 
 
 @pytest.mark.parametrize(
@@ -135,19 +135,19 @@ def test_F_P03_nothing_outside_the_folder_is_opened(uploads, name):
     (uploads / "linked").symlink_to(uploads.parent)
     os.mkfifo(uploads / "pipe")
     resolver = FileResolver(allow_dirs=[uploads])
-    opened = []
+    paths = []
     watch = [True]
 
     def hook(event, arguments):
         if watch and event == "open" and isinstance(arguments[0], str) and "secret" in arguments[0]:
-            opened.append(arguments[0])
+            paths.append(arguments[0])
 
     sys.addaudithook(hook)
     with pytest.raises(SecurityError):
         drive(resolver.read(name.format(root=uploads), BLOCKING))
     watch.clear()
 
-    assert opened == []
+    assert paths == []
 
 
 def test_a_file_that_is_not_there_is_no_security_matter(uploads):
@@ -196,16 +196,16 @@ PUBLIC = "93.184.216.34"
 
 def resolver(pages=None, addresses=(PUBLIC,), **options):
     web = Web(pages or {})
-    looked = []
+    hosts = []
 
     def look_up(host, port):
-        looked.append(host)
+        hosts.append(host)
         return addresses(host) if callable(addresses) else list(addresses)
 
-    made = FileResolver(
+    file_resolver = FileResolver(
         **{"allow_hosts": ["*.shop.test", "*"], "look_up": look_up, "transport": web, **options}
     )
-    return made, web, looked
+    return file_resolver, web, hosts
 
 
 def test_a_url_is_left_to_the_provider_unless_asked_for(call):
@@ -233,8 +233,10 @@ def test_an_address_that_only_the_provider_can_read_stays_one(call):
 
 def test_an_allowed_url_is_fetched_from_the_address_that_was_checked(call):
     url = "https://img.shop.test/cat"
-    made, web, _ = resolver({url: (200, {"content-type": "image/webp; q=1"}, PNG)})
-    model = Speaking(answers=["x"], profile={"image_url_inputs": False}, file_resolver=made)
+    file_resolver, web, _ = resolver({url: (200, {"content-type": "image/webp; q=1"}, PNG)})
+    model = Speaking(
+        answers=["x"], profile={"image_url_inputs": False}, file_resolver=file_resolver
+    )
 
     call.invoke(model, asking(url=url))
 
@@ -247,8 +249,10 @@ def test_an_allowed_url_is_fetched_from_the_address_that_was_checked(call):
 
 def test_a_media_type_that_was_given_is_kept(call):
     url = "https://img.shop.test/cat"
-    made, _, _ = resolver({url: (200, {"content-type": "text/plain"}, PNG)}, inline_urls=True)
-    model = Speaking(answers=["x"], file_resolver=made)
+    file_resolver, _, _ = resolver(
+        {url: (200, {"content-type": "text/plain"}, PNG)}, inline_urls=True
+    )
+    model = Speaking(answers=["x"], file_resolver=file_resolver)
 
     call.invoke(model, asking(url=url, mime_type="image/png", detail="high"))
 
@@ -259,12 +263,14 @@ def test_a_media_type_that_was_given_is_kept(call):
 def test_F_P04_every_redirect_is_checked_anew():
     start, inside = "https://a.shop.test/x", "https://b.shop.test/y"
     pages = {start: (302, {"location": inside}), inside: (200, {}, PNG)}
-    made, web, _ = resolver(pages, lambda host: [PUBLIC] if host.startswith("a.") else ["10.0.0.5"])
+    file_resolver, web, _ = resolver(
+        pages, lambda host: [PUBLIC] if host.startswith("a.") else ["10.0.0.5"]
+    )
 
     with pytest.raises(SecurityError, match=r"10\.0\.0\.5"):
-        drive(made.fetch(start, BLOCKING))
+        drive(file_resolver.fetch(start, BLOCKING))
 
-    assert [one.url for one in web.asked] == [start]
+    assert [request.url for request in web.asked] == [start]
 
 
 @pytest.mark.parametrize(
@@ -279,40 +285,42 @@ def test_F_P04_every_redirect_is_checked_anew():
 )
 def test_F_P04_a_redirect_to_another_scheme_or_host_is_refused(target):
     start = "https://a.shop.test/x"
-    made, web, _ = resolver({start: (301, {"location": target})}, allow_hosts=["*.shop.test"])
+    file_resolver, web, _ = resolver(
+        {start: (301, {"location": target})}, allow_hosts=["*.shop.test"]
+    )
 
     with pytest.raises(SecurityError):
-        drive(made.fetch(start, BLOCKING))
+        drive(file_resolver.fetch(start, BLOCKING))
 
     assert len(web.asked) == 1
 
 
 def test_endless_redirects_end():
     start = "https://a.shop.test/x"
-    made, web, _ = resolver({start: (302, {"location": start})})
+    file_resolver, web, _ = resolver({start: (302, {"location": start})})
 
     with pytest.raises(SecurityError, match="redirects more than"):
-        drive(made.fetch(start, BLOCKING))
+        drive(file_resolver.fetch(start, BLOCKING))
 
     assert len(web.asked) == 6
 
 
 def test_F_P04_a_name_with_one_private_address_among_public_ones_is_refused():
-    made, web, _ = resolver({}, [PUBLIC, "127.0.0.1"])
+    file_resolver, web, _ = resolver({}, [PUBLIC, "127.0.0.1"])
 
     with pytest.raises(SecurityError):
-        drive(made.fetch("https://a.shop.test/", BLOCKING))
+        drive(file_resolver.fetch("https://a.shop.test/", BLOCKING))
 
     assert web.asked == []
 
 
 def test_F_P04_rebinding_does_not_help_because_the_name_is_looked_up_once():
     url = "https://a.shop.test/x"
-    made, web, looked = resolver({url: (200, {}, PNG)})
+    file_resolver, web, hosts = resolver({url: (200, {}, PNG)})
 
-    drive(made.fetch(url, BLOCKING))
+    drive(file_resolver.fetch(url, BLOCKING))
 
-    assert looked == ["a.shop.test"]
+    assert hosts == ["a.shop.test"]
     assert web.asked[0].address == PUBLIC
 
 
@@ -330,11 +338,11 @@ HOSTS = [
 
 @pytest.mark.parametrize("host", HOSTS)
 def test_F_P04_no_spelling_of_an_address_is_connected_to(host):
-    spoken = host.strip("[]").split("%")[0]
-    made, web, _ = resolver({}, ["127.0.0.1"] if ":" not in spoken else [spoken])
+    address = host.strip("[]").split("%")[0]
+    file_resolver, web, _ = resolver({}, ["127.0.0.1"] if ":" not in address else [address])
 
     with pytest.raises(SecurityError):
-        drive(made.fetch(f"https://{host}/x", BLOCKING))
+        drive(file_resolver.fetch(f"https://{host}/x", BLOCKING))
 
     assert web.asked == []
 
@@ -371,21 +379,21 @@ def test_public_addresses_pass(address):
     ],
 )  # fmt: skip
 def test_other_schemes_hosts_and_tricks_are_refused_before_anything_is_looked_up(url):
-    made, _, looked = resolver(allow_hosts=["*.shop.test"])
+    file_resolver, _, hosts = resolver(allow_hosts=["*.shop.test"])
 
     with pytest.raises(SecurityError):
-        drive(made.fetch(url, BLOCKING))
+        drive(file_resolver.fetch(url, BLOCKING))
 
-    assert looked == []
+    assert hosts == []
 
 
 def test_a_private_host_can_be_opted_in():
     url = "https://files.corp.test/x"
-    made, web, _ = resolver(
+    file_resolver, web, _ = resolver(
         {url: (200, {}, PNG)}, ["10.0.0.5"], allow_hosts=["files.corp.test"], allow_private=True
     )
 
-    assert drive(made.fetch(url, BLOCKING)) == (PNG, "image/png")
+    assert drive(file_resolver.fetch(url, BLOCKING)) == (PNG, "image/png")
     assert web.asked[0].address == "10.0.0.5"
 
 
@@ -403,10 +411,10 @@ def test_a_host_that_is_not_known_and_an_answer_that_is_no_file_say_so():
 # -- for real: the address that was checked is the one that is connected to
 
 
-def fetch(call, made, url):
+def fetch(call, file_resolver, url):
     if not call.is_async:
-        return drive(made.fetch(url, BLOCKING))
-    return asyncio.run(made.fetch(url, ASYNC))
+        return drive(file_resolver.fetch(url, BLOCKING))
+    return asyncio.run(file_resolver.fetch(url, ASYNC))
 
 
 def test_F_P04_the_connection_goes_to_the_pinned_address_under_the_hosts_own_name(
@@ -414,14 +422,14 @@ def test_F_P04_the_connection_goes_to_the_pinned_address_under_the_hosts_own_nam
 ):
     fault_server.script("/cat", Answer(body=PNG))
     port = fault_server.ports["http"]
-    made = FileResolver(
+    file_resolver = FileResolver(
         allow_hosts=["nobody.test"],
         schemes=["http"],
         allow_private=True,
         look_up=lambda host, port: ["127.0.0.1"],
     )
 
-    assert fetch(call, made, f"http://nobody.test:{port}/cat") == (PNG, "image/png")
+    assert fetch(call, file_resolver, f"http://nobody.test:{port}/cat") == (PNG, "image/png")
     assert fault_server.requests("/cat")[-1].headers["host"] == f"nobody.test:{port}"
 
 
@@ -442,9 +450,9 @@ def test_F_Y08_a_redirect_between_allowed_hosts_is_followed(call, fault_server, 
     fault_server.script("/to", redirect("/cat", status))
     fault_server.script("/cat", Answer(body=PNG))
 
-    found = fetch(call, local_resolver(), f"http://a.shop.test:{port}/from")
+    file = fetch(call, local_resolver(), f"http://a.shop.test:{port}/from")
 
-    assert found == (PNG, "image/png")
+    assert file == (PNG, "image/png")
     assert fault_server.requests("/cat")[-1].headers["host"] == f"b.shop.test:{port}"
 
 
@@ -463,21 +471,21 @@ def test_F_Y08_a_redirect_to_a_host_that_is_not_allowed_is_refused(call, fault_s
 def test_F_P04_a_pinned_connection_still_checks_the_certificate_of_the_name(call, fault_server):
     fault_server.script("/cat", Answer(body=PNG))
     port = fault_server.ports["https"]
-    made = FileResolver(
+    file_resolver = FileResolver(
         allow_hosts=["localhost", "nobody.test"],
         allow_private=True,
         look_up=lambda host, port: ["127.0.0.1"],
         transport=NativeTransport(HttpOptions(ca=fault_server.ca_pem)),
     )
 
-    assert fetch(call, made, f"https://localhost:{port}/cat")[0] == PNG
+    assert fetch(call, file_resolver, f"https://localhost:{port}/cat")[0] == PNG
     with pytest.raises(ModelError):
-        fetch(call, made, f"https://nobody.test:{port}/cat")
+        fetch(call, file_resolver, f"https://nobody.test:{port}/cat")
 
 
 def test_a_body_larger_than_allowed_is_not_read(call, fault_server):
     fault_server.script("/big", Answer(body=b"x" * 5000))
-    made = FileResolver(
+    file_resolver = FileResolver(
         allow_hosts=["nobody.test"],
         schemes=["http"],
         allow_private=True,
@@ -486,7 +494,7 @@ def test_a_body_larger_than_allowed_is_not_read(call, fault_server):
     )
 
     with pytest.raises(LimitExceededError):
-        fetch(call, made, f"http://nobody.test:{fault_server.ports['http']}/big")
+        fetch(call, file_resolver, f"http://nobody.test:{fault_server.ports['http']}/big")
 
 
 def test_a_transport_that_looks_names_up_itself_refuses_a_pinned_request():
@@ -536,12 +544,14 @@ def test_a_folder_must_be_given(call):
 
 def test_a_file_at_a_url_is_fetched_only_where_allowed(call):
     answer = AIMessage([{"type": "image", "url": "https://a.shop.test/p.png"}])
-    made, _, _ = resolver({"https://a.shop.test/p.png": (200, {"content-type": "image/png"}, PNG)})
+    file_resolver, _, _ = resolver(
+        {"https://a.shop.test/p.png": (200, {"content-type": "image/png"}, PNG)}
+    )
 
     with pytest.raises(SecurityError):
         call.invoke(Speaking(answers=[answer]), "draw", output_file_type="file")
     block = call.invoke(
-        Speaking(answers=[answer], file_resolver=made), "draw", output_file_type="file"
+        Speaking(answers=[answer], file_resolver=file_resolver), "draw", output_file_type="file"
     ).content[0]
 
     assert base64.b64decode(block["base64"]) == PNG
@@ -556,9 +566,9 @@ def test_where_nothing_is_opened_relative_to_a_folder_every_part_is_looked_at(
     (tmp_path / "a" / "link.png").symlink_to(tmp_path / "a" / "cat.png")
     (tmp_path / "out").symlink_to(tmp_path / "a")
     monkeypatch.setattr(os, "supports_dir_fd", set())
-    made = FileResolver(allow_dirs=[tmp_path])
+    file_resolver = FileResolver(allow_dirs=[tmp_path])
 
-    assert drive(made.read("a/cat.png", BLOCKING)) == (PNG, "image/png")
+    assert drive(file_resolver.read("a/cat.png", BLOCKING)) == (PNG, "image/png")
     for path in (
         "a/link.png",
         "out/cat.png",
@@ -568,4 +578,4 @@ def test_where_nothing_is_opened_relative_to_a_folder_every_part_is_looked_at(
         "a",
     ):
         with pytest.raises(SecurityError):
-            drive(made.read(path, BLOCKING))
+            drive(file_resolver.read(path, BLOCKING))

@@ -23,21 +23,21 @@ def test_a_refused_answer_is_an_error_that_holds_it(call, kind):
 
     with pytest.raises(
         OutputRejectedError, match="no_secrets refused the answer: it says the secret"
-    ) as caught:
+    ) as excinfo:
         call.invoke(model, "x")
 
-    assert caught.value.guard == "no_secrets"
-    assert "secret" in caught.value.partial.text
+    assert excinfo.value.guard == "no_secrets"
+    assert "secret" in excinfo.value.partial.text
     assert len(model.seen) == 1
 
 
 def test_while_streaming_nothing_is_out_before_the_guards_have_passed(call):
     model = Speaking(answers=["the secret word"], guards=[no_secrets])
 
-    told, error = read(model.stream_v2("x"))
+    events, error = read(model.stream_v2("x"))
 
     assert isinstance(error, OutputRejectedError)
-    assert [event["event"] for event in told if event["event"].startswith("content")] == []
+    assert [event["event"] for event in events if event["event"].startswith("content")] == []
 
 
 def test_what_passes_streams_as_it_would_have(call):
@@ -97,14 +97,14 @@ def banning(word):
 
 def test_an_answer_kept_for_others_must_pass_the_guards_of_this_call(call):
     cache = InMemoryCache()
-    kept = Speaking(answers=["the secret word"], cache=cache, guards=[banning("dog")])
-    asked = Speaking(answers=["another word"], cache=cache, guards=[banning("secret")])
+    first_model = Speaking(answers=["the secret word"], cache=cache, guards=[banning("dog")])
+    second_model = Speaking(answers=["another word"], cache=cache, guards=[banning("secret")])
 
-    call.invoke(kept, "x")
+    call.invoke(first_model, "x")
 
-    assert call.invoke(asked, "x").text.strip() == "another word"
-    assert "".join(chunk.text for chunk in call.stream(asked, "x")).strip() == "another word"
-    assert len(asked.seen) == 1
+    assert call.invoke(second_model, "x").text.strip() == "another word"
+    assert "".join(chunk.text for chunk in call.stream(second_model, "x")).strip() == "another word"
+    assert len(second_model.seen) == 1
 
 
 def test_every_generation_must_pass(call):
@@ -114,11 +114,13 @@ def test_every_generation_must_pass(call):
             second = ChatGeneration(message=AIMessage("the secret word"))
             return ChatResult(generations=[first, second])
 
-    strict, mild = (Several(answers=["fine"], guards=[one]) for one in (no_secrets, censored))
+    strict, mild = (Several(answers=["fine"], guards=[guard]) for guard in (no_secrets, censored))
 
     with pytest.raises(OutputRejectedError):
         call.generate(strict, [[HumanMessage("x")]])
-    assert [one.text for one in call.generate(mild, [[HumanMessage("x")]]).generations[0]] == [
+    assert [
+        generation.text for generation in call.generate(mild, [[HumanMessage("x")]]).generations[0]
+    ] == [
         "fine",
         "the *** word",
     ]
@@ -133,11 +135,11 @@ def test_further_answers_of_a_model_that_speaks_in_events_must_pass_too(call):
             request.others.append(calls((name, {}), text="the secret word"))
 
         async def _postprocess(self, request, result, run):
-            others = [ChatGeneration(message=one) for one in request.others]
+            others = [ChatGeneration(message=other) for other in request.others]
             return ChatResult(generations=[*result.generations, *others])
 
     tools = [{"type": "function", "function": {"name": "a.b", "parameters": {}}}]
-    strict, free = (Several(answers=["fine"], guards=one) for one in ([no_secrets], []))
+    strict, free = (Several(answers=["fine"], guards=guards) for guards in ([no_secrets], []))
 
     with pytest.raises(OutputRejectedError):
         call.generate(strict, [[HumanMessage("x")]], tools=tools)

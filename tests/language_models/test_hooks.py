@@ -55,9 +55,9 @@ def test_request_result_and_error_may_be_replaced(call, kind):
 
     assert call.invoke(model, "x").text == "other"
     assert model.seen[0].messages[0].text == "X"
-    with pytest.raises(ModelError, match="mine") as caught:
+    with pytest.raises(ModelError, match="mine") as excinfo:
         call.invoke(model, "x")
-    assert isinstance(caught.value.__cause__, ValueError)
+    assert isinstance(excinfo.value.__cause__, ValueError)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -112,12 +112,12 @@ def test_a_streams_output_is_what_the_hook_gave(call):
 
 
 def test_a_hook_of_the_call_goes_over_the_models(call):
-    mine, theirs = Log(), Log()
-    model = Speaking(answers=["hi"], hooks=theirs.hooks())
+    call_log, model_log = Log(), Log()
+    model = Speaking(answers=["hi"], hooks=model_log.hooks())
 
-    call.invoke(model, "x", hooks=mine.hooks())
+    call.invoke(model, "x", hooks=call_log.hooks())
 
-    assert (mine.before, theirs.before) == (1, 0)
+    assert (call_log.before, model_log.before) == (1, 0)
     assert model.seen[0].options == {}
 
 

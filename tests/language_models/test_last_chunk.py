@@ -91,16 +91,16 @@ def test_usage_that_comes_after_the_mark_is_kept(call):
 def test_what_was_marked_is_in_the_error_of_a_stream_that_breaks_behind_it(call):
     model = Scripted(chunks=[last("a")], error=OSError("gone"), retry_on_error=0)
 
-    with pytest.raises(Exception, match="gone") as caught:
+    with pytest.raises(Exception, match="gone") as excinfo:
         call.stream(model, "?")
 
-    assert getattr(caught.value, "partial", AIMessage("a")).content == "a"
+    assert getattr(excinfo.value, "partial", AIMessage("a")).content == "a"
 
 
 def test_a_stream_without_any_piece_is_a_value_error(call):
-    with pytest.raises(EmptyStreamError, match="No generation chunks were returned") as caught:
+    with pytest.raises(EmptyStreamError, match="No generation chunks were returned") as excinfo:
         call.stream(Scripted(chunks=[]), "?")
-    assert isinstance(caught.value, ValueError)
+    assert isinstance(excinfo.value, ValueError)
 
 
 @pytest.mark.parametrize("version", [None, "v1"])

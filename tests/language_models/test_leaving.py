@@ -15,14 +15,14 @@ from foldline.language_models import FakeListChatModel
 @pytest.mark.parametrize("view", ["stream", "stream_v2"])
 def test_a_reader_who_leaves_at_message_finish_leaves_a_finished_call(view):
     """The end is told, and the answer cached, before the last batch goes out."""
-    told: list[str] = []
+    events: list[str] = []
 
     class RecordedCallbacks(BaseCallbackHandler):
         def on_llm_end(self, *args: Any, **kwargs: Any) -> None:
-            told.append("end")
+            events.append("end")
 
         def on_llm_error(self, *args: Any, **kwargs: Any) -> None:
-            told.append("error")
+            events.append("error")
 
     cache = InMemoryCache()
     model = FakeListChatModel(responses=["hello", "another"], cache=cache)
@@ -36,5 +36,5 @@ def test_a_reader_who_leaves_at_message_finish_leaves_a_finished_call(view):
             if event["event"] == "message-finish":
                 break
 
-    assert told == ["end"]
+    assert events == ["end"]
     assert model.invoke("Hi").text == "hello"

@@ -67,20 +67,20 @@ class HeardEvents(Heard, V2StreamingHandler):
 
 @pytest.mark.parametrize("model", [Both, Native])
 def test_streaming_answers_invoke_by_the_stream_and_tells_tokens(model: Any, call: Any):
-    heard = Heard()
+    recorder = Heard()
 
-    message = call.invoke(model(streaming=True), "x", {"callbacks": [heard]})
+    message = call.invoke(model(streaming=True), "x", {"callbacks": [recorder]})
 
     assert message.text == "ab"
-    assert [token for token in heard.tokens if token] == ["a", "b"]
+    assert [token for token in recorder.tokens if token] == ["a", "b"]
 
 
 @pytest.mark.parametrize("model", [Both, Native])
 def test_without_streaming_the_whole_answer_is_asked_for(model: Any, call: Any):
-    heard = Heard()
+    recorder = Heard()
 
-    assert call.invoke(model(), "x", {"callbacks": [heard]}).text == "whole"
-    assert heard.tokens == []
+    assert call.invoke(model(), "x", {"callbacks": [recorder]}).text == "whole"
+    assert recorder.tokens == []
 
 
 def test_streaming_without_a_listener_answers_by_the_stream_too(call: Any):
@@ -88,27 +88,27 @@ def test_streaming_without_a_listener_answers_by_the_stream_too(call: Any):
 
 
 def test_disable_streaming_wins(call: Any):
-    heard = Heard()
+    recorder = Heard()
     model = Both(streaming=True, disable_streaming=True)
 
-    assert call.invoke(model, "x", {"callbacks": [heard]}).text == "whole"
-    assert heard.tokens == []
+    assert call.invoke(model, "x", {"callbacks": [recorder]}).text == "whole"
+    assert recorder.tokens == []
 
 
 def test_a_listener_to_events_hears_no_tokens_of_an_invoke(call: Any):
-    heard = HeardEvents()
+    recorder = HeardEvents()
 
-    call.invoke(Both(streaming=True), "x", {"callbacks": [heard]})
+    call.invoke(Both(streaming=True), "x", {"callbacks": [recorder]})
 
-    assert heard.tokens == []
+    assert recorder.tokens == []
 
 
 def test_what_an_author_says_in_llm_output_is_told(call: Any):
-    heard = Heard()
+    recorder = Heard()
 
-    call.invoke(Both(), "x", {"callbacks": [heard]})
+    call.invoke(Both(), "x", {"callbacks": [recorder]})
 
-    assert heard.outputs == [SPENT]
+    assert recorder.outputs == [SPENT]
     assert call.generate(Both(), [[], []]).llm_output == {
         "token_usage": {"total_tokens": 6},
         "model_name": "x",
@@ -116,19 +116,19 @@ def test_what_an_author_says_in_llm_output_is_told(call: Any):
 
 
 def test_usage_of_events_is_told_under_openais_names(call: Any):
-    heard = Heard()
+    recorder = Heard()
 
-    call.invoke(Native(streaming=True), "x", {"callbacks": [heard]})
+    call.invoke(Native(streaming=True), "x", {"callbacks": [recorder]})
 
     counts = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
-    assert heard.outputs == [{"token_usage": counts}]
+    assert recorder.outputs == [{"token_usage": counts}]
 
 
 def test_a_cached_answer_spent_nothing(call: Any):
-    heard = Heard()
+    recorder = Heard()
     model = Native(streaming=True, cache=InMemoryCache())
 
     for _ in range(2):
-        call.invoke(model, "x", {"callbacks": [heard]})
+        call.invoke(model, "x", {"callbacks": [recorder]})
 
-    assert heard.outputs[1] == {}
+    assert recorder.outputs[1] == {}

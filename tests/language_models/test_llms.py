@@ -142,10 +142,10 @@ def test_every_api_works_whatever_the_author_wrote(call, cls):
 
 
 @pytest.mark.parametrize(
-    "given", ["hi", StringPromptValue(text="hi"), [HumanMessage("hi")], [("human", "hi")]]
+    "model_input", ["hi", StringPromptValue(text="hi"), [HumanMessage("hi")], [("human", "hi")]]
 )
-def test_every_form_of_input_is_read_as_text(call, given):
-    assert call.invoke(Echo(), given) in ("HI", "HUMAN: HI")
+def test_every_form_of_input_is_read_as_text(call, model_input):
+    assert call.invoke(Echo(), model_input) in ("HI", "HUMAN: HI")
 
 
 def test_options_and_stop_reach_the_author(call):
@@ -162,10 +162,10 @@ def test_listeners_hear_start_tokens_and_end(call):
     call.stream(Spelling(tags=["t"]), "ab", {"callbacks": [listener], "metadata": {"z": 1}})
 
     assert listener.names() == ["start", "token", "token", "end"]
-    prompts, told = listener.told[0][1]
-    assert (prompts, told["tags"], told["batch_size"]) == (["ab"], ["t"], 1)
-    assert told["metadata"]["ls_model_type"] == "llm"
-    assert told["metadata"]["z"] == 1
+    prompts, options = listener.told[0][1]
+    assert (prompts, options["tags"], options["batch_size"]) == (["ab"], ["t"], 1)
+    assert options["metadata"]["ls_model_type"] == "llm"
+    assert options["metadata"]["z"] == 1
     assert listener.told[-1][1].generations[0][0].text == "AB"
 
 
@@ -179,7 +179,7 @@ def test_an_error_is_told_once_and_raised(call, cls):
 
     hooks = ("_call", "_acall", "_generate", "_agenerate", "_stream", "_astream")
     for hook in hooks:
-        if any(hook in vars(one) for one in cls.__mro__ if one.__module__ == __name__):
+        if any(hook in vars(base) for base in cls.__mro__ if base.__module__ == __name__):
             setattr(Broken, hook, broken)
     listener = Listener()
 
@@ -214,9 +214,9 @@ def test_a_batch_may_keep_errors(call):
         def _call(self, prompt: str, **kwargs: Any) -> str:
             raise ValueError("no")
 
-    assert [type(one) for one in call.batch(Broken(), ["a", "b"], return_exceptions=True)] == [
-        ValueError
-    ] * 2
+    assert [
+        type(result) for result in call.batch(Broken(), ["a", "b"], return_exceptions=True)
+    ] == [ValueError] * 2
     with pytest.raises(ValueError, match="no"):
         call.batch(Broken(), ["a"])
 
@@ -228,7 +228,7 @@ def test_the_cache_answers_what_it_has_and_the_model_the_rest(call):
     result = call.generate(model, ["a", "b"])
 
     assert model.calls == [["a"], ["b"]]
-    assert [one[0].text for one in result.generations] == ["A", "B"]
+    assert [generation[0].text for generation in result.generations] == ["A", "B"]
 
 
 def test_generate_takes_configs_for_each_prompt(call):
@@ -237,13 +237,13 @@ def test_generate_takes_configs_for_each_prompt(call):
     result = call.generate(
         Echo(),
         ["a", "b"],
-        callbacks=[[one] for one in listeners],
+        callbacks=[[listener] for listener in listeners],
         tags=[["x"], ["y"]],
         run_name=["n", "m"],
     )
 
-    assert [one.told[0][1][0] for one in listeners] == [["a"], ["b"]]
-    assert [one.told[0][1][1]["name"] for one in listeners] == ["n", "m"]
+    assert [listener.told[0][1][0] for listener in listeners] == [["a"], ["b"]]
+    assert [listener.told[0][1][1]["name"] for listener in listeners] == ["n", "m"]
     assert len(result.run) == 2
     with pytest.raises(UsageError, match="one value per prompt"):
         call.generate(Echo(), ["a"], callbacks=[[], [], []])

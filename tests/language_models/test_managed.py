@@ -77,7 +77,7 @@ def test_one_method_gives_every_api(call, kind):
     events = [event["event"] for event in call.stream_v2(model, "x")]
     assert (events[0], events[-1]) == ("message-start", "message-finish")
     assert call.run(model, "run", {"messages": "x"}).text == "hello"
-    assert [one.text for one in call.batch(model, ["x", "y"])] == ["hello", "hello"]
+    assert [answer.text for answer in call.batch(model, ["x", "y"])] == ["hello", "hello"]
 
 
 def test_a_record_keeps_its_blocks_in_order_and_its_usage(call):
@@ -104,17 +104,17 @@ def test_json_deltas_are_folded(call):
 
 
 def test_process_gets_the_record_of_the_call(call):
-    seen = []
+    calls = []
 
     class Look(ChatModel):
         def process(self, input, options):
-            seen.append((input, options))
+            calls.append((input, options))
             return {"text": "ok"}
 
     tool = CAMEL["tools"][0]
     call.invoke(Look().bind_tools([tool], tool_choice="f"), "x", temperature=0, stop=["!"])
 
-    record, options = seen[0]
+    record, options = calls[0]
     assert isinstance(record, ChatModelInput)
     assert record.messages == [HumanMessage("x")]
     assert record.tools[0]["function"]["name"] == "f"
@@ -134,14 +134,14 @@ def test_any_model_answers_a_record_in_camel_case(call, kind):
         {"id": "call_0", "type": "function", "function": {"name": "f", "arguments": {"x": 2}}}
     ]
     assert (output.usage.input_tokens, output.usage.output_tokens) == (7, 3)
-    sent = model.seen[0]
-    assert [message.type for message in sent.messages] == ["system", "human", "ai", "tool", "ai"]
-    assert sent.messages[2].tool_calls[0]["args"] == {"x": 1}
-    assert isinstance(sent.messages[3], ToolMessage)
-    assert sent.messages[3].tool_call_id == "c1"
-    assert sent.options["temperature"] == 0.5
-    assert "model_options" not in sent.options
-    assert "output_file_type" not in sent.options
+    request = model.seen[0]
+    assert [message.type for message in request.messages] == ["system", "human", "ai", "tool", "ai"]
+    assert request.messages[2].tool_calls[0]["args"] == {"x": 1}
+    assert isinstance(request.messages[3], ToolMessage)
+    assert request.messages[3].tool_call_id == "c1"
+    assert request.options["temperature"] == 0.5
+    assert "model_options" not in request.options
+    assert "output_file_type" not in request.options
 
 
 def test_records_are_written_in_camel_case_where_asked_for():
@@ -152,15 +152,17 @@ def test_records_are_written_in_camel_case_where_asked_for():
 
 def test_a_response_format_gives_checked_json(call):
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
-    wanted = {"type": "json_schema", "jsonSchema": {"name": "A", "schema": schema}}
+    response_format = {"type": "json_schema", "jsonSchema": {"name": "A", "schema": schema}}
     model = Speaking(answers=['{"a": "x"}', '{"a": 1}'])
 
-    output = call.run(model, "run", {"messages": "x", "responseFormat": wanted})
+    output = call.run(model, "run", {"messages": "x", "responseFormat": response_format})
 
     assert output.json == {"a": 1}
     assert len(model.seen) == 2
     with pytest.raises(StructuredOutputError):
-        call.run(Speaking(answers=["no"]), "run", {"messages": "x", "responseFormat": wanted})
+        call.run(
+            Speaking(answers=["no"]), "run", {"messages": "x", "responseFormat": response_format}
+        )
 
 
 def test_files_and_thoughts_of_an_answer_are_views_of_its_blocks(call):
@@ -286,10 +288,10 @@ def test_a_record_of_postprocess_stands_for_the_whole_answer_but_tokens_stay_spe
 
 
 def test_postprocess_gives_usage_json_and_plain_calls(call):
-    used = {"inputTokens": 9, "outputTokens": 1, "cacheReadInputTokens": 4}
+    usage = {"inputTokens": 9, "outputTokens": 1, "cacheReadInputTokens": 4}
     call_ = {"name": "g", "args": {"b": 2}}
 
-    output = rewritten(call, lambda _: {"json": {"a": 2}, "usage": used, "tool_calls": [call_]})
+    output = rewritten(call, lambda _: {"json": {"a": 2}, "usage": usage, "tool_calls": [call_]})
 
     assert output.json == json.loads(output.message.text) == {"a": 2}
     assert output.text is None
@@ -342,27 +344,27 @@ def test_a_message_that_process_gives_is_replayed_whole(call):
         def process(self, input, options):
             return message
 
-    given = call.invoke(Messages(), "x")
+    answer = call.invoke(Messages(), "x")
 
-    assert given.finish_reason == "length"
-    assert given == message.model_copy(update={"finish_reason": "length"})
+    assert answer.finish_reason == "length"
+    assert answer == message.model_copy(update={"finish_reason": "length"})
 
 
 def test_process_and_preprocess_see_how_files_are_wanted(call):
-    seen = []
+    file_types = []
 
     class Look(ChatModel):
         def preprocess(self, input, options):
-            seen.append(input.output_file_type)
+            file_types.append(input.output_file_type)
             return {"messages": input.messages}
 
         def process(self, input, options):
-            seen.append(input.output_file_type)
+            file_types.append(input.output_file_type)
             return {"files": [IMAGE]}
 
     output = call.run(Look(), "run", {"messages": "x", "outputFileType": "file"})
 
-    assert seen == ["file", "file"]
+    assert file_types == ["file", "file"]
     assert output.files[0]["base64"] == "aGk="
 
 
@@ -379,9 +381,9 @@ def test_what_process_may_not_give_is_told(call):
         call.invoke(Odd(given={"txt": "x"}), "x")
     with pytest.raises(UsageError, match="no 'temperature'"):
         call.run(Odd(), "run", {"messages": "x", "temperature": 1})
-    for given in ("x", [HumanMessage("x")]):
+    for model_input in ("x", [HumanMessage("x")]):
         with pytest.raises(UsageError, match="takes a ChatModelInput or a dict"):
-            call.run(Odd(), "run", given)
+            call.run(Odd(), "run", model_input)
 
 
 def test_a_model_without_process_cannot_be_made():

@@ -45,24 +45,24 @@ class Both(Chunked, Whole):
     """Its author wrote `_stream` and `_generate`."""
 
     def _generate(self, messages: Any, *args: Any, **kwargs: Any) -> Any:
-        answers = list(self.said(messages, kwargs))
+        answers = list(self.answer_to(messages, kwargs))
         return Whole(items=["".join(answers)])._generate(messages)
 
 
 @pytest.mark.parametrize("kind", [Whole, AWhole])
 def test_T88_a_model_with_only_generate_gives_a_valid_replayed_stream(call, kind):
-    found = read(call, kind(items=["Hello"]), "events", "texts", "output")
+    reading = read(call, kind(items=["Hello"]), "events", "texts", "output")
 
-    assert_valid_event_stream(found.values[0], found.value)
-    assert found.values[1] == ["Hello"]
-    assert found.value.content == [{"type": "text", "text": "Hello"}]
+    assert_valid_event_stream(reading.values[0], reading.value)
+    assert reading.values[1] == ["Hello"]
+    assert reading.value.content == [{"type": "text", "text": "Hello"}]
 
 
 def test_T89_a_model_that_may_not_stream_is_replayed(call):
-    found = read(call, Both(items=["Hel", "lo"], disable_streaming=True), "events", "texts")
+    reading = read(call, Both(items=["Hel", "lo"], disable_streaming=True), "events", "texts")
 
-    assert_valid_event_stream(found.values[0])
-    assert found.value == ["Hello"]
+    assert_valid_event_stream(reading.values[0])
+    assert reading.value == ["Hello"]
 
 
 @pytest.mark.parametrize("kind", [AChunked, ANative, AWhole])
@@ -109,17 +109,17 @@ def test_T93_a_cache_hit_replays_with_the_id_that_is_returned_and_v2_reads_and_w
     model = scripted("Hello", "another", cache=InMemoryCache())
 
     first = read(call, model, "output", input="q").value
-    hit = read(call, model, "events", "output", input="q")
+    cached = read(call, model, "events", "output", input="q")
 
     assert len(model.requests) == 1
-    assert hit.values[0][0]["id"] == hit.value.id == first.id
-    assert hit.value.text == call.invoke(model, "q").text == "Hello"
+    assert cached.values[0][0]["id"] == cached.value.id == first.id
+    assert cached.value.text == call.invoke(model, "q").text == "Hello"
     assert len(model.requests) == 1
 
 
 class Counted(BaseRateLimiter):
-    def __init__(self, told: list[tuple[str, Any]]) -> None:
-        self.told = told
+    def __init__(self, events: list[tuple[str, Any]]) -> None:
+        self.told = events
 
     def acquire(self, *, blocking: bool = True) -> bool:
         self.told.append(("limit", None))
@@ -163,12 +163,12 @@ MODELS = {
 @pytest.mark.parametrize("name", list(MODELS))
 @pytest.mark.parametrize("is_cached", [False, True], ids=["asked", "cached"])
 def test_T95_on_stream_event_is_told_exactly_where_the_specification_says(call, name, is_cached):
-    def told(ask: Any, handler: Any) -> list[str]:
+    def stream_events(ask: Any, handler: Any) -> list[str]:
         model = MODELS[name](cache=InMemoryCache())
         if is_cached:
             call.invoke(model, "hi")
         ask(model, {"callbacks": [handler]})
-        return [event["event"] for event in handler.named("on_stream_event")]
+        return [event["event"] for event in handler.arguments_of("on_stream_event")]
 
     def invoke(model: Any, config: Any) -> None:
         call.invoke(model, "hi", config)
@@ -180,19 +180,19 @@ def test_T95_on_stream_event_is_told_exactly_where_the_specification_says(call, 
         call.generate(model, [["hi"]], callbacks=config["callbacks"])
 
     def stream_v2(model: Any, config: Any) -> None:
-        found = read(call, model, "events", config=config)
+        reading = read(call, model, "events", config=config)
         (handler,) = config["callbacks"]
-        assert handler.named("on_stream_event") == found.value
+        assert handler.arguments_of("on_stream_event") == reading.value
 
-    assert told(invoke, TokenListener()) == []
-    assert told(generate, TokenListener()) == []
-    assert told(stream, TokenListener()) == []
-    assert told(stream, Marked()) == []
-    assert told(stream_v2, TokenListener())[-1] == "message-finish"
-    events = told(invoke, Marked())
+    assert stream_events(invoke, TokenListener()) == []
+    assert stream_events(generate, TokenListener()) == []
+    assert stream_events(stream, TokenListener()) == []
+    assert stream_events(stream, Marked()) == []
+    assert stream_events(stream_v2, TokenListener())[-1] == "message-finish"
+    events = stream_events(invoke, Marked())
     assert (events[0], events[-1]) == ("message-start", "message-finish")
     assert events.count("message-finish") == 1
-    assert told(generate, Marked())[-1] == "message-finish"
+    assert stream_events(generate, Marked())[-1] == "message-finish"
 
 
 @pytest.mark.parametrize("kind", [Chunked, Whole, Events, Native])
@@ -210,33 +210,33 @@ def test_T96_bound_options_reach_v2_and_those_of_the_call_win(call, kind):
 @pytest.mark.parametrize("wrapper", ["retries", "with_retry", "fallbacks"])
 def test_T97_what_fails_before_the_first_content_leaves_no_trace_in_the_stream(call, wrapper):
     slow = ModelRateLimitError("slow down", is_retryable=True)
-    lost = [start("lost"), Fail(slow)]
+    failing_script = [start("lost"), Fail(slow)]
     if wrapper == "retries":
-        model: Any = scripted(lost, "fine", retry_on_error=AT_ONCE)
+        model: Any = scripted(failing_script, "fine", retry_on_error=AT_ONCE)
     elif wrapper == "with_retry":
-        model = scripted(lost, "fine", retry_on_error=False).with_retry(
+        model = scripted(failing_script, "fine", retry_on_error=False).with_retry(
             wait_exponential_jitter=False
         )
     else:
-        model = scripted(lost, retry_on_error=False).with_fallbacks([scripted("fine")])
+        model = scripted(failing_script, retry_on_error=False).with_fallbacks([scripted("fine")])
     listener = Listener()
 
-    found = read(call, model, "events", "texts", "output", config={"callbacks": [listener]})
+    reading = read(call, model, "events", "texts", "output", config={"callbacks": [listener]})
 
-    assert found.error is None
-    assert_valid_event_stream(found.values[0])
-    assert found.values[0][0]["id"] != "lost"
-    assert (found.values[1], found.value.text) == (["fine"], "fine")
+    assert reading.error is None
+    assert_valid_event_stream(reading.values[0])
+    assert reading.values[0][0]["id"] != "lost"
+    assert (reading.values[1], reading.value.text) == (["fine"], "fine")
 
 
 def test_T97_what_fails_after_content_is_not_begun_again(call):
     broken = ["Hel", Fail(ModelError("cut", is_retryable=True))]
     model = scripted(broken, "fine", retry_on_error=AT_ONCE).with_fallbacks([scripted("other")])
 
-    found = read(call, model, "texts")
+    reading = read(call, model, "texts")
 
-    assert found.error.message == "cut"
-    assert found.stream.partial.text == "Hel"
+    assert reading.error.message == "cut"
+    assert reading.stream.partial.text == "Hel"
 
 
 WRAPPERS = {
@@ -260,7 +260,7 @@ WRAPPERS = {
 def test_T98_sequences_and_wrappers_pass_v2_through(call, wrapper):
     listener = Listener()
 
-    found = read(
+    reading = read(
         call,
         WRAPPERS[wrapper](scripted()),
         "events",
@@ -270,7 +270,7 @@ def test_T98_sequences_and_wrappers_pass_v2_through(call, wrapper):
         input="x",
     )
 
-    assert found.error is None
-    assert_valid_event_stream(found.values[0], found.value)
-    assert found.values[1] == ["Hello", " there"]
-    assert listener.named("on_stream_event") == found.values[0]
+    assert reading.error is None
+    assert_valid_event_stream(reading.values[0], reading.value)
+    assert reading.values[1] == ["Hello", " there"]
+    assert listener.arguments_of("on_stream_event") == reading.values[0]

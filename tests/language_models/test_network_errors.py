@@ -34,10 +34,10 @@ REQUEST = httpx.Request("POST", "https://x.test")
 
 
 def http_error(status: int, headers: dict[str, str] | None = None) -> urllib.error.HTTPError:
-    said = Message()
+    message_headers = Message()
     for name, value in (headers or {}).items():
-        said[name] = value
-    return urllib.error.HTTPError("https://x.test", status, "no", said, None)
+        message_headers[name] = value
+    return urllib.error.HTTPError("https://x.test", status, "no", message_headers, None)
 
 
 def httpx_status(status: int) -> httpx.HTTPStatusError:
@@ -85,7 +85,7 @@ OTHERS = [
 ]
 
 
-def shown(error: Any) -> str:
+def error_id(error: Any) -> str:
     return f"{type(error).__module__}.{type(error).__name__}"
 
 
@@ -151,28 +151,28 @@ class Simple(SimpleChatModel):
 KINDS = [Simple, Writing, Streaming, Awaiting, Generating, Chunking]
 
 
-@pytest.mark.parametrize("error", CONNECTION, ids=shown)
+@pytest.mark.parametrize("error", CONNECTION, ids=error_id)
 def test_a_network_error_is_a_connection_error_and_retryable(error):
-    made = read_author_error(error)
+    model_error = read_author_error(error)
 
-    assert isinstance(made, ModelConnectionError)
-    assert isinstance(made, ConnectionError)
-    assert made.is_retryable
-    assert made.__cause__ is error
-    assert type(error).__name__ in str(made)
+    assert isinstance(model_error, ModelConnectionError)
+    assert isinstance(model_error, ConnectionError)
+    assert model_error.is_retryable
+    assert model_error.__cause__ is error
+    assert type(error).__name__ in str(model_error)
 
 
-@pytest.mark.parametrize("error", TIMEOUTS, ids=shown)
+@pytest.mark.parametrize("error", TIMEOUTS, ids=error_id)
 def test_a_timeout_is_a_timeout_error_and_retryable(error):
-    made = read_author_error(error)
+    model_error = read_author_error(error)
 
-    assert isinstance(made, ModelTimeoutError)
-    assert isinstance(made, TimeoutError)
-    assert made.is_retryable
-    assert made.__cause__ is error
+    assert isinstance(model_error, ModelTimeoutError)
+    assert isinstance(model_error, TimeoutError)
+    assert model_error.is_retryable
+    assert model_error.__cause__ is error
 
 
-@pytest.mark.parametrize("error", OTHERS, ids=shown)
+@pytest.mark.parametrize("error", OTHERS, ids=error_id)
 def test_what_is_not_the_network_stays_what_it_is(error):
     assert read_author_error(error) is error
 
@@ -190,10 +190,10 @@ def test_a_server_says_how_long_to_wait():
 
 
 def test_a_certificate_that_is_refused_is_not_tried_again():
-    refused = ssl.SSLCertVerificationError("self-signed")
+    certificate_error = ssl.SSLCertVerificationError("self-signed")
 
-    assert not read_author_error(refused).is_retryable
-    assert not read_author_error(urllib.error.URLError(refused)).is_retryable
+    assert not read_author_error(certificate_error).is_retryable
+    assert not read_author_error(urllib.error.URLError(certificate_error)).is_retryable
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -223,12 +223,12 @@ def test_three_retries_are_the_default(call):
 def test_no_retry_means_one_call_and_a_typed_error(call, setting):
     model = Writing(errors=[ConnectionResetError("reset")] * 5, retry_on_error=setting)
 
-    with pytest.raises(ModelConnectionError, match="reset") as caught:
+    with pytest.raises(ModelConnectionError, match="reset") as excinfo:
         call.invoke(model, "x")
 
     assert model.calls == 1
-    assert isinstance(caught.value.__cause__, ConnectionResetError)
-    assert caught.value.attempts == 1
+    assert isinstance(excinfo.value.__cause__, ConnectionResetError)
+    assert excinfo.value.attempts == 1
 
 
 def test_code_that_catches_the_builtin_error_still_does(call):
@@ -244,17 +244,17 @@ def test_after_content_was_delivered_the_error_has_the_partial_message(call):
             yield {"text": "half"}
             raise ConnectionResetError("x")
 
-    with pytest.raises(ModelConnectionError) as caught:
+    with pytest.raises(ModelConnectionError) as excinfo:
         call.stream(Breaking(retry_on_error=AT_ONCE), "x")
 
-    assert caught.value.partial.text == "half"
+    assert excinfo.value.partial.text == "half"
 
 
 def test_should_retry_decides_about_any_error(call):
-    seen: list[Exception] = []
+    errors: list[Exception] = []
 
     def only_values(error: Exception) -> bool:
-        seen.append(error)
+        errors.append(error)
         return isinstance(error, ValueError)
 
     policy = RetryPolicy(max_retries=2, initial=0.0, should_retry=only_values)
@@ -263,7 +263,7 @@ def test_should_retry_decides_about_any_error(call):
     with pytest.raises(ModelConnectionError):
         call.invoke(model, "x")
     assert model.calls == 2
-    assert [type(error) for error in seen] == [ValueError, type(seen[1])]
+    assert [type(error) for error in errors] == [ValueError, type(errors[1])]
 
 
 def test_should_retry_without_an_opinion_leaves_the_usual_rule(call):
@@ -281,15 +281,15 @@ def test_should_retry_must_decide_at_once():
 
 
 def test_aignes_retry_object_is_read_in_milliseconds_and_either_spelling():
-    given = {
+    options = {
         "retries": 5, "minTimeout": 500, "maxTimeout": 8000, "factor": 3, "randomize": False,
         "shouldRetry": bool,
     }  # fmt: skip
-    wanted = RetryPolicy(
+    expected = RetryPolicy(
         max_retries=5, initial=0.5, max_delay=8.0, factor=3, jitter=False, should_retry=bool
     )
 
-    assert RetryPolicy.of(given) == wanted
+    assert RetryPolicy.of(options) == expected
     assert RetryPolicy.of({"min_timeout": 500, "max_timeout": 8000}).max_delay == 8.0
 
 
@@ -367,15 +367,15 @@ def test_with_structured_output_asks_once_unless_told_otherwise(call):
         call.invoke(model.with_structured_output(SCHEMA, method="json_schema"), "x")
     assert model.calls == 1
 
-    asked = model.with_structured_output(SCHEMA, method="json_schema", max_retries=2)
+    runnable = model.with_structured_output(SCHEMA, method="json_schema", max_retries=2)
     with pytest.raises(StructuredOutputError):
-        call.invoke(asked, "x")
+        call.invoke(runnable, "x")
     assert model.calls == 4
 
 
 def test_an_answer_that_does_not_fit_is_an_output_parser_exception(call):
-    with pytest.raises(OutputParserException) as caught:
+    with pytest.raises(OutputParserException) as excinfo:
         call.invoke(WrongJson().with_structured_output(SCHEMA, method="json_schema"), "x")
 
-    assert isinstance(caught.value, ModelError)
-    assert caught.value.llm_output == "no"
+    assert isinstance(excinfo.value, ModelError)
+    assert excinfo.value.llm_output == "no"

@@ -194,11 +194,11 @@ def test_a_step_that_fails_before_the_model_is_told_once():
     def bad(_: Any) -> Any:
         raise ValueError("bad")
 
-    told = Chain()
-    stream = (RunnableLambda(bad) | native(HELLO)).stream_v2("x", {"callbacks": [told]})
+    listener = Chain()
+    stream = (RunnableLambda(bad) | native(HELLO)).stream_v2("x", {"callbacks": [listener]})
     with pytest.raises(ValueError, match="bad"):
         stream.output  # noqa: B018
-    assert told.errors == 2  # the step's, and the sequence's
+    assert listener.errors == 2  # the step's, and the sequence's
 
 
 class Mine(AIMessage):
@@ -245,9 +245,9 @@ def test_V1_a_rescue_after_content_tells_listeners_to_drop_it(call):
 def test_T09_an_error_event_under_guards_is_that_error(call):
     error = {"event": "error", "message": "boom", "code": "c", "retryable": False}
     model = native([START, *text("secret"), error], guards=[lambda message: True])
-    with pytest.raises(ModelError, match="boom") as caught:
+    with pytest.raises(ModelError, match="boom") as excinfo:
         call.invoke(model, "x")
-    assert caught.value.code == "c"
+    assert excinfo.value.code == "c"
 
 
 def test_T08_an_unknown_event_after_the_finish_is_ignored(call):

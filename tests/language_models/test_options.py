@@ -9,7 +9,7 @@ from tests.language_models.scripted import Speaking
 
 
 @pytest.mark.parametrize(
-    ("given", "mode", "name"),
+    ("value", "mode", "name"),
     [
         ("auto", "auto", None),
         ("none", "none", None),
@@ -31,8 +31,8 @@ from tests.language_models.scripted import Speaking
         (ToolChoice("required"), "required", None),
     ],
 )
-def test_every_form_of_tool_choice_is_one_value(given, mode, name):
-    choice = read_tool_choice(given)
+def test_every_form_of_tool_choice_is_one_value(value, mode, name):
+    choice = read_tool_choice(value)
 
     assert (choice.mode, choice.name) == (mode, name)
     assert read_tool_choice(choice.as_option()) == choice
@@ -43,22 +43,22 @@ def test_anthropic_says_in_the_choice_that_calls_are_not_parallel():
 
 
 def test_a_choice_among_some_tools_keeps_their_names():
-    given = {
+    value = {
         "type": "allowed_tools",
         "mode": "required",
         "tools": [{"type": "function", "name": "a"}],
     }
 
-    choice = read_tool_choice(given)
+    choice = read_tool_choice(value)
 
     assert (choice.mode, choice.allowed) == ("required", ("a",))
     assert read_tool_choice(choice.as_option()) == choice
 
 
-@pytest.mark.parametrize("given", ["", 7, {"mode": "what"}, {}, []])
-def test_a_choice_that_nobody_knows_says_what_to_write(given):
+@pytest.mark.parametrize("value", ["", 7, {"mode": "what"}, {}, []])
+def test_a_choice_that_nobody_knows_says_what_to_write(value):
     with pytest.raises(UsageError, match="tool_choice="):
-        read_tool_choice(given)
+        read_tool_choice(value)
 
 
 def test_options_without_a_choice_have_none():
@@ -67,10 +67,10 @@ def test_options_without_a_choice_have_none():
 
 
 def test_nested_options_merge_and_nothing_given_is_changed():
-    under, over = {"a": {"x": 1, "y": 1}, "b": 1}, {"a": {"y": 2}, "c": 3}
+    under, overrides = {"a": {"x": 1, "y": 1}, "b": 1}, {"a": {"y": 2}, "c": 3}
 
-    assert merge_options(under, over) == {"a": {"x": 1, "y": 2}, "b": 1, "c": 3}
-    assert (under, over) == ({"a": {"x": 1, "y": 1}, "b": 1}, {"a": {"y": 2}, "c": 3})
+    assert merge_options(under, overrides) == {"a": {"x": 1, "y": 2}, "b": 1, "c": 3}
+    assert (under, overrides) == ({"a": {"x": 1, "y": 1}, "b": 1}, {"a": {"y": 2}, "c": 3})
 
 
 def test_model_options_lie_under_those_of_the_call_and_unknown_keys_reach_the_provider(call):
@@ -91,7 +91,7 @@ def test_late_values_come_from_the_config(call):
     call.invoke(model, "x")
     call.invoke(model, "x", {"configurable": {"model_options": {"seed": 3}}})
 
-    assert [one.options["user"] for one in model.seen] == ["u1", "nobody", "nobody"]
+    assert [request.options["user"] for request in model.seen] == ["u1", "nobody", "nobody"]
     assert model.seen[2].options["seed"] == 3
 
 
@@ -102,8 +102,8 @@ def test_late_values_of_a_call_or_a_binding_come_from_the_config_too(call):
     call.invoke(bound, "x", {"configurable": {"user_id": "u1", "seat": 3}})
     call.invoke(bound, "x")
 
-    assert [one.options["user"] for one in model.seen] == ["u1", "nobody"]
-    assert [one.options["extra"] for one in model.seen] == [{"seat": 3}, {"seat": None}]
+    assert [request.options["user"] for request in model.seen] == ["u1", "nobody"]
+    assert [request.options["extra"] for request in model.seen] == [{"seat": 3}, {"seat": None}]
 
 
 def test_an_option_the_model_refuses_is_left_out_with_a_warning(call):

@@ -38,20 +38,20 @@ def test_a_vendor_is_rows_in_a_table_the_longer_name_over_the_shorter(acme):
 
 
 def test_rows_that_come_when_they_are_looked_for_do_not_win_over_those_said_since(acme):
-    asked: list[str] = []
+    lookups: list[str] = []
 
     def give() -> dict[str, ModelProfile]:
-        asked.append("rows")
+        lookups.append("rows")
         return {"a": {"json_mode": True}, "b": {"json_mode": True}}
 
     register_profiles("later", give)
-    assert asked == []
+    assert lookups == []
     register_profile("later", "a", {"json_mode": False})
 
     assert find_profile("later", "a-1") == {"json_mode": False}
     assert find_profile("later", "b-1") == {"json_mode": True}
     assert set(known_profiles()) == {"acme", "later"}
-    assert asked == ["rows"]
+    assert lookups == ["rows"]
 
 
 def test_a_profile_that_is_given_wins(acme):
@@ -63,11 +63,11 @@ def test_a_request_longer_than_the_window_raises_before_anything_is_sent(call, a
 
     with pytest.raises(
         ContextOverflowError, match=r"acme:anvil-1: the request is about \d+ tokens"
-    ) as caught:
+    ) as excinfo:
         call.invoke(model, "word " * 2000)
 
     assert model.seen == []
-    assert caught.value.is_retryable is False
+    assert excinfo.value.is_retryable is False
 
 
 def test_the_oldest_messages_are_left_out_where_asked_for(call):
@@ -96,13 +96,13 @@ def test_a_last_message_that_is_too_long_is_not_left_out(call):
 
 def test_counting_says_whether_it_is_exact():
     guessed = Speaking(answers=["hi"]).count_tokens([HumanMessage("12345678")])
-    counted = Speaking(
+    token_count = Speaking(
         answers=["hi"], custom_get_token_ids=lambda text: [0] * len(text)
     ).count_tokens([HumanMessage("12345678")])
 
     assert guessed == TokenCount(guessed.n, False)
-    assert counted.exact
-    assert counted.n == 8 + 3
+    assert token_count.exact
+    assert token_count.n == 8 + 3
 
 
 def test_a_short_request_is_not_counted(monkeypatch):

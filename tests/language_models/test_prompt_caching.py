@@ -39,27 +39,29 @@ def test_breakpoints_go_after_tools_system_and_the_newest_message():
 
 
 def test_there_are_never_more_than_the_provider_takes_and_set_ones_count():
-    own = HumanMessage([{"type": "text", "text": "x", "cache_control": MARK}])
+    marked_message = HumanMessage([{"type": "text", "text": "x", "cache_control": MARK}])
 
-    messages, tools = with_cache_control([own, own, own, *HISTORY], [TOOL], CacheConfig(messages=5))
+    messages, tools = with_cache_control(
+        [marked_message, marked_message, marked_message, *HISTORY], [TOOL], CacheConfig(messages=5)
+    )
 
     count = sum(marks(messages)) + sum(cache_control_of(tool) is not None for tool in tools)
     assert count == 4
 
 
 def test_a_mark_on_a_message_goes_to_its_last_block():
-    marked = HumanMessage("x", additional_kwargs={"cache_control": MARK})
+    marked_message = HumanMessage("x", additional_kwargs={"cache_control": MARK})
 
-    (message,), _ = with_cache_control([marked], [], CacheConfig(system=False, messages=0))
+    (message,), _ = with_cache_control([marked_message], [], CacheConfig(system=False, messages=0))
 
     assert message.content[0]["cache_control"] == MARK
     assert message.additional_kwargs == {}
 
 
 def test_reasoning_is_not_marked():
-    said = AIMessage([{"type": "text", "text": "a"}, {"type": "reasoning", "reasoning": "b"}])
+    answer = AIMessage([{"type": "text", "text": "a"}, {"type": "reasoning", "reasoning": "b"}])
 
-    (message,), _ = with_cache_control([said], [], CacheConfig())
+    (message,), _ = with_cache_control([answer], [], CacheConfig())
 
     assert "cache_control" in message.content[0]
     assert "cache_control" not in message.content[1]
@@ -95,7 +97,7 @@ def test_true_is_the_default_config_and_false_is_none():
         CacheConfig(messages=-1)
 
 
-@pytest.mark.parametrize("given", [{"size": 2}, 3])
-def test_what_is_no_config_is_told_when_the_model_is_made(given):
+@pytest.mark.parametrize("value", [{"size": 2}, 3])
+def test_what_is_no_config_is_told_when_the_model_is_made(value):
     with pytest.raises(ValueError, match="prompt_cache"):
-        ScriptedChatModel(script=["x"], prompt_cache=given)
+        ScriptedChatModel(script=["x"], prompt_cache=value)

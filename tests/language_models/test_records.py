@@ -127,10 +127,10 @@ def test_one_option_in_both_spellings_is_an_error(call):
 
 
 def test_an_option_that_no_provider_knows_is_sent_as_written_and_noted():
-    sent = openai().explain({"messages": USER, "modelOptions": {"fooBar": 1}})
+    explanation = openai().explain({"messages": USER, "modelOptions": {"fooBar": 1}})
 
-    assert sent.body["fooBar"] == 1
-    assert any("'fooBar'" in note for note in sent.notes)
+    assert explanation.body["fooBar"] == 1
+    assert any("'fooBar'" in note for note in explanation.notes)
 
 
 def test_an_option_of_the_authors_own_is_passed_as_written(call):
@@ -149,10 +149,10 @@ def test_an_option_that_the_constructor_does_not_have_is_an_error():
 
 def test_the_model_of_the_constructor_is_the_model_of_the_answer(call):
     assert call.run(Look(model="m9"), "run", {"messages": "x"}).model == "m9"
-    named = Look(model="m9", answer={"text": "x", "model": "m9-0613"})
-    assert call.run(named, "run", {"messages": "x"}).model == "m9-0613"
-    over = {"messages": "x", "modelOptions": {"model": "m10"}}
-    assert call.run(Look(model="m9"), "run", over).model == "m10"
+    model = Look(model="m9", answer={"text": "x", "model": "m9-0613"})
+    assert call.run(model, "run", {"messages": "x"}).model == "m9-0613"
+    record = {"messages": "x", "modelOptions": {"model": "m10"}}
+    assert call.run(Look(model="m9"), "run", record).model == "m10"
     assert openai().explain({"messages": USER, "modelOptions": {"model": "x"}}).body["model"] == "x"
 
 
@@ -162,23 +162,23 @@ def test_the_model_of_the_constructor_is_the_model_of_the_answer(call):
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_door_takes_a_record(call, kind):
     record = {"messages": USER, "modelOptions": {"topP": 0.3}}
-    for given in (record, ChatModelInput(**record)):
+    for model_input in (record, ChatModelInput(**record)):
         model = kind(answers=["hi"])
 
-        assert call.invoke(model, given).text.strip() == "hi"
-        assert "".join(chunk.text for chunk in call.stream(model, given)).strip() == "hi"
-        assert call.batch(model, [given])[0].text.strip() == "hi"
-        events = call.stream_v2(model, given)
+        assert call.invoke(model, model_input).text.strip() == "hi"
+        assert "".join(chunk.text for chunk in call.stream(model, model_input)).strip() == "hi"
+        assert call.batch(model, [model_input])[0].text.strip() == "hi"
+        events = call.stream_v2(model, model_input)
         assert events[-1]["event"] == "message-finish"
-        assert [asked.options["top_p"] for asked in model.seen] == [0.3] * 4
+        assert [request.options["top_p"] for request in model.seen] == [0.3] * 4
         assert model.seen[0].messages == [HumanMessage("x")]
 
 
 def test_a_record_at_invoke_is_checked_like_one_at_run(call):
-    wanted = {"type": "json_schema", "jsonSchema": {"name": "A", "schema": SCHEMA}}
+    response_format = {"type": "json_schema", "jsonSchema": {"name": "A", "schema": SCHEMA}}
     model = Speaking(answers=["no", '{"a": 1}'])
 
-    message = call.invoke(model, {"messages": USER, "responseFormat": wanted})
+    message = call.invoke(model, {"messages": USER, "responseFormat": response_format})
 
     assert message.text.strip() == '{"a": 1}'
     assert len(model.seen) == 2
@@ -258,9 +258,11 @@ def deltas_of(call: Any, model: Any, record: Any, **options: Any) -> list[Any]:
 
 @pytest.mark.parametrize("kind", [Pieces, Rich, Corrected])
 def test_the_deltas_add_up_to_the_whole(call, kind):
-    whole = call.run(kind(), "run", {"messages": "x"})
+    output = call.run(kind(), "run", {"messages": "x"})
 
-    assert add_deltas(deltas_of(call, kind(), {"messages": "x"})).model_dump() == whole.model_dump()
+    assert (
+        add_deltas(deltas_of(call, kind(), {"messages": "x"})).model_dump() == output.model_dump()
+    )
 
 
 def test_deltas_come_as_the_model_speaks(call):
@@ -281,19 +283,19 @@ def test_deltas_come_as_the_model_speaks(call):
 @pytest.mark.parametrize("kind", KINDS)
 def test_any_model_streams_records(call, kind):
     answer = calls(("f", {"x": 2}), ("g", {}), text="on it", usage_metadata=usage(7, 3))
-    whole = call.run(kind(answers=[answer]), "run", {"messages": "x"})
+    output = call.run(kind(answers=[answer]), "run", {"messages": "x"})
 
     deltas = deltas_of(call, kind(answers=[answer]), {"messages": "x"})
 
-    assert add_deltas(deltas).model_dump() == whole.model_dump()
+    assert add_deltas(deltas).model_dump() == output.model_dump()
     assert deltas[0]["delta"].keys() == {"text"}
 
 
 def test_deltas_of_checked_json_have_no_text(call):
-    wanted = {"type": "json_schema", "jsonSchema": {"name": "A", "schema": SCHEMA}}
+    response_format = {"type": "json_schema", "jsonSchema": {"name": "A", "schema": SCHEMA}}
     model = Speaking(answers=["no", '{"a": 1}'])
 
-    deltas = deltas_of(call, model, {"messages": "x", "responseFormat": wanted})
+    deltas = deltas_of(call, model, {"messages": "x", "responseFormat": response_format})
 
     assert [delta["delta"] for delta in deltas] == [{"json": {"json": {"a": 1}}}]
 
@@ -340,16 +342,20 @@ def test_streaming_is_no_option_of_the_model(call):
 
 
 def test_strict_and_description_of_a_schema_reach_the_wire():
-    described = {"name": "A", "description": "what a is", "strict": True, "schema": SCHEMA}
+    json_schema = {"name": "A", "description": "what a is", "strict": True, "schema": SCHEMA}
     record = {
         "messages": USER,
-        "responseFormat": {"type": "json_schema", "jsonSchema": described},
+        "responseFormat": {"type": "json_schema", "jsonSchema": json_schema},
     }
 
-    sent = openai().explain(record).body["response_format"]["json_schema"]
+    sent_schema = openai().explain(record).body["response_format"]["json_schema"]
 
-    assert (sent["name"], sent["strict"], sent["description"]) == ("A", True, "what a is")
-    assert sent["schema"]["additionalProperties"] is False
+    assert (sent_schema["name"], sent_schema["strict"], sent_schema["description"]) == (
+        "A",
+        True,
+        "what a is",
+    )
+    assert sent_schema["schema"]["additionalProperties"] is False
 
 
 def test_credits_of_aigne_hub_are_kept_and_summed(call):
@@ -358,10 +364,10 @@ def test_credits_of_aigne_hub_are_kept_and_summed(call):
     assert output.usage.aigne_hub_credits == 0.5
     assert output.message.usage_metadata["aigne_hub_credits"] == 0.5
     assert output.model_dump(by_alias=True)["usage"]["aigneHubCredits"] == 0.5
-    with usage_scope() as spent:
+    with usage_scope() as scope:
         call.run(Rich(), "run", {"messages": "x"})
         call.run(Rich(), "run", {"messages": "x"})
-    assert spent.usage["aigne_hub_credits"] == 1.0
+    assert scope.usage["aigne_hub_credits"] == 1.0
 
 
 @pytest.mark.parametrize("by_alias", [True, False])
@@ -376,18 +382,18 @@ def test_a_signature_of_gemini_survives_a_loop_of_records_alone(call, by_alias):
     model = ScriptedChatModel(script=[AIMessage([block])])
     output = call.run(model, "run", {"messages": USER}).model_dump(by_alias=by_alias)
 
-    made = output["toolCalls" if by_alias else "tool_calls"]
+    tool_calls = output["toolCalls" if by_alias else "tool_calls"]
     result = {"role": "tool", "toolCallId": "c1", "content": "1"}
-    history = [*USER, {"role": "agent", "toolCalls": made}, result]
+    history = [*USER, {"role": "agent", "toolCalls": tool_calls}, result]
     body = ChatGoogle(model="gemini-2.5-flash", api_key="k").explain({"messages": history}).body
 
-    assert made[0]["metadata"] == {"thought_signature": "c2ln"}
+    assert tool_calls[0]["metadata"] == {"thought_signature": "c2ln"}
     assert body["contents"][1]["parts"][0]["thoughtSignature"] == "c2ln"
 
 
 def test_metadata_of_a_call_in_camel_case_is_read_and_given_by_process(call):
-    made = {**RICH["toolCalls"][0], "metadata": {"thoughtSignature": "c2ln"}}
-    output = call.run(Look(answer={"toolCalls": [made]}), "run", {"messages": "x"})
+    tool_call = {**RICH["toolCalls"][0], "metadata": {"thoughtSignature": "c2ln"}}
+    output = call.run(Look(answer={"toolCalls": [tool_call]}), "run", {"messages": "x"})
 
     assert output.tool_calls[0]["metadata"] == {"thought_signature": "c2ln"}
     assert output.message.tool_calls[0]["args"] == {"a": 1}
@@ -413,12 +419,12 @@ def test_marks_for_the_prompt_cache_are_kept_on_messages_blocks_and_tools(key):
 
 
 def test_text_and_json_are_separate(call):
-    both = call.run(Look(answer={"text": "t", "json": {"a": 1}}), "run", {"messages": "x"})
+    output = call.run(Look(answer={"text": "t", "json": {"a": 1}}), "run", {"messages": "x"})
     alone = call.run(Look(answer={"json": {"a": 1}}), "run", {"messages": "x"})
 
-    assert (both.text, both.json) == ("t", {"a": 1})
+    assert (output.text, output.json) == ("t", {"a": 1})
     assert (alone.text, alone.json) == (None, {"a": 1})
-    assert both.message.text == "t"
+    assert output.message.text == "t"
     assert alone.message.text == '{"a":1}'
 
 
@@ -436,9 +442,11 @@ def test_json_between_pieces_of_text_leaves_the_text_whole(call):
 
 @pytest.mark.parametrize("answer", [{"text": "t", "json": {"a": 1}}, {"json": {"a": 1}}])
 def test_json_that_process_gives_is_checked_by_a_schema(call, answer):
-    wanted = {"type": "json_schema", "jsonSchema": {"name": "A", "schema": SCHEMA}}
+    response_format = {"type": "json_schema", "jsonSchema": {"name": "A", "schema": SCHEMA}}
 
-    output = call.run(Look(answer=answer), "run", {"messages": "x", "responseFormat": wanted})
+    output = call.run(
+        Look(answer=answer), "run", {"messages": "x", "responseFormat": response_format}
+    )
     read = call.invoke(
         Look(answer=answer).with_structured_output(SCHEMA, method="json_schema"), "x"
     )
@@ -454,8 +462,10 @@ def test_files_are_written_in_aignes_shape_in_the_camel_case_dump(call):
     assert output.model_dump(by_alias=True)["files"] == [
         {"type": "file", "data": "aGk=", "mimeType": "image/png"}
     ]
-    again = call.run(Look(answer=output.model_dump(by_alias=True)), "run", {"messages": "x"})
-    assert again.model_dump() == output.model_dump()
+    second_output = call.run(
+        Look(answer=output.model_dump(by_alias=True)), "run", {"messages": "x"}
+    )
+    assert second_output.model_dump() == output.model_dump()
 
 
 def test_an_output_keeps_its_fields_in_both_spellings():

@@ -33,9 +33,9 @@ def test_jitter_takes_away_at_most_half():
     assert all(2.0 <= wait <= 4.0 for wait in waits)
 
 
-@pytest.mark.parametrize(("asked", "waits"), [(7.5, 7.5), (0, 0.0), (-3, 0.0), (59, 59.0)])
-def test_F_H01_what_the_provider_asks_for_comes_first(asked, waits):
-    assert RetryPolicy().delay(1, ModelRateLimitError("slow", retry_after=asked)) == waits
+@pytest.mark.parametrize(("retry_after", "waits"), [(7.5, 7.5), (0, 0.0), (-3, 0.0), (59, 59.0)])
+def test_F_H01_what_the_provider_asks_for_comes_first(retry_after, waits):
+    assert RetryPolicy().delay(1, ModelRateLimitError("slow", retry_after=retry_after)) == waits
     assert STEADY.delay(2, ModelRateLimitError("slow")) == 2
 
 
@@ -81,7 +81,7 @@ def test_a_policy_is_read_from_what_people_write():
         RetryPolicy.of("often")
 
 
-@pytest.mark.parametrize("given", [{"tries": 2}, "often", {"retries": 2, "forever": True}])
-def test_what_is_no_policy_is_told_when_the_model_is_made(given):
+@pytest.mark.parametrize("value", [{"tries": 2}, "often", {"retries": 2, "forever": True}])
+def test_what_is_no_policy_is_told_when_the_model_is_made(value):
     with pytest.raises(ValueError, match="retry_on_error"):
-        ScriptedChatModel(script=["x"], retry_on_error=given)
+        ScriptedChatModel(script=["x"], retry_on_error=value)

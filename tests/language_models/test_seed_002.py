@@ -42,12 +42,12 @@ class Provider(ChatModel):
         if last.type == "tool":
             return {"text": f"It is {last.text}.", "usage": {"inputTokens": 30, "outputTokens": 8}}
         if input.tools:
-            made: ChatModelOutputToolCall = {
+            tool_call: ChatModelOutputToolCall = {
                 "id": "call_1",
                 "type": "function",
                 "function": {"name": "get_weather", "arguments": {"city": "Paris"}},
             }
-            return {"toolCalls": [made], "usage": {"inputTokens": 20, "outputTokens": 5}}
+            return {"toolCalls": [tool_call], "usage": {"inputTokens": 20, "outputTokens": 5}}
         return {"text": "Hello!", "usage": {"inputTokens": 4, "outputTokens": 1}}
 
 
@@ -79,9 +79,9 @@ def test_path_b_tool_calls_are_run_and_their_results_make_the_final_answer(call,
         if not output[calls_key]:
             break
         history.append({"role": "agent", calls_key: output[calls_key]})
-        for made in output[calls_key]:
-            result = TOOLS[made["function"]["name"]](**made["function"]["arguments"])
-            history.append({"role": "tool", result_key: made["id"], "content": result})
+        for tool_call in output[calls_key]:
+            result = TOOLS[tool_call["function"]["name"]](**tool_call["function"]["arguments"])
+            history.append({"role": "tool", result_key: tool_call["id"], "content": result})
 
     assert output["text"] == "It is 72F and sunny in Paris."
     assert [message.type for message in model.sent[1].messages] == ["system", "human", "ai", "tool"]

@@ -95,16 +95,16 @@ class Tokens(BaseCallbackHandler):
 
 
 def test_seed_000_a_subclass_with_stream_speaks_piece_by_piece_and_tells_each_token_once(call: Any):
-    heard = Tokens()
+    handler = Tokens()
     full_response = None
-    for chunk in call.stream(SeedChatOpenAI(), "Tell me a joke", {"callbacks": [heard]}):
+    for chunk in call.stream(SeedChatOpenAI(), "Tell me a joke", {"callbacks": [handler]}):
         full_response = chunk if full_response is None else full_response + chunk
 
     assert full_response is not None
     assert full_response.content == "gpt-4o: Tell me a joke"
-    assert "".join(heard.tokens) == "gpt-4o: Tell me a joke"
-    assert [token for token in heard.tokens if token] == ["gpt-4o", ": ", "Tell me a joke"]
-    assert heard.ends == 1
+    assert "".join(handler.tokens) == "gpt-4o: Tell me a joke"
+    assert [token for token in handler.tokens if token] == ["gpt-4o", ": ", "Tell me a joke"]
+    assert handler.ends == 1
 
 
 def test_seed_000_invoke_gives_the_first_generation_of_what_generate_returns(call: Any):
@@ -112,7 +112,7 @@ def test_seed_000_invoke_gives_the_first_generation_of_what_generate_returns(cal
 
 
 @pytest.mark.parametrize(
-    "given",
+    "model_input",
     [
         "Hello",
         [HumanMessage(content="Hello")],
@@ -121,11 +121,11 @@ def test_seed_000_invoke_gives_the_first_generation_of_what_generate_returns(cal
         [{"role": "user", "content": "Hello"}],
     ],
 )
-def test_seed_000_all_of_these_inputs_work(call: Any, given: Any):
+def test_seed_000_all_of_these_inputs_work(call: Any, model_input: Any):
     model = ScriptedChatModel(script=["Hi!"])
 
-    assert call.invoke(model, given).text == "Hi!"
-    assert SeedChatOpenAI()._convert_input(given).to_messages() == [HumanMessage("Hello")]
+    assert call.invoke(model, model_input).text == "Hi!"
+    assert SeedChatOpenAI()._convert_input(model_input).to_messages() == [HumanMessage("Hello")]
 
 
 def test_seed_000_any_other_input_is_a_value_error(call: Any):
@@ -175,8 +175,8 @@ class WeatherInfo(BaseModel):
 
 
 def test_seed_000_structured_output_is_an_instance_of_the_schema(call: Any):
-    said = '{"city": "San Francisco", "temperature": 72.0, "conditions": "sunny"}'
-    structured_model = ScriptedChatModel(script=[said]).with_structured_output(WeatherInfo)
+    text = '{"city": "San Francisco", "temperature": 72.0, "conditions": "sunny"}'
+    structured_model = ScriptedChatModel(script=[text]).with_structured_output(WeatherInfo)
 
     result = call.invoke(structured_model, "What's the weather in SF?")
 
@@ -231,6 +231,6 @@ def test_seed_003_the_calls_of_a_response_have_name_args_and_id(call: Any):
     model = ScriptedChatModel(script=[[Call("get_weather", {"city": "Paris"}, id="call_1")]])
     response = call.invoke(model.bind_tools([get_weather]), "What's the weather in Paris?")
 
-    shown = [f"{one['name']} {one['args']} {one['id']}" for one in response.tool_calls]
+    descriptions = [f"{call['name']} {call['args']} {call['id']}" for call in response.tool_calls]
 
-    assert shown == ["get_weather {'city': 'Paris'} call_1"]
+    assert descriptions == ["get_weather {'city': 'Paris'} call_1"]

@@ -70,14 +70,14 @@ class Simple(SimpleChatModel):
         return "Hello"
 
 
-def both(cls: type[Scripted]) -> Any:
+def with_async(cls: type[Scripted]) -> Any:
     """A model whose `_stream` says two pieces and whose `_generate` says the whole."""
 
     def items(self: Any, messages: Any, kwargs: Any) -> Any:
-        return Scripted.said(self, messages, kwargs)
+        return Scripted.answer_to(self, messages, kwargs)
 
     class Made(cls):  # type: ignore[misc,valid-type]
-        def said(self, messages: Any, kwargs: Any) -> Any:
+        def answer_to(self, messages: Any, kwargs: Any) -> Any:
             import sys
 
             caller = sys._getframe(1).f_code.co_name
@@ -97,9 +97,9 @@ MODELS = {
     "_astream": lambda: AChunked(items=CHUNKS, seen=[]),
     "_generate": lambda: Whole(items=["Hello"], seen=[]),
     "_agenerate": lambda: AWhole(items=["Hello"], seen=[]),
-    "_stream, _generate": lambda: both(Both)(seen=[]),
-    "_astream, _agenerate": lambda: both(BothTwins)(seen=[]),
-    "all four": lambda: both(AllFour)(seen=[]),
+    "_stream, _generate": lambda: with_async(Both)(seen=[]),
+    "_astream, _agenerate": lambda: with_async(BothTwins)(seen=[]),
+    "all four": lambda: with_async(AllFour)(seen=[]),
     "_call": lambda: Simple(seen=[]),
 }
 
@@ -111,8 +111,10 @@ def model(request: pytest.FixtureRequest) -> Any:
 
 APIS = {
     "invoke": lambda call, model: call.invoke(model, "hi").text,
-    "stream": lambda call, model: "".join(one.text for one in call.stream(model, "hi")),
-    "transform": lambda call, model: "".join(one.text for one in call.transform(model, ["h", "i"])),
+    "stream": lambda call, model: "".join(chunk.text for chunk in call.stream(model, "hi")),
+    "transform": lambda call, model: "".join(
+        chunk.text for chunk in call.transform(model, ["h", "i"])
+    ),
     "batch": lambda call, model: call.batch(model, ["a", "b"])[1].text,
     "batch_as_completed": lambda call, model: call.batch_as_completed(model, ["a"])[0][1].text,
     "generate": lambda call, model: (
@@ -129,7 +131,7 @@ def disabled(call: Any, model: Any, api: str) -> str:
     still = model.model_copy(update={"disable_streaming": True})
     if api == "v2":
         return str(answer(call, still).text)
-    return "".join(one.text for one in call.stream(still, "hi"))
+    return "".join(chunk.text for chunk in call.stream(still, "hi"))
 
 
 @pytest.mark.parametrize("api", list(APIS))
@@ -140,14 +142,14 @@ def test_T88_T90_every_api_works_whatever_the_author_wrote(call, model, api):
 def test_T88_every_model_gives_a_valid_event_stream_and_tells_its_listeners_the_same(call, model):
     listener = Listener()
 
-    found = read(call, model, "events", "output", config={"callbacks": [listener]})
+    reading = read(call, model, "events", "output", config={"callbacks": [listener]})
 
-    assert found.error is None
-    assert listener.named("on_stream_event") == found.values[0]
+    assert reading.error is None
+    assert listener.arguments_of("on_stream_event") == reading.values[0]
     assert listener.told[0][0] == "on_chat_model_start"
     assert listener.ends == ["on_llm_end"]
-    (generation,) = listener.named("on_llm_end")[0].generations[0]
-    assert generation.message is found.value
+    (generation,) = listener.arguments_of("on_llm_end")[0].generations[0]
+    assert generation.message is reading.value
 
 
 def test_T96_bound_and_call_time_options_reach_every_hook_and_the_call_wins(call, model):
@@ -158,7 +160,7 @@ def test_T96_bound_and_call_time_options_reach_every_hook_and_the_call_wins(call
     call.stream(bound, "hi", temperature=3)
 
     for messages, options in model.seen:
-        assert [one.text for one in messages] == ["hi"]
+        assert [message.text for message in messages] == ["hi"]
         assert options["temperature"] == 3
         assert options["top_k"] == 2
         assert options["stop"] == ["a"]
@@ -171,7 +173,9 @@ def test_errors_pass_every_api(call, model):
         object.__setattr__(model, "__class__", type("Broken", (Simple,), {"_call": _broken}))
     else:
         model.items = [ModelError("no")]
-        type(model).said = Scripted.said if "said" in vars(type(model)) else type(model).said  # type: ignore[misc]
+        type(model).answer_to = (
+            Scripted.answer_to if "answer_to" in vars(type(model)) else type(model).answer_to
+        )  # type: ignore[misc]
 
     for ask in (
         lambda: call.invoke(model, "x"),
@@ -179,9 +183,9 @@ def test_errors_pass_every_api(call, model):
         lambda: answer(call, model),
         lambda: call.generate(model, [[HumanMessage("x")]]),
     ):
-        with pytest.raises(ModelError, match="no") as raised:
+        with pytest.raises(ModelError, match="no") as excinfo:
             ask()
-        assert raised.value.partial.status == "incomplete"
+        assert excinfo.value.partial.status == "incomplete"
 
 
 def _broken(*args: Any, **kwargs: Any) -> str:
@@ -203,8 +207,10 @@ def test_n_generations_are_kept_and_each_has_an_id(call):
 
     result = call.generate(model, [[HumanMessage("a")], [HumanMessage("b")]])
 
-    assert [[one.text for one in some] for some in result.generations] == [["one", "two"]] * 2
-    first, second = (one.message.id for one in result.generations[0])
+    assert [[generation.text for generation in row] for row in result.generations] == [
+        ["one", "two"]
+    ] * 2
+    first, second = (generation.message.id for generation in result.generations[0])
     assert first.endswith("-0")
     assert second == "given"
     assert call.invoke(model, "x").text == answer(call, model).text == "one"
@@ -216,7 +222,7 @@ def test_no_generation_at_all_is_a_typed_error(call):
 
 
 def test_T92_disable_streaming_only_with_tools(call):
-    model = both(Both)(seen=[], disable_streaming="tool_calling")
+    model = with_async(Both)(seen=[], disable_streaming="tool_calling")
 
     plain = read(call, model, "texts").value
     with_tools = read(call, model, "texts", tools=[{"type": "function"}]).value
@@ -239,13 +245,13 @@ def test_T92_a_model_that_only_streams_answers_at_once_where_streaming_is_disabl
         disable_streaming=True,
     )
 
-    found = read(call, model, "texts", "output")
+    reading = read(call, model, "texts", "output")
 
-    assert found.values[0] == ["Hello"]
-    assert found.value.tool_calls[0]["args"] == {"a": 1}
-    assert found.value.finish_reason == "tool_use"
-    assert [one.text for one in call.stream(model, "hi") if one.text] == ["Hello"]
-    assert call.invoke(model, "hi").usage_metadata == found.value.usage_metadata
+    assert reading.values[0] == ["Hello"]
+    assert reading.value.tool_calls[0]["args"] == {"a": 1}
+    assert reading.value.finish_reason == "tool_use"
+    assert [chunk.text for chunk in call.stream(model, "hi") if chunk.text] == ["Hello"]
+    assert call.invoke(model, "hi").usage_metadata == reading.value.usage_metadata
 
 
 def test_T92_what_was_said_before_a_break_is_kept_where_streaming_is_disabled(call):
@@ -253,10 +259,10 @@ def test_T92_what_was_said_before_a_break_is_kept_where_streaming_is_disabled(ca
         script=["Hello there"], fail_at=3, disable_streaming=True, retry_on_error=False
     )
 
-    with pytest.raises(StreamInterruptedError) as caught:
+    with pytest.raises(StreamInterruptedError) as excinfo:
         call.stream(model, "hi")
 
-    assert caught.value.partial.text == "Hello"
+    assert excinfo.value.partial.text == "Hello"
 
 
 def test_generation_info_joins_the_metadata_and_the_messages_own_wins(call):

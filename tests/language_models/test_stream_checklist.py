@@ -20,8 +20,8 @@ from tests.language_models.reading import (
     Chunked,
     Listener,
     Native,
-    again,
     read,
+    read_again,
     start,
     text_events,
 )
@@ -46,17 +46,22 @@ def run(body: Any) -> Any:
 def test_T69_a_call_that_nobody_reads_tells_nothing_and_asks_nothing(call):
     listener, model = Listener(), rich()
 
-    found = read(call, model, config={"callbacks": [listener]})
+    reading = read(call, model, config={"callbacks": [listener]})
 
-    assert (listener.told, model.requests, found.stream.done) == ([], [], False)
+    assert (listener.told, model.requests, reading.stream.done) == ([], [], False)
 
 
 def test_T70_second_and_late_iterators_get_everything(call):
-    found = read(call, rich(), "events", "events", "texts", "texts", "slices", "output")
+    reading = read(call, rich(), "events", "events", "texts", "texts", "slices", "output")
 
-    assert found.values[0] == found.values[1] == again(call, found.stream, "events")
-    assert found.values[0][-1]["event"] == "message-finish"
-    assert found.values[2] == found.values[3] == again(call, found.stream, "texts") == ["Hel", "lo"]
+    assert reading.values[0] == reading.values[1] == read_again(call, reading.stream, "events")
+    assert reading.values[0][-1]["event"] == "message-finish"
+    assert (
+        reading.values[2]
+        == reading.values[3]
+        == read_again(call, reading.stream, "texts")
+        == ["Hel", "lo"]
+    )
 
 
 def test_T71_two_projections_read_alternately_lose_nothing(call):
@@ -100,32 +105,32 @@ def test_T72_break_and_close_closes_the_producer_and_tells_one_end():
 def test_T73_two_threads_on_one_stream_are_safe():
     expected = [f"{number} " for number in range(300)]
     stream = Chunked(items=expected).stream_v2("x")
-    found: list[list[str]] = []
-    threads = [threading.Thread(target=lambda: found.append(list(stream.text))) for _ in range(2)]
+    texts: list[list[str]] = []
+    threads = [threading.Thread(target=lambda: texts.append(list(stream.text))) for _ in range(2)]
 
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(10)
 
-    assert found == [expected, expected]
+    assert texts == [expected, expected]
     assert stream.output.text == "".join(expected)
 
 
 def test_T74_a_slow_async_consumer_bounds_how_far_the_producer_runs_ahead():
-    said: list[int] = []
+    numbers: list[int] = []
 
     def piece(number: int) -> Any:
-        return lambda: said.append(number) or f"{number} "  # type: ignore[func-returns-value]
+        return lambda: numbers.append(number) or f"{number} "  # type: ignore[func-returns-value]
 
     async def body() -> None:
         model = AChunked(items=[piece(number) for number in range(100)])
-        stream, ahead, taken = await model.astream_v2("x"), 0, 0
+        stream, ahead, reads = await model.astream_v2("x"), 0, 0
         async for _ in stream.text:
-            taken += 1
+            reads += 1
             await asyncio.sleep(0.001)
-            ahead = max(ahead, len(said) - taken)
-        assert taken == 100
+            ahead = max(ahead, len(numbers) - reads)
+        assert reads == 100
         assert ahead <= 2
 
     run(body)
@@ -176,20 +181,20 @@ def test_T77_aclose_before_consumption_is_no_run_at_all(call):
         stream = call._finish(body)
 
     assert (listener.told, model.requests) == ([], [])
-    assert isinstance(again(call, stream, "output"), StreamClosedError)
+    assert isinstance(read_again(call, stream, "output"), StreamClosedError)
 
 
 def test_T78_aclose_while_end_callbacks_run_preserves_the_success_for_every_reader():
-    told: list[str] = []
+    events: list[str] = []
 
     class Slow(AsyncCallbackHandler):
         async def on_llm_end(self, *args: Any, **kwargs: Any) -> None:
-            told.append("end")
+            events.append("end")
             self.inside.set()
             await asyncio.sleep(0.05)
 
         async def on_llm_error(self, *args: Any, **kwargs: Any) -> None:
-            told.append("error")
+            events.append("error")
 
     async def body() -> None:
         slow = Slow()
@@ -205,7 +210,7 @@ def test_T78_aclose_while_end_callbacks_run_preserves_the_success_for_every_read
         assert stream.error is None
 
     run(body)
-    assert told == ["end"]
+    assert events == ["end"]
 
 
 def test_T79_aclose_while_another_task_iterates_gives_it_a_closed_stream():
@@ -250,27 +255,27 @@ def test_T80_a_caller_who_cancels_aclose_gets_its_cancellation():
 
 @pytest.mark.parametrize("items", [["a"], ["a", ModelError("cut")]], ids=["end", "error"])
 def test_T81_await_returns_or_raises_after_the_terminal_callback_ran(items):
-    told: list[str] = []
+    events: list[str] = []
 
     class Slow(AsyncCallbackHandler):
         async def on_llm_end(self, *args: Any, **kwargs: Any) -> None:
             await asyncio.sleep(0.02)
-            told.append("end")
+            events.append("end")
 
         async def on_llm_error(self, *args: Any, **kwargs: Any) -> None:
             await asyncio.sleep(0.02)
-            told.append("error")
+            events.append("error")
 
     async def body() -> None:
         stream = await AChunked(items=items).astream_v2("x", {"callbacks": [Slow()]})
         try:
             await stream
-            assert told == ["end"]
+            assert events == ["end"]
         except ModelError:
-            assert told == ["error"]
+            assert events == ["error"]
 
     run(body)
-    assert len(told) == 1
+    assert len(events) == 1
 
 
 @pytest.mark.parametrize("raises", [False, True])
@@ -283,11 +288,11 @@ def test_T82_an_end_handler_that_raises_costs_no_message(call, raises):
 
     listener = Listener()
 
-    found = read(call, rich(), "output", config={"callbacks": [Broken(), listener]})
+    reading = read(call, rich(), "output", config={"callbacks": [Broken(), listener]})
 
-    assert (found.error, found.value.text) == (None, "Hello")
+    assert (reading.error, reading.value.text) == (None, "Hello")
     assert listener.ends == ["on_llm_end"]
-    assert found.stream.error is None
+    assert reading.stream.error is None
 
 
 def test_T83_a_stream_that_succeeded_stays_so_when_its_loop_closes():
@@ -334,21 +339,21 @@ def test_T84_nested_iteration_of_a_pumped_stream_does_not_deadlock_and_ends_with
 
 
 def test_T85_a_changed_event_changes_nobody_elses(call):
-    found = read(call, rich(), "events")
-    for event in found.value:
+    reading = read(call, rich(), "events")
+    for event in reading.value:
         event.clear()
 
-    events = again(call, found.stream, "events")
+    events = read_again(call, reading.stream, "events")
 
     assert events[0]["event"] == "message-start"
-    assert again(call, found.stream, "output").text == "Hello"
+    assert read_again(call, reading.stream, "output").text == "Hello"
 
 
 @pytest.mark.parametrize("kind", [Chunked, Native])
 def test_T86_a_keyboard_interrupt_in_the_producer_reaches_the_caller(kind):
-    said = ["a"] if kind is Chunked else [start(), *text_events("a")[:2]]
+    items = ["a"] if kind is Chunked else [start(), *text_events("a")[:2]]
     listener = Listener()
-    stream = kind(items=[*said, KeyboardInterrupt()]).stream_v2("x", {"callbacks": [listener]})
+    stream = kind(items=[*items, KeyboardInterrupt()]).stream_v2("x", {"callbacks": [listener]})
 
     with pytest.raises(KeyboardInterrupt):
         stream.output  # noqa: B018
@@ -368,11 +373,11 @@ def test_T86_a_system_exit_in_an_async_producer_reaches_the_caller():
 
 def test_T87_one_error_raised_to_many_readers_keeps_its_traceback(call):
     model = Native(items=[start(), *text_events("a")[:2], ModelError("cut"), FINISH])
-    found = read(call, model, "output")
+    reading = read(call, model, "output")
     lengths = []
     for part in ("output", "text", "events", "slices") * 10:
-        error = again(call, found.stream, part)
-        assert error is found.error
+        error = read_again(call, reading.stream, part)
+        assert error is reading.error
         lengths.append(len(traceback.extract_tb(error.__traceback__)))
 
     assert max(lengths[20:]) <= max(lengths[:4])

@@ -26,9 +26,9 @@ from tests.language_models.reading import (
     Listener,
     Native,
     Whole,
-    again,
     answer,
     read,
+    read_again,
     start,
     text_events,
 )
@@ -261,7 +261,7 @@ def test_leaving_at_message_finish_is_a_success(call, leave, kind):
             stream.close()
         return None if leave == "drop" else stream
 
-    async def awaited() -> Any:
+    async def run_async() -> Any:
         stream = await model.astream_v2("x", {"callbacks": [listener]})
         async for event in stream:
             if event["event"] == "message-finish":
@@ -271,12 +271,12 @@ def test_leaving_at_message_finish_is_a_success(call, leave, kind):
             await stream.aclose()
         return None if leave == "drop" else stream
 
-    stream = call._finish(awaited) if call.is_async else blocking()
+    stream = call._finish(run_async) if call.is_async else blocking()
     gc.collect()
 
     assert listener.ends == ["on_llm_end"]
     if stream is not None:
-        assert (again(call, stream, "output").text, stream.error) == ("ab", None)
+        assert (read_again(call, stream, "output").text, stream.error) == ("ab", None)
     assert cache.kept == ["ab"]
 
 
@@ -303,12 +303,12 @@ def test_a_stream_read_on_after_its_loop_ended_raises_and_is_no_part_of_an_answe
         return
 
     async def go_on() -> None:
-        found = getattr(stream, part, stream)
+        projection = getattr(stream, part, stream)
         if part in ("events", "texts"):
             async for _ in stream if part == "events" else stream.text:
                 pass
         else:
-            await found
+            await projection
 
     for _ in range(2):
         with pytest.raises(StreamClosedError, match="event loop in which this stream was begun"):
@@ -399,48 +399,48 @@ class Slotted(Exception):
 @pytest.mark.parametrize("api", ["invoke", "stream", "v2"])
 def test_T10_an_authors_own_exception_carries_what_had_arrived(call, kind, api, fields):
     boom = RuntimeError("boom")
-    said = SAID[:3] if kind in (Native, ANative, Events) else ["a"]
-    model = kind(items=[*said, boom], **fields)
+    items = SAID[:3] if kind in (Native, ANative, Events) else ["a"]
+    model = kind(items=[*items, boom], **fields)
 
     ask = {"v2": lambda model, _: answer(call, model), "invoke": call.invoke, "stream": call.stream}
-    with pytest.raises(RuntimeError, match="boom") as raised:
+    with pytest.raises(RuntimeError, match="boom") as excinfo:
         ask[api](model, "x")
 
-    assert raised.value is boom
-    assert raised.value.partial.text == "a"
-    assert raised.value.partial.status == "incomplete"
+    assert excinfo.value is boom
+    assert excinfo.value.partial.text == "a"
+    assert excinfo.value.partial.status == "incomplete"
 
 
 @pytest.mark.parametrize("kind", [Whole, AWhole])
 def test_T10_an_exception_before_anything_came_carries_an_empty_partial(call, kind):
-    with pytest.raises(RuntimeError) as raised:
+    with pytest.raises(RuntimeError) as excinfo:
         call.invoke(kind(items=[RuntimeError("boom")]), "x")
 
-    assert (raised.value.partial.text, raised.value.partial.status) == ("", "incomplete")
+    assert (excinfo.value.partial.text, excinfo.value.partial.status) == ("", "incomplete")
 
 
 def test_an_exception_that_takes_no_attribute_passes_as_it_is(call):
-    with pytest.raises(Slotted) as raised:
+    with pytest.raises(Slotted) as excinfo:
         call.invoke(Chunked(items=["a", Slotted("boom")]), "x")
 
-    assert not hasattr(raised.value, "partial")
+    assert not hasattr(excinfo.value, "partial")
 
 
 def test_what_an_exception_says_itself_stays(call):
     boom = RuntimeError("boom")
     boom.partial = "mine"  # type: ignore[attr-defined]
 
-    with pytest.raises(RuntimeError) as raised:
+    with pytest.raises(RuntimeError) as excinfo:
         call.invoke(Chunked(items=["a", boom]), "x")
 
-    assert raised.value.partial == "mine"
+    assert excinfo.value.partial == "mine"
 
 
 def test_a_budget_that_is_spent_before_the_call_has_no_partial(call):
-    with pytest.raises(BudgetExceeded) as raised:
+    with pytest.raises(BudgetExceeded) as excinfo:
         call.invoke(Chunked(items=[BudgetExceeded("none left")]), "x")
 
-    assert raised.value.partial is None
+    assert excinfo.value.partial is None
 
 
 def test_the_exception_of_who_drives_a_stream_carries_the_partial():
@@ -459,23 +459,23 @@ def test_bool_says_whether_anything_was_said_so_far(call):
     model = Chunked(items=["", "a", "b"])
     if not call.is_async:
         stream = model.stream_v2("x")
-        seen = [bool(stream.text), bool(stream.reasoning), bool(stream.tool_calls)]
+        truths = [bool(stream.text), bool(stream.reasoning), bool(stream.tool_calls)]
         for _ in stream.text:
-            seen.append(bool(stream.text))
+            truths.append(bool(stream.text))
             break
     else:
 
         async def body() -> Any:
             stream = await model.astream_v2("x")
-            seen = [bool(stream.text), bool(stream.reasoning), bool(stream.tool_calls)]
+            truths = [bool(stream.text), bool(stream.reasoning), bool(stream.tool_calls)]
             async for _ in stream.text:
-                seen.append(bool(stream.text))
+                truths.append(bool(stream.text))
                 break
-            return stream, seen
+            return stream, truths
 
-        stream, seen = call._finish(body)
+        stream, truths = call._finish(body)
 
-    assert seen == [False, False, False, True]
+    assert truths == [False, False, False, True]
     assert not stream.reasoning
 
 
@@ -488,11 +488,11 @@ def test_bool_of_a_text_that_came_whole_or_with_its_finish(call):
 
 
 def test_repr_of_a_text_projection_is_its_text(call):
-    found = read(call, Chunked(items=["it's ", "so"]), "output")
+    reading = read(call, Chunked(items=["it's ", "so"]), "output")
 
-    assert repr(found.stream.text) == repr("it's so")
-    assert repr(found.stream.reasoning) == repr("")
-    assert "so far" in repr(found.stream.tool_calls)
+    assert repr(reading.stream.text) == repr("it's so")
+    assert repr(reading.stream.reasoning) == repr("")
+    assert "so far" in repr(reading.stream.tool_calls)
 
 
 def test_a_projection_is_the_same_one_each_time(call):
@@ -540,11 +540,11 @@ def test_the_format_for_traces_reaches_no_author_and_is_told_at_the_start(call, 
     else:
         getattr(call, api)(model, "x", config, **options)
 
-    ((_, seen),) = model.seen
-    assert name not in seen
-    (told,) = listener.named("on_chat_model_start")
-    assert told["options"]["ls_structured_output_format"] == options[name]
-    assert name not in told["invocation_params"]
+    ((_, options_seen),) = model.seen
+    assert name not in options_seen
+    (start,) = listener.arguments_of("on_chat_model_start")
+    assert start["options"]["ls_structured_output_format"] == options[name]
+    assert name not in start["invocation_params"]
 
 
 def test_a_format_that_nobody_can_describe_is_left_out(call):
@@ -553,6 +553,6 @@ def test_a_format_that_nobody_can_describe_is_left_out(call):
     call.invoke(model, "x", {"callbacks": [listener]}, ls_structured_output_format={"schema": 3})
     call.invoke(model, "x", {"callbacks": [listener]}, structured_output_format="text")
 
-    assert all(list(seen) == ["stop"] for _, seen in model.seen)
-    for told in listener.named("on_chat_model_start"):
-        assert "ls_structured_output_format" not in told["options"]
+    assert all(list(kwargs) == ["stop"] for _, kwargs in model.seen)
+    for start_call in listener.arguments_of("on_chat_model_start"):
+        assert "ls_structured_output_format" not in start_call["options"]

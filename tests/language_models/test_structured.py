@@ -67,7 +67,7 @@ METHODS = ["json_schema", "tool", "function_calling", "json_mode"]
 SCHEMAS = [Pet, PetDict, PetData, JSON_PET]
 
 
-def said(method, text):
+def answer_with(method, text):
     if method in ("tool", "function_calling"):
         import json
 
@@ -78,7 +78,7 @@ def said(method, text):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("method", METHODS)
 def test_the_answer_is_an_object_of_the_schema(call, method, kind):
-    model = kind(answers=[said(method, GOOD)])
+    model = kind(answers=[answer_with(method, GOOD)])
 
     assert call.invoke(model.with_structured_output(Pet, method=method), "x") == Pet(
         name="Rex", age=3
@@ -107,24 +107,24 @@ def test_a_wrong_answer_is_asked_for_again_with_the_issues(call, schema):
 
     call.invoke(model.with_structured_output(schema, method="json_schema", max_retries=2), "x")
 
-    told = model.seen[1].messages
-    assert [message.type for message in told] == ["human", "ai", "human"]
-    assert "age" in told[-1].text
-    assert "old" in told[1].text
+    messages = model.seen[1].messages
+    assert [message.type for message in messages] == ["human", "ai", "human"]
+    assert "age" in messages[-1].text
+    assert "old" in messages[1].text
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_is_given_up_with_the_raw_answer_the_issues_and_the_usage_of_all_attempts(call, kind):
     model = kind(answers=[AIMessage(BAD, usage_metadata=usage(10, 5, cache_read=4))])
 
-    with pytest.raises(StructuredOutputError, match="age") as caught:
+    with pytest.raises(StructuredOutputError, match="age") as excinfo:
         call.invoke(model.with_structured_output(Pet, method="json_schema", max_retries=1), "x")
 
     assert len(model.seen) == 2
-    assert caught.value.raw.text.strip() == BAD
-    assert "age" in caught.value.issues[0]
-    assert caught.value.usage["total_tokens"] == 30
-    assert caught.value.usage["input_token_details"]["cache_read"] == 8
+    assert excinfo.value.raw.text.strip() == BAD
+    assert "age" in excinfo.value.issues[0]
+    assert excinfo.value.usage["total_tokens"] == 30
+    assert excinfo.value.usage["input_token_details"]["cache_read"] == 8
 
 
 def test_transport_failures_and_wrong_answers_share_the_attempts_of_one_call(call):
@@ -172,7 +172,7 @@ def test_repairs_are_recorded_and_never_silent(call, text, repair):
     )
 
     assert raw["parsed"] == Pet(name="Rex", age=3)
-    assert any(repair in one for one in raw["raw"].response_metadata["repairs"])
+    assert any(repair in text for text in raw["raw"].response_metadata["repairs"])
 
 
 def test_without_repair_a_fence_is_asked_for_again(call):
@@ -204,11 +204,11 @@ def test_the_native_format_is_openais_and_strict_closes_it(call):
 
     call.invoke(model.with_structured_output(Pet, method="json_schema", strict=True), "x")
 
-    sent = model.seen[0].options["response_format"]
-    assert sent["type"] == "json_schema"
-    assert sent["json_schema"]["name"] == "Pet"
-    assert sent["json_schema"]["strict"] is True
-    assert sent["json_schema"]["schema"]["additionalProperties"] is False
+    response_format = model.seen[0].options["response_format"]
+    assert response_format["type"] == "json_schema"
+    assert response_format["json_schema"]["name"] == "Pet"
+    assert response_format["json_schema"]["strict"] is True
+    assert response_format["json_schema"]["schema"]["additionalProperties"] is False
 
 
 def test_with_strict_a_null_stands_for_what_was_left_out(call):
@@ -228,9 +228,9 @@ def test_as_a_tool_the_schema_is_the_only_choice(call):
 
     call.invoke(model.with_structured_output(Pet, method="tool"), "x")
 
-    sent = model.seen[0].options
-    assert sent["tool_choice"] == {"type": "function", "function": {"name": "Pet"}}
-    assert sent["tools"][0]["function"]["parameters"]["required"] == ["name", "age"]
+    options = model.seen[0].options
+    assert options["tool_choice"] == {"type": "function", "function": {"name": "Pet"}}
+    assert options["tools"][0]["function"]["parameters"]["required"] == ["name", "age"]
 
 
 def test_an_answer_in_the_text_instead_of_the_tool_is_taken_and_told(call):
@@ -243,14 +243,14 @@ def test_an_answer_in_the_text_instead_of_the_tool_is_taken_and_told(call):
 
 
 def test_F_U01_a_tool_answer_cut_by_length_is_never_repaired(call):
-    cut = AIMessage(
+    truncated_message = AIMessage(
         "",
         invalid_tool_calls=[
             {"id": "1", "name": "Pet", "args": '{"name": "Rex", "age": 3', "error": "cut"}
         ],
         finish_reason="length",
     )
-    model = Speaking(answers=[cut])
+    model = Speaking(answers=[truncated_message])
 
     with pytest.raises(StructuredOutputError, match="cut off"):
         call.invoke(model.with_structured_output(Pet, method="tool", max_retries=0), "x")
@@ -280,7 +280,7 @@ def test_auto_chooses_by_what_the_model_can_do(profile, has_tools, method):
 
 
 @pytest.mark.parametrize(
-    ("schema", "options", "said"),
+    ("schema", "options", "error_text"),
     [
         (Pet, {"method": "magic"}, "method='magic'"),
         (Pet, {"tools": [Owner]}, "include_raw=True"),
@@ -291,8 +291,8 @@ def test_auto_chooses_by_what_the_model_can_do(profile, has_tools, method):
         (Pet, {"tools": [Pet], "include_raw": True, "method": "tool"}, "both named"),
     ],
 )
-def test_what_cannot_be_asked_for_says_so_at_once(schema, options, said):
-    with pytest.raises(UsageError, match=said):
+def test_what_cannot_be_asked_for_says_so_at_once(schema, options, error_text):
+    with pytest.raises(UsageError, match=error_text):
         Speaking(answers=["x"]).with_structured_output(schema, **options)
 
 
@@ -411,12 +411,12 @@ def test_include_raw_streams_the_raw_pieces_and_ends_with_the_object(call):
         model.with_structured_output(Pet, method="json_schema", include_raw=True), "x"
     )
 
-    whole = pieces[0]
+    total = pieces[0]
     for piece in pieces[1:]:
-        whole = whole + piece
-    assert whole["raw"].text.strip() == GOOD
-    assert whole["parsed"] == Pet(name="Rex", age=3)
-    assert whole["parsing_error"] is None
+        total = total + piece
+    assert total["raw"].text.strip() == GOOD
+    assert total["parsed"] == Pet(name="Rex", age=3)
+    assert total["parsing_error"] is None
 
 
 def test_partial_objects_cost_linear_work():
@@ -482,7 +482,7 @@ def test_traces_are_told_the_schema(call):
 
     call.invoke(model.with_structured_output(Pet), "go", {"callbacks": [start]})
 
-    told = start.options["ls_structured_output_format"]
-    assert told["schema"] == convert_to_json_schema(Pet)
-    assert told["kwargs"] == {"method": "auto", "strict": None}
+    schema_format = start.options["ls_structured_output_format"]
+    assert schema_format["schema"] == convert_to_json_schema(Pet)
+    assert schema_format["kwargs"] == {"method": "auto", "strict": None}
     assert "ls_structured_output_format" not in model.seen[0].options

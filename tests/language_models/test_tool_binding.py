@@ -22,9 +22,9 @@ def search(query: str, limit: int = 3) -> str:
     return query
 
 
-def other_search(what: str) -> str:
+def other_search(query: str) -> str:
     """Search a shelf."""
-    return what
+    return query
 
 
 other_search.__name__ = "search"
@@ -60,12 +60,12 @@ SERVER = {"type": "web_search_20250305", "name": "web_search"}
 
 
 def test_every_form_of_tool_is_described_in_one_form():
-    described = tools_of([search, Weather, Note, Duck(), ANTHROPIC, OPENAI, SCHEMA, SERVER])
+    tools = tools_of([search, Weather, Note, Duck(), ANTHROPIC, OPENAI, SCHEMA, SERVER])
 
-    names = [tool["function"]["name"] for tool in described[:-1]]
+    names = [tool["function"]["name"] for tool in tools[:-1]]
     assert names == ["search", "Weather", "Note", "quack", "clock", "plain", "Json"]
-    assert described[0]["function"]["parameters"]["required"] == ["query"]
-    assert described[-1] == SERVER
+    assert tools[0]["function"]["parameters"]["required"] == ["query"]
+    assert tools[-1] == SERVER
 
 
 def test_a_tool_is_described_once():
@@ -99,7 +99,7 @@ def test_binding_gives_the_options_to_every_api(call):
 
 
 @pytest.mark.parametrize(
-    ("tools", "options", "said"),
+    ("tools", "options", "error_text"),
     [
         ([search], {"tool_choice": "nothere"}, "not among the tools: search"),
         ([search, other_search], {}, "two tools are named 'search'"),
@@ -109,15 +109,15 @@ def test_binding_gives_the_options_to_every_api(call):
         ([7], {}, "cannot be described"),
     ],
 )
-def test_tools_bound_wrongly_say_so_at_once(tools, options, said):
-    with pytest.raises(UsageError, match=said):
+def test_tools_bound_wrongly_say_so_at_once(tools, options, error_text):
+    with pytest.raises(UsageError, match=error_text):
         Speaking(answers=["x"]).bind_tools(tools, **options)
 
 
 def test_one_tool_in_two_forms_is_offered_once():
-    described = tools_of([search, search, Weather, Weather.model_json_schema()])
+    tools = tools_of([search, search, Weather, Weather.model_json_schema()])
 
-    assert [tool["function"]["name"] for tool in described] == ["search", "Weather"]
+    assert [tool["function"]["name"] for tool in tools] == ["search", "Weather"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -131,13 +131,13 @@ def test_calls_are_left_alone_unless_asked_for(call, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_F_U06_calls_that_do_not_fit_are_marked_invalid(call, kind):
-    given = calls(("search", {"query": "a"}), ("search", {"query": 7}), ("nope", {}))
-    model = kind(answers=[given])
+    message = calls(("search", {"query": "a"}), ("search", {"query": 7}), ("nope", {}))
+    model = kind(answers=[message])
 
     answer = call.invoke(model.bind_tools([search], validate="invalid"), "go")
 
-    assert [one["args"] for one in answer.tool_calls] == [{"query": "a"}]
-    bad = {one["name"]: one for one in answer.invalid_tool_calls}
+    assert [call["args"] for call in answer.tool_calls] == [{"query": "a"}]
+    bad = {call["name"]: call for call in answer.invalid_tool_calls}
     assert bad["search"]["args"] == '{"query": 7}'
     assert "query" in bad["search"]["error"]
     assert "no tool named 'nope'" in bad["nope"]["error"]
@@ -148,8 +148,10 @@ def test_invalid_calls_are_invalid_in_the_events_too(call):
 
     events = call.stream_v2(model.bind_tools([search], validate="invalid"), "go")
 
-    finished = [one["content"]["type"] for one in events if one["event"] == "content-block-finish"]
-    assert finished == ["invalid_tool_call"]
+    types = [
+        event["content"]["type"] for event in events if event["event"] == "content-block-finish"
+    ]
+    assert types == ["invalid_tool_call"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -164,12 +166,12 @@ def test_a_call_that_does_not_fit_is_asked_for_again_with_what_was_wrong(call, k
     answer = call.invoke(model.bind_tools([search], validate="retry"), "go")
 
     assert answer.tool_calls[0]["args"] == {"query": "a"}
-    told = model.seen[1].messages
-    assert isinstance(told[0], HumanMessage)
-    assert isinstance(told[1], AIMessage)
-    assert isinstance(told[2], ToolMessage)
-    assert told[2].tool_call_id == "call_0"
-    assert "query" in told[2].text
+    messages = model.seen[1].messages
+    assert isinstance(messages[0], HumanMessage)
+    assert isinstance(messages[1], AIMessage)
+    assert isinstance(messages[2], ToolMessage)
+    assert messages[2].tool_call_id == "call_0"
+    assert "query" in messages[2].text
     assert answer.response_metadata["retries"] == 1
     assert answer.usage_metadata["total_tokens"] == 35
 
@@ -188,22 +190,22 @@ def test_required_with_no_call_is_asked_for_again(call, kind):
 def test_an_unknown_tool_is_asked_for_again_and_then_given_up(call, kind):
     model = kind(answers=[calls(("nope", {}), usage_metadata=usage(1, 1))])
 
-    with pytest.raises(StructuredOutputError, match="no tool named 'nope'") as caught:
+    with pytest.raises(StructuredOutputError, match="no tool named 'nope'") as excinfo:
         call.invoke(model.bind_tools([search], validate="retry"), "go")
 
     assert len(model.seen) == 3
-    assert caught.value.usage["total_tokens"] == 6
-    assert caught.value.raw.tool_calls[0]["name"] == "nope"
+    assert excinfo.value.usage["total_tokens"] == 6
+    assert excinfo.value.raw.tool_calls[0]["name"] == "nope"
 
 
 def test_a_stream_that_was_read_is_not_begun_again_by_itself():
     model = Speaking(answers=[calls(("nope", {}), text="well")])
 
-    with pytest.raises(StructuredOutputError) as caught:
+    with pytest.raises(StructuredOutputError) as excinfo:
         list(model.bind_tools([search], validate="retry").stream("go"))
 
     assert len(model.seen) == 1
-    assert caught.value.partial.text.strip() == "well"
+    assert excinfo.value.partial.text.strip() == "well"
 
 
 def test_text_beside_calls_is_kept(call):

@@ -17,8 +17,8 @@ def test_codes_are_injective_reversible_and_fit(names):
     wire = {name: codec.encode(name) for name in names}
 
     assert len(set(wire.values())) == len(wire)
-    assert all(re.fullmatch("[A-Za-z0-9_-]{1,64}", one) for one in wire.values())
-    assert all(codec.decode(one) == name for name, one in wire.items())
+    assert all(re.fullmatch("[A-Za-z0-9_-]{1,64}", value) for value in wire.values())
+    assert all(codec.decode(item) == name for name, item in wire.items())
 
 
 def test_names_that_fit_stay_and_collisions_get_a_suffix():
@@ -46,14 +46,14 @@ def test_tools_choice_history_and_answers_are_encoded_and_decoded(call):
 
     answer = call.invoke(bound, history)
 
-    sent = model.seen[0]
-    assert [one["function"]["name"] for one in sent.options["tools"]] == [
+    request = model.seen[0]
+    assert [option["function"]["name"] for option in request.options["tools"]] == [
         "files_read_2",
         "files_read",
     ]
-    assert sent.options["tool_choice"]["function"]["name"] == "files_read_2"
-    assert sent.messages[1].tool_calls[0]["name"] == "files_read_2"
-    assert sent.messages[2].name == "files_read_2"
+    assert request.options["tool_choice"]["function"]["name"] == "files_read_2"
+    assert request.messages[1].tool_calls[0]["name"] == "files_read_2"
+    assert request.messages[2].name == "files_read_2"
     assert answer.tool_calls[0]["name"] == "files.read"
     assert history == before
 

@@ -18,13 +18,13 @@ from tests.language_models.reading import (
     Events,
     Listener,
     Native,
-    again,
     answer,
     block_finish,
     block_start,
     delta,
     output_blocks,
     read,
+    read_again,
     start,
     text,
     text_events,
@@ -41,44 +41,44 @@ def kinds(events: list[Any]) -> list[str]:
 
 
 def test_T01_two_text_chunks_give_the_whole_lifecycle(call):
-    found = read(call, Chunked(items=["Hel", "lo"]), "events", "output")
+    reading = read(call, Chunked(items=["Hel", "lo"]), "events", "output")
 
-    assert kinds(found.values[0]) == [*KINDS, "content-block-finish", "message-finish"]
-    assert found.value.text == "Hello"
+    assert kinds(reading.values[0]) == [*KINDS, "content-block-finish", "message-finish"]
+    assert reading.value.text == "Hello"
 
 
 def test_T02_no_chunk_at_all_is_one_error_and_no_end(call):
     listener = Listener()
 
-    found = read(call, Chunked(items=[]), "output", config={"callbacks": [listener]})
+    reading = read(call, Chunked(items=[]), "output", config={"callbacks": [listener]})
 
-    assert isinstance(found.error, StreamTruncatedError)
+    assert isinstance(reading.error, StreamTruncatedError)
     assert listener.ends == ["on_llm_error"]
 
 
 def test_T03_only_empty_text_is_a_message_without_blocks(call):
-    found = read(call, Chunked(items=["", ""]), "events", "output")
+    reading = read(call, Chunked(items=["", ""]), "events", "output")
 
-    assert kinds(found.values[0]) == ["message-start", "message-finish"]
-    assert found.value.content == []
+    assert kinds(reading.values[0]) == ["message-start", "message-finish"]
+    assert reading.value.content == []
 
 
 @pytest.mark.parametrize("model", [Native, Events])
 def test_T04_a_missing_finish_is_synthesized_and_observers_see_it(call, model):
     listener = Listener()
-    asked = model(items=[start(), *text_events("hi")])
+    instance = model(items=[start(), *text_events("hi")])
 
-    found = read(call, asked, "events", "output", config={"callbacks": [listener]})
+    reading = read(call, instance, "events", "output", config={"callbacks": [listener]})
 
-    assert kinds(found.values[0])[-1] == "message-finish"
-    assert listener.named("on_stream_event")[-1]["event"] == "message-finish"
-    assert call.invoke(asked, "x").text == call.stream(asked, "x")[0].text == "hi"
+    assert kinds(reading.values[0])[-1] == "message-finish"
+    assert listener.arguments_of("on_stream_event")[-1]["event"] == "message-finish"
+    assert call.invoke(instance, "x").text == call.stream(instance, "x")[0].text == "hi"
 
 
 def test_T05_an_event_after_the_end_is_a_protocol_error(call):
-    found = read(call, Native(items=[start(), *text_events("a"), FINISH, text(0, "b")]), "output")
+    reading = read(call, Native(items=[start(), *text_events("a"), FINISH, text(0, "b")]), "output")
 
-    assert isinstance(found.error, MalformedStreamError)
+    assert isinstance(reading.error, MalformedStreamError)
 
 
 def test_T06_a_block_finished_twice_is_a_protocol_error(call):
@@ -90,14 +90,14 @@ def test_T06_a_block_finished_twice_is_a_protocol_error(call):
 
 
 def test_T07_a_delta_for_an_unknown_block_is_a_protocol_error(call):
-    found = read(call, Native(items=[start(), *text_events("a"), text(7, "b")]), "output")
+    reading = read(call, Native(items=[start(), *text_events("a"), text(7, "b")]), "output")
 
-    assert isinstance(found.error, MalformedStreamError)
-    assert found.error.partial.text == "a"
+    assert isinstance(reading.error, MalformedStreamError)
+    assert reading.error.partial.text == "a"
 
 
 def test_T08_unknown_events_and_deltas_are_ignored(call):
-    odd = [
+    events = [
         {"event": "ping"},
         start(),
         {"event": "ping"},
@@ -108,50 +108,50 @@ def test_T08_unknown_events_and_deltas_are_ignored(call):
         FINISH,
     ]
 
-    assert read(call, Native(items=odd), "output").value.text == "a"
+    assert read(call, Native(items=events), "output").value.text == "a"
 
 
-@pytest.mark.parametrize("said", [0, 1])
-def test_T09_an_error_event_is_a_typed_error_with_message_and_code(call, said):
-    before = [start(), *text_events("par")][: 4 * said + 1]
+@pytest.mark.parametrize("has_text", [0, 1])
+def test_T09_an_error_event_is_a_typed_error_with_message_and_code(call, has_text):
+    before = [start(), *text_events("par")][: 4 * has_text + 1]
     failure = {"event": "error", "message": "too hot", "code": "overheated"}
 
-    found = read(call, Native(items=[*before, failure]), "output")
+    reading = read(call, Native(items=[*before, failure]), "output")
 
-    assert isinstance(found.error, ModelError)
-    assert (found.error.message, found.error.code) == ("too hot", "overheated")
-    assert found.error.partial.text == "par" * said
-    assert again(call, found.stream, "events") is found.error
+    assert isinstance(reading.error, ModelError)
+    assert (reading.error.message, reading.error.code) == ("too hot", "overheated")
+    assert reading.error.partial.text == "par" * has_text
+    assert read_again(call, reading.stream, "events") is reading.error
 
 
 @pytest.mark.parametrize("error", [ModelError("cut"), ValueError("cut")])
 def test_T10_a_provider_that_breaks_gives_what_came_then_the_error_everywhere(call, error):
     listener = Listener()
     model = Chunked(items=["Hel", "lo", error])
-    seen: list[str] = []
+    texts: list[str] = []
 
     if not call.is_async:
         stream = model.stream_v2("x", {"callbacks": [listener]})
-        with pytest.raises(type(error)) as raised:
-            seen.extend(stream.text)  # pragma: no branch
+        with pytest.raises(type(error)) as excinfo:
+            texts.extend(stream.text)  # pragma: no branch
     else:
 
         async def body() -> Any:
             stream = await model.astream_v2("x", {"callbacks": [listener]})
-            with pytest.raises(type(error)) as raised:  # noqa: PT012  the loop is what raises
+            with pytest.raises(type(error)) as excinfo:  # noqa: PT012  the loop is what raises
                 async for piece in stream.text:
-                    seen.append(piece)  # noqa: PERF401
-            return stream, raised
+                    texts.append(piece)  # noqa: PERF401
+            return stream, excinfo
 
-        stream, raised = call._finish(body)
-    assert raised.value is error
+        stream, excinfo = call._finish(body)
+    assert excinfo.value is error
     assert stream.text.so_far == "Hello"
     for part in ("output", "events", "text", "slices"):
-        assert again(call, stream, part) is error
+        assert read_again(call, stream, part) is error
     assert stream.output_message.text == "Hello"
     assert stream.output_message.status == "incomplete"
     assert listener.ends == ["on_llm_error"]
-    assert listener.named("on_llm_error")[0][1].generations[0][0].message is stream.partial
+    assert listener.arguments_of("on_llm_error")[0][1].generations[0][0].message is stream.partial
 
 
 def test_T10_what_was_heard_of_usage_is_on_the_partial(call):
@@ -173,7 +173,7 @@ def test_T11_text_that_a_native_producer_left_open_is_in_the_output(call):
 def test_T12_two_text_blocks(call):
     events = [start(), *text_events("a"), *text_events("b", index=1), FINISH]
 
-    assert [one["text"] for one in output_blocks(call, Native(items=events))] == ["a", "b"]
+    assert [block["text"] for block in output_blocks(call, Native(items=events))] == ["a", "b"]
 
 
 def test_T13_interleaved_text_blocks_keep_their_own_text(call):
@@ -190,10 +190,10 @@ def test_T13_interleaved_text_blocks_keep_their_own_text(call):
         FINISH,
     ]
 
-    found = read(call, Native(items=events), "texts", "text", "output")
+    reading = read(call, Native(items=events), "texts", "text", "output")
 
-    assert found.values[0] == ["a1", "b1", "a2", "b2"]
-    assert found.values[1] == found.value.text == "a1a2b1b2"
+    assert reading.values[0] == ["a1", "b1", "a2", "b2"]
+    assert reading.values[1] == reading.value.text == "a1a2b1b2"
 
 
 def test_T14_two_citations_in_separate_deltas_are_both_kept(call):
@@ -204,7 +204,7 @@ def test_T14_two_citations_in_separate_deltas_are_both_kept(call):
     model = Chunked(items=[[{"type": "text", "text": "a", "index": 0}], cited("x"), cited("y")])
 
     (block,) = output_blocks(call, model)
-    assert [one["title"] for one in block["annotations"]] == ["x", "y"]
+    assert [annotation["title"] for annotation in block["annotations"]] == ["x", "y"]
 
 
 @pytest.mark.parametrize(
@@ -223,10 +223,10 @@ def test_T15_a_finish_may_extend_its_deltas_and_wins_where_it_contradicts_them(
         FINISH,
     ]
 
-    found = read(call, model(items=events), "texts", "text", "output")
+    reading = read(call, model(items=events), "texts", "text", "output")
 
-    assert found.values == [texts, final, found.value]
-    assert found.value.text == final
+    assert reading.values == [texts, final, reading.value]
+    assert reading.value.text == final
 
 
 def test_T16_T17_a_late_signature_in_two_deltas_is_in_the_output_and_in_the_next_request(call):
@@ -242,8 +242,8 @@ def test_T16_T17_a_late_signature_in_two_deltas_is_in_the_output_and_in_the_next
     assert message.content == [
         {"type": "reasoning", "reasoning": "hm", "extras": {"signature": "abcd"}}
     ]
-    sent = model.seen[-1][0][1]
-    assert sent.content_blocks[0]["extras"] == {"signature": "abcd"}
+    sent_message = model.seen[-1][0][1]
+    assert sent_message.content_blocks[0]["extras"] == {"signature": "abcd"}
 
 
 def test_T18_reasoning_without_text_stays_without(call):
@@ -276,18 +276,18 @@ def test_T58_T60_usage_in_two_chunks_is_summed_with_its_details_everywhere(call)
     listener = Listener()
     pieces = [AIMessageChunk(content=word, usage_metadata=USED) for word in "ab"]
 
-    found = read(
+    reading = read(
         call, Chunked(items=pieces), "events", "output", "usage", config={"callbacks": [listener]}
     )
 
-    told = listener.named("on_llm_end")[0].generations[0][0].message.usage_metadata
-    seen = listener.named("on_stream_event")[-1]["usage"]
+    end_usage = listener.arguments_of("on_llm_end")[0].generations[0][0].message.usage_metadata
+    event_usage = listener.arguments_of("on_stream_event")[-1]["usage"]
     for usage in (
-        found.values[1].usage_metadata,
-        found.value,
-        told,
-        seen,
-        found.values[0][-1]["usage"],
+        reading.values[1].usage_metadata,
+        reading.value,
+        end_usage,
+        event_usage,
+        reading.values[0][-1]["usage"],
     ):
         assert usage["input_tokens"] == 10
         assert usage["input_token_details"] == {"cache_read": 6}
@@ -316,13 +316,13 @@ def test_T62_changing_an_event_harms_nobody(call):
             event.clear()
 
     model = Chunked(items=["a", [{"type": "reasoning", "reasoning": "r", "extras": {"k": [1]}}]])
-    found = read(call, model, "events", "output", config={"callbacks": [Vandal()]})
-    for event in found.values[0]:
+    reading = read(call, model, "events", "output", config={"callbacks": [Vandal()]})
+    for event in reading.values[0]:
         event.clear()
 
-    assert found.value.content[0]["text"] == "a"
-    assert kinds(again(call, found.stream, "events"))[0] == "message-start"
-    assert again(call, found.stream, "output").content[1]["extras"] == {"k": [1]}
+    assert reading.value.content[0]["text"] == "a"
+    assert kinds(read_again(call, reading.stream, "events"))[0] == "message-start"
+    assert read_again(call, reading.stream, "output").content[1]["extras"] == {"k": [1]}
 
 
 def test_T63_a_finish_reason_of_null_does_not_hide_the_real_one(call):
@@ -364,12 +364,12 @@ def test_T65_v2_output_is_marked_v1_whatever_the_models_own_version(call, versio
     model = Chunked(items=["a"], output_version=version)
 
     message = answer(call, model)
-    invoked = call.invoke(model, "x")
+    result = call.invoke(model, "x")
 
     assert message.response_metadata["output_version"] == "v1"
     assert message.content == [{"type": "text", "text": "a"}]
-    assert isinstance(invoked.content, list) is (version == "v1")
-    assert ("output_version" in invoked.response_metadata) is (version == "v1")
+    assert isinstance(result.content, list) is (version == "v1")
+    assert ("output_version" in result.response_metadata) is (version == "v1")
 
 
 def test_T66_additional_kwargs_are_kept_through_replay_too(call):
@@ -382,18 +382,20 @@ def test_T66_additional_kwargs_are_kept_through_replay_too(call):
 
 
 def test_T67_the_providers_id_is_exposed(call):
-    found = read(
+    reading = read(
         call, Chunked(items=[AIMessageChunk(content="", id="chatcmpl-1"), "a"]), "events", "output"
     )
 
-    assert found.values[0][0]["id"] == found.value.id == found.stream.message_id == "chatcmpl-1"
+    assert (
+        reading.values[0][0]["id"] == reading.value.id == reading.stream.message_id == "chatcmpl-1"
+    )
     assert answer(call, Chunked(items=["a"])).id.startswith("lc_run--")
 
 
 def test_T68_metadata_that_is_no_json_is_made_so(call):
-    odd = AIMessageChunk(content="a", response_metadata={"day": date(2026, 1, 2), "raw": b"x"})
+    chunk = AIMessageChunk(content="a", response_metadata={"day": date(2026, 1, 2), "raw": b"x"})
 
-    events = read(call, Chunked(items=[odd]), "events").value
+    events = read(call, Chunked(items=[chunk]), "events").value
 
     json.dumps(events)
     assert "2026-01-02" in json.dumps(events[-1])
@@ -409,5 +411,5 @@ def test_T100_tool_results_never_surface_as_the_models_text(call):
     server = {"type": "server_tool_call", "id": "s", "name": "search", "args": {}}
 
     assert read(call, Chunked(items=[[server], [result], "answer"]), "text").value == "answer"
-    told = list(message_to_events(ToolMessage(content="SECRET", tool_call_id="c")))
-    assert read(call, Native(items=told), "text").value == ""
+    events = list(message_to_events(ToolMessage(content="SECRET", tool_call_id="c")))
+    assert read(call, Native(items=events), "text").value == ""

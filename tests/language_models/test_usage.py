@@ -24,15 +24,15 @@ TEN = AIMessage("hi", usage_metadata=usage(8, 2))
 def test_a_scope_counts_what_is_spent_inside(call, kind):
     model = kind(answers=[AIMessage("hi", usage_metadata=usage(8, 2, cache_read=5))])
 
-    with usage_scope() as spent:
+    with usage_scope() as scope:
         call.invoke(model, "x")
         call.stream(model, "x")
         call.stream_v2(model, "x")
     call.invoke(model, "x")
 
-    assert (spent.input_tokens, spent.output_tokens, spent.total_tokens) == (24, 6, 30)
-    assert spent.usage["input_token_details"]["cache_read"] == 15
-    assert spent.model_calls == 3
+    assert (scope.input_tokens, scope.output_tokens, scope.total_tokens) == (24, 6, 30)
+    assert scope.usage["input_token_details"]["cache_read"] == 15
+    assert scope.model_calls == 3
 
 
 def test_scopes_nest_and_roll_up(call):
@@ -53,11 +53,11 @@ def test_a_call_too_many_raises_before_it_is_made(call):
     with usage_scope(Limits(model_calls=2)):
         call.invoke(model, "x")
         call.invoke(model, "x")
-        with pytest.raises(BudgetExceeded, match="model_calls used 2 of the 2") as caught:
+        with pytest.raises(BudgetExceeded, match="model_calls used 2 of the 2") as excinfo:
             call.invoke(model, "x")
 
     assert len(model.seen) == 2
-    assert (caught.value.used, caught.value.limit) == (3, 2)
+    assert (excinfo.value.used, excinfo.value.limit) == (3, 2)
 
 
 def test_an_outer_limit_holds_inside(call):
@@ -73,12 +73,12 @@ def test_an_outer_limit_holds_inside(call):
 def test_an_answer_past_the_limit_raises_with_the_answer(call, kind):
     model = kind(answers=[TEN])
 
-    with usage_scope(Limits(total_tokens=9)) as spent, pytest.raises(BudgetExceeded) as caught:
+    with usage_scope(Limits(total_tokens=9)) as scope, pytest.raises(BudgetExceeded) as excinfo:
         call.invoke(model, "x")
 
-    assert (caught.value.used, caught.value.limit) == (10, 9)
-    assert caught.value.partial.text.strip() == "hi"
-    assert spent.total_tokens == 10
+    assert (excinfo.value.used, excinfo.value.limit) == (10, 9)
+    assert excinfo.value.partial.text.strip() == "hi"
+    assert scope.total_tokens == 10
 
 
 def test_input_that_cannot_fit_is_not_sent(call):
@@ -94,11 +94,11 @@ def test_failed_attempts_are_calls_too_and_their_usage_counts(call):
     broken = ModelRateLimitError("slow", partial=AIMessage("", usage_metadata=usage(8, 0)))
     model = Speaking(answers=[broken, TEN])
 
-    with usage_scope() as spent:
+    with usage_scope() as scope:
         answer = call.invoke(model, "x")
 
-    assert spent.model_calls == 2
-    assert spent.total_tokens == 18
+    assert scope.model_calls == 2
+    assert scope.total_tokens == 18
     assert answer.usage_metadata["total_tokens"] == 18
     assert answer.response_metadata["retries"] == 1
 
@@ -106,12 +106,12 @@ def test_failed_attempts_are_calls_too_and_their_usage_counts(call):
 def test_parallel_calls_do_not_overshoot_the_number_of_calls(call):
     model = Speaking(answers=[TEN])
 
-    with usage_scope(Limits(model_calls=5)) as spent:
+    with usage_scope(Limits(model_calls=5)) as scope:
         outcomes = call.batch(model, ["x"] * 20, return_exceptions=True)
 
-    assert spent.model_calls == 5
+    assert scope.model_calls == 5
     assert len(model.seen) == 5
-    assert sum(isinstance(one, BudgetExceeded) for one in outcomes) == 15
+    assert sum(isinstance(outcome, BudgetExceeded) for outcome in outcomes) == 15
 
 
 class Slow(ChatModel):
@@ -132,12 +132,12 @@ class Slow(ChatModel):
 def test_parallel_calls_do_not_overshoot_tokens(call, options):
     model = Slow()
 
-    with usage_scope(Limits(total_tokens=50)) as spent:
+    with usage_scope(Limits(total_tokens=50)) as scope:
         outcomes = call.batch(model, ["x"] * 12, return_exceptions=True, **options)
 
-    assert spent.total_tokens <= 50
-    assert sum(isinstance(one, AIMessage) for one in outcomes) >= 4
-    assert all(isinstance(one, AIMessage | BudgetExceeded) for one in outcomes)
+    assert scope.total_tokens <= 50
+    assert sum(isinstance(outcome, AIMessage) for outcome in outcomes) >= 4
+    assert all(isinstance(outcome, AIMessage | BudgetExceeded) for outcome in outcomes)
 
 
 def test_calls_that_fit_beside_one_another_run_at_once():
@@ -156,20 +156,20 @@ def test_a_model_that_asks_another_model_does_not_wait_for_itself(call):
         def process(self, input, options):
             return {"text": inner.invoke("x").text}
 
-    with usage_scope(Limits(total_tokens=100)) as spent:
+    with usage_scope(Limits(total_tokens=100)) as scope:
         assert call.invoke(Outer(), "x").text.strip() == "hi"
 
-    assert spent.model_calls == 2
+    assert scope.model_calls == 2
 
 
 def test_scopes_reach_runnables_threads_and_tasks(call):
     model = Speaking(answers=[TEN])
     chain = RunnableLambda(lambda text: text) | model
 
-    with usage_scope() as spent:
+    with usage_scope() as scope:
         call.batch(chain, ["a"] * 6)
 
-    assert spent.total_tokens == 60
+    assert scope.total_tokens == 60
 
 
 def test_cost_is_counted_by_the_prices_of_the_profile(call):
@@ -179,10 +179,10 @@ def test_cost_is_counted_by_the_prices_of_the_profile(call):
         profile={"prices": prices},
     )
 
-    with usage_scope(Limits(cost=100)) as spent:
+    with usage_scope(Limits(cost=100)) as scope:
         call.invoke(model, "x")
 
-    assert spent.cost == pytest.approx(5 + 0.5 + 2)
+    assert scope.cost == pytest.approx(5 + 0.5 + 2)
     assert cost_of(usage(1, 1), None) is None
     assert cost_of({"total_cost": 0, "input_tokens": 5}, prices) == 0
 
@@ -193,14 +193,14 @@ def test_a_limit_of_cost_without_prices_says_what_to_give(call):
 
 
 def test_a_timeout_cancels_an_awaited_call():
-    stopped = []
+    cancellations = []
 
     class Stuck(ChatModel):
         async def process(self, input, options):
             try:
                 await asyncio.sleep(30)
             except asyncio.CancelledError:
-                stopped.append(True)
+                cancellations.append(True)
                 raise
 
     async def body():
@@ -211,7 +211,7 @@ def test_a_timeout_cancels_an_awaited_call():
     with pytest.raises(BudgetExceeded, match=r"0\.05 s"):
         asyncio.run(body())
 
-    assert stopped == [True]
+    assert cancellations == [True]
     assert time.monotonic() - begin < 5
 
 
@@ -231,7 +231,7 @@ def test_a_timeout_stops_a_stream_between_events(call):
 
 def test_a_timeout_ends_a_stream_that_hangs_and_its_generator_is_closed_afterwards(call):
     mark = ContextVar("mark", default="")
-    release, closed = threading.Event(), threading.Event()
+    release, closed_event = threading.Event(), threading.Event()
 
     class Hanging(ChatModel):
         def process(self, input, options):
@@ -243,15 +243,15 @@ def test_a_timeout_ends_a_stream_that_hangs_and_its_generator_is_closed_afterwar
                 yield {"text": "late"}
             finally:
                 mark.reset(token)
-                closed.set()
+                closed_event.set()
 
-    with usage_scope(Limits(timeout=0.2)), pytest.raises(BudgetExceeded) as caught:
+    with usage_scope(Limits(timeout=0.2)), pytest.raises(BudgetExceeded) as excinfo:
         call.stream(Hanging(), "x")
 
-    assert not closed.is_set()
+    assert not closed_event.is_set()
     release.set()
-    assert caught.value.partial.text == "xinside"
-    assert closed.wait(5)
+    assert excinfo.value.partial.text == "xinside"
+    assert closed_event.wait(5)
 
 
 def test_nothing_is_tried_again_where_no_time_is_left_to_wait(call):
@@ -296,28 +296,28 @@ def test_a_cached_answer_costs_nothing(call):
 
     model = Speaking(answers=[TEN], cache=InMemoryCache())
 
-    with usage_scope(Limits(model_calls=1)) as spent:
+    with usage_scope(Limits(model_calls=1)) as scope:
         call.invoke(model, "x")
         call.invoke(model, "x")
 
-    assert spent.model_calls == 1
-    assert spent.total_tokens == 10
+    assert scope.model_calls == 1
+    assert scope.total_tokens == 10
 
 
-@pytest.mark.parametrize("given", [{"model_calls": -1}, {"timeout": -0.1}, {"cost": True}])
-def test_limits_below_zero_are_refused(given):
+@pytest.mark.parametrize("limits", [{"model_calls": -1}, {"timeout": -0.1}, {"cost": True}])
+def test_limits_below_zero_are_refused(limits):
     with pytest.raises(UsageError):
-        Limits(**given)
+        Limits(**limits)
 
 
 def test_a_stream_that_is_dropped_gives_its_reservation_back():
     model = Speaking(answers=[TEN])
 
-    with usage_scope(Limits(total_tokens=100)) as spent:
+    with usage_scope(Limits(total_tokens=100)) as scope:
         stream = model.stream("x")
         next(stream)
         stream.close()
         model.invoke("x")
 
-    assert spent.under_way == set()
-    assert spent.model_calls == 2
+    assert scope.under_way == set()
+    assert scope.model_calls == 2

@@ -24,14 +24,14 @@ def shout(text: str) -> str:
     return text.upper() + "!"
 
 
-def named(name: str) -> Tool:
-    return Tool(name=name, func=lambda given: given.upper() + "!", description="finds")
+def tool_named(name: str) -> Tool:
+    return Tool(name=name, func=lambda text: text.upper() + "!", description="finds")
 
 
 def functions() -> GenericFakeChatModel:
-    called = {"function_call": {"name": "shout", "arguments": '{"text": "hi"}'}}
+    function_call = {"function_call": {"name": "shout", "arguments": '{"text": "hi"}'}}
     return GenericFakeChatModel(
-        messages=iter([AIMessage("", additional_kwargs=called), AIMessage("HI!")])
+        messages=iter([AIMessage("", additional_kwargs=function_call), AIMessage("HI!")])
     )
 
 
@@ -45,11 +45,11 @@ RUNS: dict[AgentType, tuple[list[Any], Any]] = {
         lambda: FakeListLLM(responses=[ACTION, "Final Answer: HI!"]),
     ),
     AgentType.REACT_DOCSTORE: (
-        [named("Search"), named("Lookup")],
+        [tool_named("Search"), tool_named("Lookup")],
         lambda: FakeListLLM(responses=["I search.\nAction: Search[hi]", "Action: Finish[HI!]"]),
     ),
     AgentType.SELF_ASK_WITH_SEARCH: (
-        [named("Intermediate Answer")],
+        [tool_named("Intermediate Answer")],
         lambda: FakeListLLM(responses=[" Yes.\nFollow up: hi", "So the final answer is: HI!"]),
     ),
     AgentType.CONVERSATIONAL_REACT_DESCRIPTION: (
@@ -94,19 +94,19 @@ class Heard(BaseCallbackHandler):
 @pytest.mark.parametrize("kind", AgentType)
 def test_every_kind_uses_its_tool_and_answers(kind: AgentType, call: Any):
     tools, model = RUNS[kind]
-    heard = Heard()
+    recorder = Heard()
     executor = initialize_agent(tools, model(), agent=kind, return_intermediate_steps=True)
     inputs: dict[str, Any] = {"input": "shout hi"}
     if kind == AgentType.CONVERSATIONAL_REACT_DESCRIPTION:
         inputs["chat_history"] = ""
 
-    outputs = call.invoke(executor, inputs, {"callbacks": [heard]})
+    outputs = call.invoke(executor, inputs, {"callbacks": [recorder]})
 
     assert isinstance(executor, AgentExecutor)
     assert outputs["output"] == "HI!"
     assert [observation for _, observation in outputs["intermediate_steps"]] == ["HI!"]
-    assert kind.value in heard.tags
-    assert "shout hi" in heard.prompts[0]
+    assert kind.value in recorder.tags
+    assert "shout hi" in recorder.prompts[0]
 
 
 def test_the_default_thinks_aloud_and_a_name_will_do():
@@ -117,32 +117,32 @@ def test_the_default_thinks_aloud_and_a_name_will_do():
 
 
 def test_a_conversation_is_remembered(call: Any):
-    heard = Heard()
+    recorder = Heard()
     memory = ConversationBufferMemory(memory_key="chat_history")
     model = FakeListLLM(responses=["AI: Hello Ann!", "AI: You are Ann."])
     kind = AgentType.CONVERSATIONAL_REACT_DESCRIPTION
     executor = initialize_agent([shout], model, agent=kind, memory=memory)
 
     call.invoke(executor, {"input": "I am Ann"})
-    outputs = call.invoke(executor, {"input": "Who am I?"}, {"callbacks": [heard]})
+    outputs = call.invoke(executor, {"input": "Who am I?"}, {"callbacks": [recorder]})
 
     assert outputs["output"] == "You are Ann."
-    assert "Human: I am Ann\nAI: Hello Ann!" in heard.prompts[0]
+    assert "Human: I am Ann\nAI: Hello Ann!" in recorder.prompts[0]
 
 
 def test_the_words_of_a_prompt_can_be_replaced():
-    heard = Heard()
+    recorder = Heard()
     model = FakeListLLM(responses=["Final Answer: HI!"])
     words = {"prefix": "PREFIX", "suffix": "SUFFIX {input} {agent_scratchpad}"}
 
-    initialize_agent([shout], model, agent_kwargs=words).run("x", callbacks=[heard])
+    initialize_agent([shout], model, agent_kwargs=words).run("x", callbacks=[recorder])
 
-    assert heard.prompts[0].startswith("PREFIX")
-    assert "SUFFIX x" in heard.prompts[0]
+    assert recorder.prompts[0].startswith("PREFIX")
+    assert "SUFFIX x" in recorder.prompts[0]
 
 
 def test_messages_can_stand_before_the_question():
-    heard = Heard()
+    recorder = Heard()
     model = ScriptedChatModel(script=["HI!"])
     words = {
         "system_message": SystemMessage("SYSTEM"),
@@ -151,9 +151,11 @@ def test_messages_can_stand_before_the_question():
     kind = AgentType.OPENAI_MULTI_FUNCTIONS
     executor = initialize_agent([shout], model, agent=kind, agent_kwargs=words)
 
-    executor.invoke({"input": "x", "chat_history": [AIMessage("BEFORE")]}, {"callbacks": [heard]})
+    executor.invoke(
+        {"input": "x", "chat_history": [AIMessage("BEFORE")]}, {"callbacks": [recorder]}
+    )
 
-    assert heard.prompts[0].split("\n") == ["SYSTEM", "BEFORE", "x"]
+    assert recorder.prompts[0].split("\n") == ["SYSTEM", "BEFORE", "x"]
 
 
 def test_what_is_not_known_is_refused_by_name():

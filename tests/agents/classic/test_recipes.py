@@ -95,10 +95,10 @@ def test_arguments_that_are_no_json_are_told_to_the_model():
         "", additional_kwargs={"function_call": {"name": "shout", "arguments": '{"text": '}}
     )
 
-    with pytest.raises(OutputParserException) as caught:
+    with pytest.raises(OutputParserException) as excinfo:
         OpenAIFunctionsAgentOutputParser().parse_result([ChatGeneration(message=broken)])
 
-    assert caught.value.send_to_llm
+    assert excinfo.value.send_to_llm
     with pytest.raises(OutputParserException, match="messages of chat models"):
         OpenAIFunctionsAgentOutputParser().parse("shout")
 
